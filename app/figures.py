@@ -19,7 +19,7 @@ from app import results
 from app.caching import run_state
 from app.components import messages
 from app.components.figure_files import figure_files
-from app.turns import TURNS
+from app.question_queue import QUEUE
 from app.view import View
 from app.widgets import show_caption
 from embryo_core.figures.axis import Axis
@@ -49,6 +49,11 @@ class File:
 # === Figures of embryo_core.figures ===
 
 
+def _fingerprint(table: pd.DataFrame) -> bytes:
+    """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
+    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
+
+
 def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
@@ -61,7 +66,10 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
     return _made(make, view.drawn, Axis(view.scale, view.unit, view.smoothing), **options)
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={Run: run_state, FunctionType: _name})
+HASHES = {Run: run_state, FunctionType: _name, pd.DataFrame: _fingerprint}
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs=HASHES)
 def _made(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
     figure = make(runs, axis, **options)
     for_browser(figure.plot)
@@ -97,11 +105,6 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
 
 
 # === Plots with captions of their own ===
-
-
-def _fingerprint(table: pd.DataFrame) -> bytes:
-    """What tells a table from others, whole: Streamlit itself looks at a part of a long one."""
-    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False, hash_funcs={pd.DataFrame: _fingerprint, FunctionType: _name})
@@ -225,5 +228,5 @@ def _download(file: File, name: str) -> None:
 
 def _content(file: File) -> str | bytes:
     """What a file holds, made when its turn comes among the questions."""
-    with TURNS.turn(SECONDS[PurePath(file.name).suffix]):
+    with QUEUE.turn(SECONDS[PurePath(file.name).suffix]):
         return file.content()

@@ -33,12 +33,10 @@ from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import Model
-from embryo_core.query.beam import top_predictions
-from embryo_core.query.lens import lens
+from embryo_core.query.beam import search
 from embryo_core.query.sweep import sweep
-from embryo_core.query.trace import ask_together, trace
-from embryo_core.query.track import track
-from embryo_core.types import Checkpoint, Prediction, Run
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Checkpoint, Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
 TWO = "the old [MASK] of the north was born in [MASK] ."
@@ -65,7 +63,7 @@ def main() -> None:
 
 
 def measure(run: Run, repeats: int) -> None:
-    """First traces in fresh processes, then warm queries beside the pipeline's."""
+    """Time the first question in new processes, then warm questions, each next to the pipelines."""
     checkpoints = runs.loadable(run)
     print(f"{len(checkpoints)} checkpoints, {passes_at_once()} cores, text of {len(TEXT.split())} words", flush=True)
     command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
@@ -74,25 +72,26 @@ def measure(run: Run, repeats: int) -> None:
     models = [MODELS.get(checkpoint) for checkpoint in checkpoints]
     sides = [[_pipeline(checkpoint, dtype) for checkpoint in checkpoints] for dtype in ("auto", "float32")]
     _compare("one step", repeats, lambda: _answer(models[-1], TEXT), [side[-1:] for side in sides], TEXT)
-    _compare("all steps", repeats, lambda: trace(run, TEXT), sides, TEXT)
-    _compare("lens: all steps and layers", repeats, lambda: lens(run, TEXT), sides, TEXT)
-    # The pipeline answers each mask on its own; ours answers them jointly, which is more work. The trace also scores
+    _compare("all steps", repeats, lambda: query.ask(run, TEXT), sides, TEXT)
+    _compare("lens: all steps and layers", repeats, lambda: query.ask_layers(run, TEXT), sides, TEXT)
+    # The pipeline answers each mask alone; ours answers them jointly, which is more work. A whole question also scores
     # every answer that ever led at all steps, of which a pipeline says nothing.
-    _compare("all steps, two masks", repeats, lambda: sweep(run, partial(ask_together, TWO)), sides, TWO)
-    _compare("  and histories of leaders", repeats, lambda: trace(run, TWO), sides, TWO)
-    _compare("a word of two pieces", repeats, lambda: track(run, TEXT, _two_pieces(models[-1])), sides, TWO)
+    _compare("all steps, two masks", repeats, partial(_answer_jointly, run, TWO), sides, TWO)
+    _compare("  and histories of leaders", repeats, lambda: query.ask(run, TWO), sides, TWO)
+    word = query.read_question(TEXT, models[-1].tokenizer).track(_two_pieces(models[-1]))
+    _compare("a word of two pieces", repeats, lambda: query.ask(run, word), sides, TWO)
 
 
 def measure_size(run: Run, repeats: int) -> None:
-    """One mask and two, every checkpoint in memory; the pipelines one after the other."""
+    """Time one mask and two with every checkpoint in memory, then the pipelines one after the other."""
     os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
     print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {passes_at_once()} cores", flush=True)
     own = {
-        ("all steps", TEXT): lambda: trace(run, TEXT),
-        ("all steps, two masks", TWO): lambda: sweep(run, partial(ask_together, TWO)),
-        ("  and histories of leaders", TWO): lambda: trace(run, TWO),
+        ("all steps", TEXT): lambda: query.ask(run, TEXT),
+        ("all steps, two masks", TWO): partial(_answer_jointly, run, TWO),
+        ("  and histories of leaders", TWO): lambda: query.ask(run, TWO),
     }
     mine = {asked: _median(call, repeats) for asked, call in own.items()}
     torch.set_num_threads(passes_at_once())
@@ -108,7 +107,7 @@ def measure_size(run: Run, repeats: int) -> None:
 
 
 def _median(call: Callable[[], object], repeats: int) -> float:
-    """Seconds that a call takes, the median of the repeats after one that is not timed."""
+    """Return the median seconds of a call, after one that is not timed."""
     seconds = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
@@ -118,7 +117,7 @@ def _median(call: Callable[[], object], repeats: int) -> float:
 
 
 def _print(what: str, ours: float, stored: float, single: float) -> None:
-    """One line, of seconds."""
+    """Print a line: our time in ms, and those of the pipelines with their ratios."""
     theirs = f"pipeline as stored {1e3 * stored:7.1f} ms ({stored / ours:4.1f})"
     theirs += f"   in float32 {1e3 * single:7.1f} ms ({single / ours:4.1f})"
     print(f"{what:27} ours {1e3 * ours:7.1f} ms   {theirs}", flush=True)
@@ -127,7 +126,7 @@ def _print(what: str, ours: float, stored: float, single: float) -> None:
 def _compare(
     what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
-    """One line: medians, ours and the pipelines' in turns; ours runs a thread per core, theirs torch's own threads."""
+    """Time ours and the pipelines in turns, and print medians; theirs have as many threads of torch as ours cores."""
     calls = [(1, ours), *((passes_at_once(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
@@ -141,14 +140,21 @@ def _compare(
     _print(what, *(statistics.median(own) for own in seconds))
 
 
-def _answer(model: Model, text: str) -> list[Prediction]:
-    """The ten best pieces for the one [MASK] of a text."""
-    (reply,) = query.ask([model], query.read_question(text, model.tokenizer, model.max_positions))
-    return top_predictions(reply.conditionals[0], model.tokenizer, 10)
+def _answer(model: Model, text: str) -> list[str]:
+    """Return the ten best pieces for the one [MASK] of a text."""
+    (reply,) = search([model], query.read_question(text, model.tokenizer))
+    return query.readable(model.tokenizer, reply.best(0, 10))
+
+
+def _answer_jointly(run: Run, text: str) -> None:
+    """Answer a text with several masks at every step, and nothing more."""
+    checkpoints = runs.loadable(run)
+    question = query.read_question(text, load_tokenizer(run))
+    sweep(checkpoints, lambda models: search(models, question))
 
 
 def _fresh(*arguments: str) -> float:
-    """Milliseconds that a new Python takes from start to end; the median of three, after one that warms the disk."""
+    """Return the milliseconds of a new Python process; the median of three, after one that warms the disk."""
     seconds = []
     for _ in range(4):
         start = time.perf_counter()
@@ -158,7 +164,7 @@ def _fresh(*arguments: str) -> float:
 
 
 def _two_pieces(model: Model) -> str:
-    """A word of the vocabulary followed by a piece inside words."""
+    """Return a word of the vocabulary followed by a piece inside words."""
     pieces = model.tokenizer.pieces(range(5, model.tokenizer.vocabulary_size))
     starts, inside = ([piece for piece in pieces if piece.startswith("▁") == start] for start in (True, False))
     words = (first.removeprefix("▁") + second for first in starts for second in inside)
@@ -166,7 +172,7 @@ def _two_pieces(model: Model) -> str:
 
 
 def _pipeline(checkpoint: Checkpoint, dtype: str) -> Callable[[str], object]:
-    """A checkpoint's pipeline; "auto" is transformers' default, the type of the stored weights."""
+    """Build a checkpoint's pipeline; "auto" is transformers' default, the type of the stored weights."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -179,7 +185,7 @@ def _pipeline(checkpoint: Checkpoint, dtype: str) -> Callable[[str], object]:
 
 
 def write_run(path: Path, size: str = "albert-small") -> Run:
-    """A run with random weights: 24 checkpoints of the size of this preset, stored as float16."""
+    """Write a run with random weights: 24 checkpoints of the size of this preset, stored as float16."""
     import transformers
 
     from pretrain.families import FAMILIES, preset

@@ -129,7 +129,7 @@ def trace(root: Path, name: str, text: str) -> dict[str, float]:
     from embryo_core import query, runs
 
     run = runs.open_run(name)
-    return _twice(lambda: query.trace(run, text))
+    return _twice(lambda: query.ask(run, text))
 
 
 def picture(root: Path, name: str, text: str) -> dict[str, float]:
@@ -154,7 +154,7 @@ def lens(root: Path, name: str, text: str) -> dict[str, float]:
     from embryo_core import query, runs
 
     run = runs.open_run(name)
-    return _twice(lambda: query.lens(run, text))
+    return _twice(lambda: query.ask_layers(run, text))
 
 
 def nothing(root: Path, name: str, _: str) -> dict[str, float]:

@@ -80,7 +80,7 @@ class Study:
         )
 
     def query(self, text: str, step: int | None = None, k: int = 10) -> pd.DataFrame:
-        """The k best pieces for each [MASK] at a step, by default the last that has weights.
+        """Return the k best pieces for each [MASK] at a step, by default the last that has weights.
 
         Columns: mask, rank, token, probability. Masks count from 1; those after the first are answered given the best
         answer before. Raises QueryError, CheckpointError, TokenizerMismatch, MissingCapability.
@@ -89,9 +89,9 @@ class Study:
 
         last = max((checkpoint.step for checkpoint in runs.loadable(self.run)), default=0)
         chosen = last if step is None else step
-        masks = query.answer(self.run, text, chosen, k).masks
-        rows = [(number, one.rank, one.token, one.probability) for number, mask in enumerate(masks, 1) for one in mask]
-        return pd.DataFrame(rows, columns=["mask", "rank", "token", "probability"])
+        table = query.ask(self.run, text, [chosen], k).table
+        rows = table[table["listed"] & (table["mask"] != query.TOGETHER)]
+        return rows[["mask", "rank", "token", "probability"]].reset_index(drop=True)
 
     def findings(self) -> pd.DataFrame:
         """What the run says about each finding of the paper (docs/metrics.md), a row for each.

@@ -6,7 +6,7 @@ import streamlit as st
 from app import figures, permalink, pickers, results, texts, widgets
 from app.tables import PERCENT, show_rows
 from app.view import View
-from app.views.query_fact import choose_text
+from app.views.query_ask import choose_text
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge as charts
 from embryo_core.figures.captions import knowledge as captions

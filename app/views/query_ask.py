@@ -1,14 +1,16 @@
-"""What is asked on the Query page: a text, a LAMA fact that fills it, a word to track, and what to compare it with."""
+"""The form of the Query page: a text, a LAMA fact that fills it in, a word to track, and a comparison."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
 from app import permalink, pickers, results, texts, widgets
 from app.view import View
-from app.views.query_fact import choose_text, pick_fact
 from embryo_core import query, runs
 from embryo_core.errors import ResultsError
+from embryo_core.figures import knowledge
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
 
@@ -20,37 +22,37 @@ COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentenc
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One question to one run; a page that compares has two."""
+class Request:
+    """One question to one run; a page that compares has several."""
 
     view: View
     text: str
-    word: str  # to be tracked; empty: none
-    fact: Fact | None  # whose question the text is
+    word: str  # to be tracked; "" for none
+    fact: Fact | None  # the text is the question of this fact
 
     @property
     def masks(self) -> int:
-        """How often [MASK], in any case, stands in the text."""
+        """The number of masks in the text."""
         return query.count_masks(self.text)
 
 
-def ask(view: View) -> list[Asked]:
-    """Draw the pickers; the questions asked, at first the run's own example, none where the text is empty."""
+def pick_requests(view: View) -> list[Request]:
+    """Draw the form and return the questions: at first the run's own example, none if the text is empty."""
     examples = _examples(view.run)
     with st.container(border=True, key="ask"):
         text = _pick_text(next(iter(examples)))
         _show_examples(examples)
         with st.expander("A fact, a word to track, a comparison", expanded=any(map(permalink.get, IN_EXPANDER))):
             fact, word, questions = _pick_more(view, text)
-    asked = [replace(question, fact=fact if question.text == text else None, word=word) for question in questions]
-    return [question for question in asked if text.strip() and question.text.strip()]
+    requests = [replace(question, fact=fact if question.text == text else None, word=word) for question in questions]
+    return [question for question in requests if text.strip() and question.text.strip()]
 
 
-def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Asked]]:
-    """A fact that the text may be, a word to track, and the questions compared."""
+def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
+    """Draw the pickers of a fact, a word to track and a comparison; return fact, word and questions."""
     left, right = st.columns([3, 2], gap="large")
     with left:
-        fact = pick_fact(view.run, text)
+        fact = _pick_fact(view.run, text)
     with right:
         word = texts.pick_text(
             "word",
@@ -58,25 +60,25 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Asked]]:
             placeholder="Paris",
             help="Any word; a word of several pieces turns its [MASK] into as many masks.",
         )
-    return fact, word.strip(), _pick_comparison(Asked(view, text, "", None))
+    return fact, word.strip(), _pick_comparison(Request(view, text, "", None))
 
 
 # === The text ===
 
 
 def _examples(run: Run) -> dict[str, str]:
-    """Texts to click, and what their buttons say: the run's own examples, else those of any run."""
+    """Return texts to click and the labels of their buttons: the run's own examples, else those of any run."""
     try:
         found = results.examples(run)
-    except ResultsError as error:  # one's own text can be asked all the same
+    except ResultsError as error:  # the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
         found = []
-    said = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}
-    return (said or dict(zip(EXAMPLES, EXAMPLES))) | {TWO_MASKS: TWO_MASKS}
+    labels = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}
+    return (labels or dict(zip(EXAMPLES, EXAMPLES))) | {TWO_MASKS: TWO_MASKS}
 
 
 def _pick_text(default: str) -> str:
-    """The text, kept in the URL, with examples to click; it is shown as it was typed and never read as markup."""
+    """Draw the box of the text, which is kept in the URL, shown as it was typed and never read as markup."""
     label = "Text with [MASK]"
     shown = texts.bounded("text", label, default)
     key = pickers.served("query_text", shown)
@@ -101,18 +103,104 @@ def _pick_text(default: str) -> str:
 
 
 def _show_examples(examples: dict[str, str]) -> None:
-    """The button Ask, and texts to click; a click outside the text asks as well."""
+    """Draw the button Ask and the example texts; a click outside the text asks too."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
         st.button("Ask", type="primary", key="query_ask")
-        for example, said in examples.items():
-            st.button(literal(said), type="tertiary", on_click=choose_text, args=(example,))
+        for example, label in examples.items():
+            st.button(literal(label), type="tertiary", on_click=choose_text, args=(example,))
+
+
+def choose_text(text: str, subject: str = "") -> None:
+    """Ask this text; it is the question of a fact if its subject is given."""
+    permalink.choose("text", text)
+    permalink.choose("subject", subject)
+
+
+# === A fact ===
+
+
+def _pick_fact(run: Run, text: str) -> Fact | None:
+    """Draw the pickers of a fact that the run was asked; choosing one fills in the text.
+
+    The fact is chosen as long as the text is its question. A message says if a link names a relation or a subject that
+    is not here, or a subject that its text does not ask for.
+    """
+    templates = results.templates(run)
+    if not templates:
+        st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
+        return None
+    relation = _pick_optional(
+        "template",
+        "LAMA relation",
+        sorted(templates, key=knowledge.label),
+        lambda name: f"{knowledge.label(name)}: {templates[name]}",
+        "a template to fill in",
+        lambda chosen: (permalink.choose("template", chosen), permalink.choose("subject", "")),
+    )
+    known = _facts(run, relation, templates[relation]) if relation else {}
+    wanted = known.get(permalink.get("subject") or "")
+    asked_for = wanted is None or wanted.question == text.strip()
+    if not asked_for and not permalink.of_link("subject"):
+        permalink.choose("subject", "")
+    chosen = _pick_optional(
+        "subject",
+        "Subject",
+        list(known),
+        lambda name: f"{known[name].subject} → {known[name].object}",
+        f"one of {len(known):,}, type to search" if relation else "choose a relation first",
+        lambda name: choose_text(known[name].question if name else text, name),
+        asked_for,
+    )
+    if not asked_for:
+        pickers.tell_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
+    return known.get(chosen or "")
+
+
+def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
+    """Return the facts of a relation that the run was asked, by id, in the order of subjects."""
+    facts = results.fact_histories(run)
+    rows = facts[facts["relation"] == relation].sort_values("subject")
+    ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
+    return {id: Fact(id, relation, template, subject, object) for id, subject, object in zip(ids, subjects, objects)}
+
+
+def _pick_optional(
+    name: str,
+    label: str,
+    options: Sequence[str],
+    format_func: Callable[[str], str],
+    placeholder: str,
+    choose: Callable[[str], Any],
+    counts: bool = True,
+) -> str | None:
+    """Draw a picker of one option or none, which stays out of the URL; `choose` gets the user's choice, or "".
+
+    The choice in the URL is ignored unless it `counts`.
+    """
+    key = f"query_{name}"
+    wanted = permalink.get(name)
+    st.session_state[key] = wanted if counts and wanted in options else None
+    chosen = st.selectbox(
+        label,
+        options,
+        index=None,
+        key=key,
+        format_func=format_func,
+        placeholder=placeholder,
+        disabled=not options,
+        on_change=lambda: choose(st.session_state[key] or ""),
+    )
+    permalink.show(name, chosen)
+    if wanted and wanted not in options:
+        pickers.tell_unknown(name, [wanted])
+    return chosen
 
 
 # === A comparison ===
 
 
-def _pick_comparison(first: Asked) -> list[Asked]:
-    """The first question, and what stands beside it: another run's answer, another sentence, or both."""
+def _pick_comparison(first: Request) -> list[Request]:
+    """Draw the pickers of a comparison; return the questions: the first, with another run, another sentence or both."""
     others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and _can_answer(run)}
     options = [name for name in COMPARISONS if name in ("none", "text") or others]
     left, right = st.columns(2, vertical_alignment="bottom")
@@ -120,7 +208,7 @@ def _pick_comparison(first: Asked) -> list[Asked]:
         wanted = pickers.pick_one(
             "compare", "Compare with", options, format_func=COMPARISONS.get, segmented=True, optional=True
         )
-    views, asked = [first.view], [first.text]
+    views, sentences = [first.view], [first.text]
     with right:
         if wanted in ("run", "both"):
             other = others[pickers.pick_one("other", "The other run", list(others))]
@@ -130,10 +218,10 @@ def _pick_comparison(first: Asked) -> list[Asked]:
                 words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
-            asked.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
-            if not asked[-1].strip():
+            sentences.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
+            if not sentences[-1].strip():
                 st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
-    return [replace(first, view=view, text=text) for text in asked for view in views]
+    return [replace(first, view=view, text=text) for text in sentences for view in views]
 
 
 def _can_answer(run: Run) -> bool:
@@ -141,6 +229,6 @@ def _can_answer(run: Run) -> bool:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Another run at the step of this one, or at its own last before that, or else at its first."""
+    """Return the view of another run at the same step, at its last one before, or else at its first."""
     other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
     return replace(other, step=view.evaluated(other.loadable))

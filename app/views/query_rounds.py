@@ -1,127 +1,321 @@
-"""Questions to all checkpoints of a run, asked in rounds: what has been asked so far, shared by all visitors."""
+"""Live answers of the Query page: asked in rounds, shared by all visitors, and drawn anew after each round."""
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from math import isfinite
-from threading import Lock
+from threading import Lock, Thread
 
+import pandas as pd
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.caching import checkpoints_state
-from app.drawing import aside
-from app.turns import budget, check_budget, in_turn
-from embryo_core import query
+from app import widgets
+from app.caching import checkpoints_state, kept_whole
+from app.drawing import aside, drawing
+from app.question_queue import QUEUE, budget, check_budget, in_turn
+from app.views.query_ask import Request
+from embryo_core import query, runs
 from embryo_core.curves.step_scales import log_spaced
-from embryo_core.figures.captions.query import Progress, command
-from embryo_core.query import Refinement, cost
-from embryo_core.query.refine import FIRST, ROUND, gaps, halved
-from embryo_core.query.trace import Trace
-from embryo_core.query.track import Track, joined
-from embryo_core.types import Run
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import EmbryoError, QueryError, TooCostly
+from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
+from embryo_core.query import TOGETHER, Answers, asking, cost
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Checkpoint, Prediction, Run
 
-Word = tuple[str, int]  # a tracked word, and the number of its mask
+LOADING = 0.1  # seconds: the cost of loading a checkpoint ahead, for its place in the queue
+STOPPED = "query_stopped"  # session: the questions that the reader stopped
+PAUSE = 0.2  # seconds from one round to the next, in which the browser draws
+
+
+# === Rounds, shared by all visitors ===
 
 
 class Rounds:
-    """One text put to the checkpoints of a run, and the words that are tracked in it.
+    """One question to the checkpoints of a run, asked in rounds: a text, or a word tracked at one of its masks.
 
-    One round is asked at a time, whoever's page asks it. A page waits aside for its turn (see drawing.py, turns.py).
+    One round is asked at a time, whichever page asks it. A page waits aside for its turn (see drawing.py).
     """
 
-    def __init__(self, run: Run, text: str):
-        self._run, self._text = run, text
-        self._refinement: Refinement | None = None
-        self._tracks: dict[Word, Track] = {}
+    def __init__(self, run: Run, text: str, word: str = "", mask: int = 1):
+        question = query.read_question(text, load_tokenizer(run))
+        self.question = question.track(word, mask) if word else question
+        self._run = run
+        self._refinement = query.Refinement(run, self.question)
         self._lock = Lock()
 
     @property
-    def progress(self) -> Progress:
-        """How far the question has come."""
-        found = self._refinement
-        return Progress(len(found.asked), len(found.steps), found.narrowing)
+    def asked(self) -> int:
+        """The number of checkpoints asked so far."""
+        return len(self._refinement.asked)
+
+    @property
+    def total(self) -> int:
+        """The number of checkpoints that can be asked."""
+        return len(self._refinement.steps)
+
+    @property
+    def narrowing(self) -> bool:
+        """Whether checkpoints are left between two whose best answers differ."""
+        return self._refinement.narrowing
 
     @property
     def unfinished(self) -> bool:
         """Whether some checkpoints have been asked, and others are left."""
-        found = self._refinement
-        return found is not None and 0 < len(found.asked) < len(found.steps)
+        return 0 < self.asked < self.total
 
-    def trace(self, step: int, later: bool = False) -> Trace:
-        """The trace so far, this step included; what it lacks is asked. Raises as `query.trace` does.
+    def answers(self, step: int, later: bool = False) -> Answers:
+        """Return the answers so far, with those of `step`; ask what is missing. Raises as `query.ask` does.
 
         A step that is asked `later`, with the next round, may be missing; the page does not wait for it.
         """
-        if later:
-            return self._refinement.trace
+        if later and self.asked:
+            return self._refinement.answers
         with aside(), self._lock:
-            if self._refinement is None:
-                self._refinement = Refinement(self._run, self._text)
-            found = self._refinement
-            if not found.asked:
-                with st.spinner("Asking the checkpoints …"):
-                    self._ask({*found.next_round(), step})
-            elif step not in found.asked:
-                self._ask([step])
-            return found.trace
+            if not self.asked:
+                with st.spinner("Following the word …" if self.question.word else "Asking the checkpoints …"):
+                    self._ask({*self._refinement.next_round(), step})
+            elif step not in self._refinement.asked:
+                self._ask({step})
+            return self._refinement.answers
 
-    def track(self, word: str, mask: int, step: int) -> Track:
-        """The word at a part of the trace's steps, this one included. Raises as `query.track` does."""
+    def go_on(self, step: int) -> None:
+        """Ask another round, with `step`. Raises TooCostly once the whole question costs too much."""
         with aside(), self._lock:
-            known = self._tracks.get((word, mask))
-            wanted = {step} & {*self._refinement.trace.steps} - {*(known.steps if known else ())}
-            if known is None:
-                with st.spinner("Following the word …"):
-                    self._follow((word, mask), sorted(wanted | {*self._unfollowed((word, mask), FIRST)}))
-            elif wanted:
-                self._follow((word, mask), sorted(wanted))
-            return self._tracks[word, mask]
-
-    def go_on(self, words: Iterable[Word], step: int) -> None:
-        """Ask another round, this step included, of these words too.
-
-        Raises TooCostly once the whole question costs too much.
-        """
-        with aside(), self._lock:
-            found = self._refinement
-            if steps := {*found.next_round(), step} - found.asked:
+            if steps := {*self._refinement.next_round(), step} - self._refinement.asked:
                 self._ask(steps)
-            for word in words:
-                if steps := self._unfollowed(word, ROUND):
-                    self._follow(word, steps)
 
     def check(self) -> None:
-        """Raises TooCostly where the next round would make the question cost too much."""
+        """Raise TooCostly if the next round would make the question cost too much."""
         if isfinite(budget()) and (steps := self._refinement.next_round()):
-            check_budget(cost.trace(self._run, self._text, len(self._refinement.asked) + len(steps)), self._at_home())
+            check_budget(cost.ask(self._run, self.question, self.asked + len(steps)), self._command)
 
     def _ask(self, steps: Collection[int]) -> None:
         """Ask more checkpoints when their turn comes."""
-        before = len(self._refinement.asked)
-        spent = cost.trace(self._run, self._text, before)
-        seconds = cost.trace(self._run, self._text, before + len(steps)) - spent
-        in_turn(seconds, self._at_home(), partial(self._refinement.ask, steps), spent)
+        before, asked = self.asked, self.asked + len(steps)
+        spent = cost.ask(self._run, self.question, before) if before else 0.0
+        seconds = cost.ask(self._run, self.question, asked) - spent
+        in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent)
 
-    def _unfollowed(self, word: Word, count: int) -> Sequence[int]:
-        """Steps of the trace at which a word is asked next."""
-        steps, known = self._refinement.trace.steps, self._tracks.get(word)
-        if known is None:
-            return log_spaced(steps, count)
-        return halved(steps, gaps(steps, dict.fromkeys(known.steps, True)), count)
+    @property
+    def _command(self) -> str:
+        word = self.question.word
+        options = [f"--track={word.text}", "--mask", str(word.mask)] if word else []
+        return query.command(self._run.name, self.question.text, "--step", "all", *options)
 
-    def _follow(self, word: Word, steps: Sequence[int]) -> None:
-        """Ask a word at more steps when their turn comes."""
-        known = self._tracks.get(word)
-        spent = cost.track(self._run, self._text, *word, asked=len(known.steps)) if known else 0
-        at_home = self._at_home(f"--track={word[0]}", "--mask", str(word[1]))
-        seconds = cost.track(self._run, self._text, *word, asked=len(steps))
-        found = in_turn(seconds, at_home, partial(query.track, self._run, self._text, *word, steps), spent)
-        self._tracks[word] = joined([known, found]) if known else found
 
-    def _at_home(self, *options: str) -> str:
-        return command(self._run.name, self._text, "--step", "all", *options)
+@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Run: checkpoints_state})
+def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
+    """Return the rounds of a question, kept while the checkpoints stay as they are; nothing is asked yet."""
+    return Rounds(run, text, word, mask)
+
+
+# === What the page knows about a question ===
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """All that is known about one question of the page, at one mask or at all of them together."""
+
+    request: Request
+    mask: int  # counted from 1, or TOGETHER
+    rounds: Rounds  # of the text
+    answers: Answers
+    words: dict[str, tuple[Rounds, Answers]]  # of marked words, by role
+    problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
+
+    @property
+    def all_rounds(self) -> list[Rounds]:
+        """The rounds of the text and of the marked words."""
+        return [self.rounds, *(rounds for rounds, _ in self.words.values())]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether checkpoints are left to be asked, for the text or for a marked word."""
+        return any(rounds.unfinished for rounds in self.all_rounds)
+
+    @property
+    def marked(self) -> dict[str, str]:
+        """The role of each marked word that is one piece, by its piece."""
+        words = {role: found.question.word for role, (_, found) in self.words.items()}
+        return {word.token: role for role, word in words.items() if len(word.pieces) == 1}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The answers over the steps as they are drawn (see `curve_table`)."""
+        return curve_table(self.answers, self.mask, {role: found for role, (_, found) in self.words.items()})
+
+    def subject(self, number: int) -> Subject:
+        """Return what figures of the question are about; `number` tells the questions of a page apart."""
+        return Subject(self.request.text, self.mask, self.request.masks, number)
+
+    def best(self) -> list[Prediction]:
+        """Return the best answers at the chosen step; if a later round will ask it, this step is asked alone."""
+        view = self.request.view
+        if view.step in self.answers.steps:
+            return self.answers.best(view.step, self.mask)
+        return _at_step(view.run, view.step, self.request.text).best(view.step, self.mask)
+
+
+def know(request: Request, mask: int, later: bool = False) -> Known:
+    """Return what is known about a question by now, with the true object and the tracked word; ask the first round.
+
+    The chosen step is asked too, unless it is asked `later`, with the next round. If the text has fewer masks than
+    `mask`, its last one counts. Raises as `query.ask` does.
+    """
+    mask = min(mask, request.masks)
+    if mask == TOGETHER and request.masks == 1:
+        mask = 1
+    run, text, step = request.view.run, request.text, request.view.step
+    rounds = in_rounds(run, text)
+    answers = rounds.answers(step, later)
+    words, problems = {}, list(answers.skipped)
+    for role, word in {TRUE_OBJECT: request.fact.object if request.fact else "", TRACKED: request.word}.items():
+        try:
+            if word and mask != TOGETHER:
+                of_word = in_rounds(run, text, word, mask)
+                words[role] = of_word, of_word.answers(step, later)
+        except QueryError as error:
+            problems.append(str(error))
+    if len({found.question.word.pieces for _, found in words.values()}) < len(words):
+        del words[TRACKED]
+    return Known(request, mask, rounds, answers, words, tuple(problems))
+
+
+# === The page, round by round ===
+
+Found = list[Known | None]  # of each question; None if it cannot be answered
+
+
+def show_rounds(found: Found, draw: Callable[[Found], None]) -> None:
+    """Call `draw` with what is known; if checkpoints are left, ask round by round and draw again after each."""
+    goes_on = _goes_on(found)
+
+    @st.fragment(run_every=PAUSE if goes_on else None)
+    def drawn() -> None:
+        along_with_page = not get_script_run_ctx().fragment_ids_this_run
+        with drawing(), widgets.explaining():
+            known = found if along_with_page else _by_now(found)
+            draw(known)
+            _show_progress(known)
+            if along_with_page:
+                return
+            if goes_on and _goes_on(known):  # after "Go on" the page starts the timer first, which draws each round
+                for one in filter(None, known):
+                    for rounds in one.all_rounds:
+                        rounds.go_on(one.request.view.step)
+            if _goes_on(_by_now(found)) != goes_on:
+                st.rerun()
+
+    drawn()
+
+
+def asked_later(request: Request, together: Sequence[Request]) -> bool:
+    """Return whether the rounds of the questions `together` go on, so that the next round asks a missing step."""
+    if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
+        return False
+    return _rounds_of(request).unfinished and _affordable(map(_rounds_of, together))
+
+
+def _rounds_of(request: Request) -> Rounds:
+    return in_rounds(request.view.run, request.text)
+
+
+def _by_now(found: Found) -> Found:
+    """Return the same questions with what has been asked by now."""
+    together = [one.request for one in found if one]
+    return [one and know(one.request, one.mask, asked_later(one.request, together)) for one in found]
+
+
+def _goes_on(found: Found) -> bool:
+    known = [one for one in found if one]
+    left = any(one.unfinished for one in known) and st.session_state.get(STOPPED) != _questions(found)
+    return left and _affordable(rounds for one in known for rounds in one.all_rounds)
+
+
+def _affordable(together: Iterable[Rounds]) -> bool:
+    """Return whether another round fits the budget, of each question that is not at its end."""
+    try:
+        for rounds in together:
+            if rounds.unfinished:
+                rounds.check()
+    except TooCostly:
+        return False
+    return True
+
+
+def _questions(found: Found) -> list[tuple[str, str]]:
+    return [(one.request.view.run.name, one.request.text) for one in found if one]
+
+
+def _show_progress(found: Found) -> None:
+    """Show how many checkpoints have been asked, and a button to stop or to go on; nothing once all are asked."""
+    unfinished = [one for one in found if one and one.unfinished]
+    if not unfinished:
+        return
+    goes_on, questions = _goes_on(found), _questions(found)
+    asked, total = (sum(getattr(one.rounds, count) for one in unfinished) for count in ("asked", "total"))
+    narrowing = any(one.rounds.narrowing for one in unfinished)
+    with st.container(horizontal=True, vertical_alignment="center", key="query_progress"):
+        widgets.show_caption(describe_progress(asked, total, narrowing, goes_on), width="stretch")
+        if goes_on:
+            st.button("Stop", key="query_stop", on_click=st.session_state.update, args=({STOPPED: questions},))
+        elif st.session_state.get(STOPPED) == questions:
+            st.button("Go on", key="query_go_on", on_click=st.session_state.update, args=({STOPPED: None},))
+    with widgets.explaining():
+        for one in unfinished:
+            for rounds in one.all_rounds:
+                if rounds.unfinished:
+                    rounds.check()
+
+
+# === Cached answers, and models loaded ahead ===
+
+
+@kept_whole(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
+def _at_step(run: Run, step: int, text: str) -> Answers:
+    """Return the answers at one step. Raises as `query.ask` does."""
+    command = query.command(run.name, text, "--step", str(step))
+    return in_turn(cost.ask(run, text, 1), command, partial(query.ask, run, text, [step]))
+
+
+@kept_whole(checkpoints_state, 64, "Reading every layer …")
+def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers:
+    """Return the answers of every layer at one step or at all, of a long series at a log-spaced part."""
+    at = "all" if step is None else str(step)
+    command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
+    steps = lens_steps(run) if step is None else [step]
+    seconds = cost.ask_layers(run, text, steps and len(steps))
+    return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))
+
+
+def lens_steps(run: Run) -> list[int] | None:
+    """Return the steps whose layers are read; None for all, so that checkpoints without weights are named."""
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    return log_spaced(known, asking.FIRST) if len(known) > asking.FIRST else None
 
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
-def in_rounds(run: Run, text: str) -> Rounds:
-    """The rounds of a text, kept while the checkpoints stay as they are; nothing is asked yet."""
-    return Rounds(run, text)
+def load_ahead(run: Run) -> Thread:
+    """Begin to load a run's models in the background, once: they are there by the time that a question is written."""
+    loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
+    loading.start()
+    return loading
+
+
+def _load(run: Run) -> None:
+    try:
+        checkpoints = runs.loadable(run)
+        first = log_spaced([checkpoint.step for checkpoint in checkpoints], asking.FIRST)
+        checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.step in first]
+        with QUEUE.turn(LOADING * len(checkpoints)) as pause:
+            MODELS.fill(_pausing(checkpoints, pause))
+    except EmbryoError:
+        pass  # the first question meets the same error and shows it
+
+
+def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
+    for checkpoint in checkpoints:
+        pause()
+        yield checkpoint

@@ -9,7 +9,7 @@ from app import maps, permalink, pickers, texts, widgets
 from app.caching import cached, checkpoints_state
 from app.components.frame import frame
 from app.map_reads import MAPS
-from app.turns import in_turn
+from app.question_queue import in_turn
 from app.view import View
 from embryo_core import runs
 from embryo_core.curves.step_scales import SCALES, log_spaced
@@ -109,7 +109,7 @@ def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """One head at every step, of a long series at a log-spaced part."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
-    seconds = cost.attend_over_steps(run, text, steps and len(steps))
+    seconds = cost.attend(run, text, steps and len(steps))
     return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 

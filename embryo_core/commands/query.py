@@ -42,20 +42,20 @@ def ask(options: argparse.Namespace) -> int:
     if options.step is None and steps is None:
         steps = _log_spaced(run)
     if options.track is not None:
-        print(report.report_track(run, options.text, options.track, options.mask, steps if step is None else [step]))
+        print(report.report_word(run, options.text, options.track, options.mask, steps if step is None else [step]))
     elif options.lens:
-        print(report.report_lens(run, options.text, options.mask, step, options.top, steps))
+        print(report.report_layers(run, options.text, options.mask, step, options.top, steps))
     elif step is None:
-        print(report.report_trace(run, options.text, steps))
+        print(report.report_history(run, options.text, steps))
     else:
-        print(report.report_answers(run, options.text, step, options.top))
+        print(report.report_step(run, options.text, step, options.top))
     return 0
 
 
 def _log_spaced(run: Run) -> list[int] | None:
     """Return the steps to ask of a long series, which the Query page asks first too; None: all steps."""
     from embryo_core.curves.step_scales import log_spaced
-    from embryo_core.query.refine import FIRST
+    from embryo_core.query.asking import FIRST
 
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     if len(known) <= FIRST:

@@ -7,22 +7,64 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.figures import cells, style
-from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
 from embryo_core.figures.file_words import WORDS
-from embryo_core.figures.query import MARKED
+from embryo_core.figures.query import MARKED, NEEDS, TRACKED, TRUE_OBJECT, Subject
+from embryo_core.types import Run
+from embryo_core.words import quantity
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
 LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
-NARROWEST, LEAST = 34, 900  # pixels of a column, and of all together
-BESIDE = 60  # pixels of the names of the layers
-NOTHING = "no word reaches 10 %"  # stands in the column of folded steps
+MIN_COLUMN, MIN_WIDTH = 34, 900  # pixels of a column, and of all together
+LAYER_NAMES = 60  # pixels of the names of the layers
+NOTHING = "no word reaches 10 %"  # written in the column of folded steps
 SURE = 0.1  # the probability that some word has in some layer once there is something to read
+DEFINITION = (
+    "The model's own masked-word head, which was trained on the last layer alone, is applied to every hidden state "
+    "(layer 0: the embeddings). Other masks stay in place. Colour: the word's probability, on a square-root scale. "
+    "Dotted: the chosen step."
+)
+OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
 
 
-def noise(table: pd.DataFrame) -> list[int]:
-    """The first steps, at which no layer gives any word a probability of SURE; none where it is never given.
+def lens(
+    runs: Sequence[Run],
+    axis: Axis,
+    subject: Subject,
+    table: pd.DataFrame,
+    pin: tuple[int, int] | None,
+    marked: Mapping[str, str],
+    folded: Sequence[int] = (),
+    total: int | None = None,
+) -> Figure:
+    """Return the lens of one mask: the best word of each layer at each step; see `grid`.
+
+    `table` is that of `query.ask_layers`. `total` counts the steps that could be asked, if the table has fewer.
+    """
+    (run,) = runs
+    steps = table["step"].nunique()
+    part = f" of {total:,}, log-spaced; any other can be pinned by its step" if total and steps < total else ""
+    empty = f"The empty first column stands for {len(folded):,} of them; a switch above shows these." if folded else ""
+    caption = Caption(
+        f"The word that each layer would put in the place of this [MASK], at {quantity(steps, 'checkpoint')}{part}.",
+        sentences(
+            DEFINITION, *(f"Outlined in {OUTLINED[role]}." for role in marked.values()), empty,
+            describe_networks([run], NEEDS),
+        ),
+        f"Run '{run.name}', one text{subject.which}.",
+        "Click a cell to pin its ten best words.",
+    )
+    plot = grid(table, axis.of(run), pin, marked, folded)
+    exported = subject.label(table[["step", "layer", "rank", "token", "probability"]])
+    title = f"Each layer's answer: {subject.text}{subject.which}"
+    return make_figure([run], subject.name(run, "lens"), title, plot, exported, caption)
+
+
+def unsure_steps(table: pd.DataFrame) -> list[int]:
+    """Return the first steps, at which no layer gives any word a probability of SURE; none if it is never given.
 
     `table` has the columns step and probability.
     """
@@ -39,14 +81,14 @@ def grid(
     marked: Mapping[str, str],
     folded: Sequence[int] = (),
 ) -> go.Figure:
-    """The grid of a lens with a line around the pinned cell (layer, step) and around the column of the chosen step.
+    """Draw the grid of a lens, with a line around the pinned cell (layer, step) and the column of the chosen step.
 
-    Without a pin the line is around the last layer at the chosen step. Its bar of colours is drawn in files alone: that
-    of the page (`colour_scale`) stays where a wide grid is scrolled. `table` has the columns step, layer, rank,
-    token, probability; `marked` gives the role of words to be outlined where they are on top. The first steps that are
-    `folded` are one empty column; the others are wide enough for every word, so that the grid has a width of its own.
-    Colour goes with the square root of the probability, the same on every grid. Every cell carries its layer and step
-    as customdata.
+    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
+    token, probability; `marked` gives the roles of words that are outlined where they are on top. The first steps that
+    are `folded` become one empty column; the other columns are wide enough for every word, which gives the grid a width
+    of its own. Colour goes with the square root of the probability, the same on every grid. Its scale is drawn in files
+    alone; that of the page (`colour_scale`) stays in sight when a wide grid is scrolled. Every cell carries its layer
+    and step as customdata.
     """
     top = table[(table["rank"] == 1) & ~table["step"].isin(folded)]
     columns, names = _columns(sorted(set(table["step"])), folded)
@@ -65,13 +107,13 @@ def grid(
         _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
     else:
         cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
-    wide = max(NARROWEST, AROUND + LETTER * top["token"].str.len().max())
-    figure.update_layout(width=BESIDE + max(LEAST, wide * len(names)))
+    wide = max(MIN_COLUMN, AROUND + LETTER * top["token"].str.len().max())
+    figure.update_layout(width=LAYER_NAMES + max(MIN_WIDTH, wide * len(names)))
     return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 
 def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
-    """The column of each step, and what is written below each column."""
+    """Return the column of each step, and the label of each column."""
     fold = len(folded)
     columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
     written = style.apart(steps)
@@ -79,7 +121,7 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
 
 
 def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
-    """The cells; of folded steps there are none."""
+    """Draw the cells; folded steps have none."""
     words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
     escaped = [[style.plain(word) for word in row] for row in words.to_numpy()]
     colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values.to_numpy())
@@ -115,13 +157,13 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
 
 
 def colour_scale() -> str:
-    """The colours of a grid with their probabilities, as HTML."""
+    """Return the colours of a grid with their probabilities, as HTML."""
     ticks = {tick**0.5: f"{tick:.0%}" for tick in TICKS}
     return style.colour_scale("probability", map(_mix, np.linspace(0, 1, 11)), ticks)
 
 
 def _mix(t: float) -> str:
-    """A colour between LIGHT (t = 0) and DARK (t = 1)."""
+    """Return a colour between LIGHT (t = 0) and DARK (t = 1)."""
     return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
 
 

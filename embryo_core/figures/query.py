@@ -9,91 +9,207 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from embryo_core import query
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.query import spell_rank
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
+from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.query import TOGETHER, Answers, Lead
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point, quantity
 
-MARKED = {"true object": (style.ORANGE, "dash"), "tracked": (style.PINK, "dot")}  # roles and their lines
+TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
+MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # roles and their lines
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # then grey
-OTHERS = "other answers"  # one entry of the legend for the grey ones
-FEW = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ranks that an axis names where there are no more
-TINY = 1e-30  # a log axis goes no lower
+OTHERS = "other answers"  # the legend entry of the grey curves
+SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of an axis that reaches no further
+MIN_PROBABILITY = 1e-30  # at which a log axis ends
+COLUMNS = ("token", "role", "step", "probability", "rank", "exact", "leads", "final")
+NEEDS = frozenset({"masked_words"})  # of the network that answers
+AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
+JOINTLY = Caption(
+    "Several masks are answered jointly, from left to right.",
+    "The probability of an answer is the product of the probabilities of its words. Each is read with the words before "
+    f"it filled in and the later masks still in place (beam of {query.BEAM_WIDTH}). The list for one mask has that "
+    "mask's factor alone, read with the best answer to the masks before it filled in. " + AT_LEAST,
+)
+WIDENED = (
+    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. Pieces are filled in from left to right. Each "
+    "factor is read with the masks after it still in place. The word's rank is among the answers of as many pieces. "
+    + AT_LEAST
+)
+
+
+# === Questions ===
 
 
 @dataclass(frozen=True)
-class Axes:
-    """What figures beside each other share: their steps and step axis, and how far the other axis reaches."""
+class Subject:
+    """What a figure is about: one mask of a text (or TOGETHER), and the number of the question on its page."""
 
-    steps: tuple[int, ...]
-    time: StepAxis
-    log_probability: bool
-    probabilities: tuple[float, float]  # the least and the most
-    lowest: int  # rank
-    colours: Mapping[str, str]  # by answer, the same in each figure; others are grey
+    text: str
+    mask: int
+    masks: int
+    number: int = 1
 
     @property
-    def step_range(self) -> tuple[float, float]:
-        """Ends of the step axis as Plotly takes them, with a little margin."""
-        low, high = self.time.values((self.steps[0], self.steps[-1]))
-        low, high = (log10(low), log10(max(high, 1))) if self.time.scale == "log" else (low, high)
-        margin = (high - low or 1) * 0.03
-        return low - margin, high + margin
+    def which(self) -> str:
+        """Which of several masks is answered, for titles and captions; "" for a text with one mask."""
+        if self.masks == 1:
+            return ""
+        return " (all masks together)" if self.mask == TOGETHER else f" ([MASK] {self.mask} of {self.masks})"
+
+    def name(self, run: Run, what: str) -> str:
+        """Return the name of a figure's files."""
+        name = f"{run.name}-query-{what}"
+        if self.masks > 1:
+            name += "-together" if self.mask == TOGETHER else f"-mask{self.mask}"
+        return name + (f"-{self.number}" if self.number > 1 else "")
+
+    def label(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the table with the text and the mask in each row."""
+        return table.assign(text=self.text, mask="all together" if self.mask == TOGETHER else self.mask)
 
 
-def of_run(axes: Axes, own: StepAxis) -> Axes:
-    """The same axes with the changes in training and the gaps of a figure's `own` run."""
-    return replace(axes, time=replace(axes.time, changes=own.changes, gaps=own.gaps))
+def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd.DataFrame:
+    """Return a row for each answer and step: token, role, step, probability, rank, exact, leads, final.
+
+    `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. If a rank
+    is not `exact`, the true one is at least it. `final` marks the answer that leads at the last step.
+    """
+    roles = {found.question.word.token: role for role, found in words.items() if len(found.question.word.pieces) == 1}
+    history = answers.history(mask)
+    role = history["token"].map(roles).fillna("") if mask != TOGETHER and roles else ""
+    parts = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
+    known = set(history["token"])
+    for name, found in words.items():
+        word = found.question.word
+        if len(word.pieces) > 1 or word.token not in known:
+            parts.append(found.table.assign(role=name, final=False))
+    return pd.concat([part[[*COLUMNS]] for part in parts], ignore_index=True)
 
 
-def shared_axes(tables: Sequence[pd.DataFrame], time: StepAxis, log_probability: bool) -> Axes:
-    """Axes that hold all of these tables (columns as for `probability`)."""
+# === Axes that figures share ===
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the figures of several questions share: the range of each axis, and the colours of answers."""
+
+    steps: tuple[int, ...]
+    ends: tuple[float, float]  # of the axis of steps, in what it counts
+    zero: float  # the place of 0 on a log axis of steps
+    log_probability: bool
+    probabilities: tuple[float, float]  # the smallest and the largest
+    worst_rank: int
+    colours: Mapping[str, str]  # by answer; others are grey
+
+
+def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> Shared:
+    """Return axes that hold all of these tables (see `curve_table`), each of a run with its own axis of steps."""
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
+    ranges = [(table["step"].min(), table["step"].max()) for table in tables]
+    counts = [count for steps_of, axis in zip(ranges, axes, strict=True) for count in axis.counts(steps_of)]
     reach = together["probability"].min(), together["probability"].max()
-    return Axes(steps, time, log_probability, reach, max(int(together["rank"].max()), 3), _colours(together))
+    worst = max(int(together["rank"].max()), 3)
+    zero = min(axis.zero for axis in axes)
+    return Shared(steps, (min(counts), max(counts)), zero, log_probability, reach, worst, _colours(together))
 
 
 def _colours(together: pd.DataFrame) -> dict[str, str]:
-    """Colours of the answers without a role: the final ones first, then the most probable."""
+    """Return colours for the answers without a role: the final ones first, then the most probable."""
     answers = together[together["role"] == ""].groupby("token")
     order = pd.DataFrame({"final": answers["final"].any(), "probability": answers["probability"].max()})
     tokens = order.sort_values(["final", "probability"], ascending=False, kind="stable").index
     return dict(zip(tokens, COLOURS))
 
 
-def probability(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
-    """Probability of each answer over the steps.
+def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
+    """Return the ends of the axis of steps as Plotly takes them, with a small margin."""
+    low, high = shared.ends
+    if axis.scale == "log":
+        low, high = log10(low if low > 0 else shared.zero), log10(max(high, 1))
+    margin = (high - low or 1) * 0.03
+    return low - margin, high + margin
 
-    `curves` has the columns token, role (of a marked word, else ""), step, probability, rank, exact (else the true
-    rank is at least it: a hollow point), leads, final; stars mark the final answer at the steps where it first led and
-    from which it led for good, unless there is one step alone.
+
+# === Figures ===
+
+
+def probability(
+    runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared
+) -> Figure:
+    """Return the probability of each answer over the steps; `table` as of `curve_table`.
+
+    Stars mark the final answer at the steps where it first led and from which it led for good, if there are several
+    steps. A point whose rank is not exact is hollow.
     """
-    figure = _curves(curves, "probability", first_led, leads_from, axes)
-    least, most = axes.probabilities
-    if axes.log_probability:
-        low, high = log10(max(least, TINY)), log10(most)
+    (run,) = runs
+    table = with_smoothed(table, "probability", axis.smoothing, ["token", "role"])
+    plot = plot_probability(table, lead, shared, axis.of(run))
+    count = quantity(table["step"].nunique(), "checkpoint")
+    caption = Caption(
+        f"Probability at {count} of run '{run.name}', one text{subject.which}.",
+        "All answers that ever led, the five best at the last step, and the marked words. "
+        "Grey: all but the first six; point at a line to read its answer.",
+    )
+    return _figure(run, "probability", "Probability of each answer", subject, plot, table, caption)
+
+
+def rank(runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared) -> Figure:
+    """Return the rank of each answer over the steps, 1 at the top; as `probability`."""
+    (run,) = runs
+    table = with_smoothed(table, "rank", axis.smoothing, ["token", "role"])
+    together = f"all joint answers (hollow points, {AT_LEAST})"
+    among = together if subject.mask == TOGETHER else "all pieces of the vocabulary"
+    count = quantity(table["step"].nunique(), "checkpoint")
+    caption = Caption(
+        f"Rank among {among} at {count}{subject.which}; 1 is the top answer.",
+        "Grey: all but the first six; point at a line to read its answer.",
+    )
+    plot = plot_rank(table, lead, shared, axis.of(run))
+    return _figure(run, "rank", "Rank of each answer", subject, plot, table, caption)
+
+
+def _figure(
+    run: Run, what: str, title: str, subject: Subject, plot: go.Figure, table: pd.DataFrame, caption: Caption
+) -> Figure:
+    network = describe_networks([run], NEEDS)
+    caption = Caption(caption.summary, sentences(caption.details, network))
+    title = f"{title}: {subject.text}{subject.which}"
+    return make_figure([run], subject.name(run, what), title, plot, subject.label(table), caption)
+
+
+def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+    """Plot the column `probability` of a `curve_table`."""
+    figure = _plot(table, "probability", lead, shared, axis)
+    least, most = shared.probabilities
+    if shared.log_probability:
+        low, high = log10(max(least, MIN_PROBABILITY)), log10(most)
         margin = 0.05 * (high - low or 1)
         return style.set_axes(figure, "y", type="log", exponentformat="power", range=[low - margin, high + margin])
     return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
 
 
-def rank(curves: pd.DataFrame, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
-    """Rank of each answer over the steps, 1 at the top, on a log axis; columns as for `probability`."""
-    figure = _curves(curves, "rank", first_led, leads_from, axes)
-    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= axes.lowest]
-    ticks = powers if axes.lowest > FEW[-1] else [tick for tick in FEW if tick <= axes.lowest]
-    reach = [log10(axes.lowest * 1.3), log10(0.8)]
+def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+    """Plot the column `rank` of a `curve_table`, on a log axis with 1 at the top."""
+    figure, worst = _plot(table, "rank", lead, shared, axis), shared.worst_rank
+    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= worst]
+    ticks = powers if worst > SMALL_RANKS[-1] else [tick for tick in SMALL_RANKS if tick <= worst]
+    reach = [log10(worst * 1.3), log10(0.8)]
     ticktext = [f"{tick:,}" for tick in ticks]
     return style.set_axes(figure, "y", type="log", range=reach, tickvals=ticks, ticktext=ticktext)
 
 
-def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, axes: Axes) -> go.Figure:
-    traces = []
+def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+    axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices
-    x, exact = np.array(axes.time.values(curves["step"])), curves["exact"].to_numpy()
+    x, exact = np.array(axis.values(curves["step"])), curves["exact"].to_numpy()
     hover, numbers = _hover(curves), curves.drop(columns=["token", "role"])  # rows of text take longer than the figure
     for i, (token, role) in enumerate(_in_order(curves, by_answer)):
-        colour, dash = MARKED[role] if role else (axes.colours.get(token, style.GREY), "solid")
+        colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
         own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
         drawn = smoothing.curve(
@@ -106,26 +222,28 @@ def _curves(curves: pd.DataFrame, column: str, first_led: int, leads_from: int, 
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
             marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[i % len(style.SYMBOLS)])},
             customdata=hover[rows],
-            hovertemplate=f"%{{customdata[0]}}, {axes.time.point('%{customdata[1]}')}<br>"
+            hovertemplate=f"%{{customdata[0]}}, {axis.point('%{customdata[1]}')}<br>"
             "probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        if final and own["step"].nunique() > 1:  # of one step alone, it tells nothing
-            traces += _stars(own, column, first_led, leads_from, axes.time, colour)
+        if final and own["step"].nunique() > 1:  # one step says nothing about since when
+            traces += _stars(own, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
         traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})
     figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
-    axes.time.draw(figure, axes.steps)
-    style.set_axes(figure, "x", range=axes.step_range)
+    axis.set_ends(figure, *shared.ends)
+    axis.set_curves(figure)
+    axis.mark_step(axis.mark_changes(figure, shared.steps), int(curves["step"].max()))
+    style.set_axes(figure, "x", range=_step_range(shared, axis))
     style.finish(figure, column, height=400)
     figure.layout.legend.update(itemsizing="constant")
     return figure
 
 
 def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
-    """Token and role of each answer: the final one, the marked words, then the others, the most probable first."""
+    """Return token and role of each answer: the final one, marked words, then the others, most probable first."""
     final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
 
     def key(answer: tuple[str, str]) -> tuple[bool, bool, float]:
@@ -136,12 +254,12 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
 
 
 def _stars(
-    final: pd.DataFrame, column: str, first_led: int, leads_from: int, axis: StepAxis, colour: str
+    final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour: str
 ) -> list[dict[str, Any]]:
-    """Marks on the final answer's curve where it first led, and where it began to lead for good."""
-    labels = {first_led: ("star-open", "first leads"), leads_from: ("star", "leads for good")}
-    if first_led == leads_from:
-        labels = {leads_from: ("star", "leads for good")}
+    """Return marks on the final answer's curve: where it first led, and where it began to lead for good."""
+    labels = {lead.first: ("star-open", "first leads"), lead.for_good: ("star", "leads for good")}
+    if lead.first == lead.for_good:
+        labels = {lead.for_good: ("star", "leads for good")}
     marks = []
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]
@@ -159,15 +277,64 @@ def _stars(
 
 
 def _hover(curves: pd.DataFrame) -> np.ndarray:
-    """Token, step, probability and rank of each point as text, [points, 4]."""
+    """Return token, step, probability and rank of each point as text, [points, 4]."""
     columns = (curves[name].tolist() for name in ("token", "step", "probability", "rank", "exact"))
     points = [
-        (style.plain(token), f"{step:,}", f"{probability:.3g}", spell_rank(*rank))
+        (style.plain(token), f"{step:,}", f"{probability:.3g}", query.spell_rank(*rank))
         for token, step, probability, *rank in zip(*columns, strict=True)
     ]
     return np.array(points, dtype=object)
 
 
 def _symbols(exact: np.ndarray, symbol: str) -> str | list[str]:
-    """The symbol of all points, or that of each, hollow where its rank is not exact."""
+    """Return the symbol of all points, or one for each, hollow if its rank is not exact."""
     return symbol if exact.all() else [symbol if known else f"{symbol}-open" for known in exact]
+
+
+# === Words of the page ===
+
+
+def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, unit: StepUnit) -> str:
+    """Return how many example questions a run answers and since when, over a number of checkpoints; "" without any."""
+    since = [example.since for example in examples if example.since is not None]
+    if not examples:
+        return ""
+    questions = quantity(len(examples), "example question")
+    if not since:
+        return f"Of {questions}, the run answers none at its last step."
+    first, last = (point(end, unit) for end in (min(since), max(since)))
+    if checkpoints == 1 and first == last:
+        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
+    when = f"at {first}" if first == last else f"between {first} and {last}"
+    of = f", judged by its {checkpoints:,} checkpoints with weights" if checkpoints > 1 else ""
+    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
+
+
+def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) -> Caption:
+    """Return how many checkpoints have been asked, and which come next if the rounds go on."""
+    where = "where the answer changes" if narrowing else "between them"
+    return Caption(
+        f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {where}." if goes_on else "."),
+        "Every point is the answer of an asked checkpoint, and lines only join them. “First leads” and “leads for "
+        "good” count the asked checkpoints alone. The first round is log-spaced; further rounds ask between steps with "
+        "different answers, then the rest.",
+    )
+
+
+def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Caption:
+    """Return the probability of a tracked word at a step, and its pieces; `masks` are those of the text."""
+    word = answers.question.word
+    row = answers.table[answers.table["step"] == step].iloc[0]
+    spelled, at = query.spell_rank(row["rank"], row["exact"]), point(step, unit)
+    summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {at}."
+    count = len(word.pieces)
+    pieces = f"It is {count} pieces ({' '.join(word.pieces)}): the mask is widened to {count}. {WIDENED}"
+    return Caption(summary, sentences(pieces if count > 1 else "", "Other masks stay in place." if masks > 1 else ""))
+
+
+def describe_fact(true_object: str, evaluated: bool) -> Caption:
+    """Return the true object of a fact, and where the stored row of its table is from or why it is missing."""
+    stored = "“stored” is the answer stored when the run was evaluated on LAMA."
+    return Caption(
+        f"The true object is {true_object}.", stored if evaluated else "The run has not been evaluated at this step."
+    )

@@ -1,19 +1,9 @@
-"""Live questions to one checkpoint of a run or to all: cloze answers, traces, tracked words, the lens, attention."""
+"""Questions to the checkpoints of a run: a text with [MASK], a tracked word, every layer; attention in a text."""
 
-from embryo_core.query.beam import (
-    BEAM_WIDTH,
-    SEPARATOR,
-    Reply,
-    answer,
-    ask,
-    joint_log_probability,
-    log_softmax,
-    logsumexp,
-    spell_rank,
-)
-from embryo_core.query.chunks import pausing
+from embryo_core.query.answers import SEPARATOR, TOGETHER, Answers, Lead
+from embryo_core.query.asking import Refinement, ask, ask_layers
+from embryo_core.query.beam import BEAM_WIDTH
 from embryo_core.query.examples import find_examples, read_questions
-from embryo_core.query.lens import lens
 from embryo_core.query.question import (
     EXAMPLE,
     MAX_CHARACTERS,
@@ -24,11 +14,9 @@ from embryo_core.query.question import (
     read_question,
     readable,
 )
-from embryo_core.query.refine import Refinement
+from embryo_core.query.report import command, commands, spell_rank
 from embryo_core.query.sentence import attend, attend_over_steps
-from embryo_core.query.sweep import sweep
-from embryo_core.query.trace import trace
-from embryo_core.query.track import track
+from embryo_core.query.sweep import pausing
 
 __all__ = [
     "BEAM_WIDTH",
@@ -36,26 +24,23 @@ __all__ = [
     "MAX_CHARACTERS",
     "MAX_MASKS",
     "SEPARATOR",
+    "TOGETHER",
+    "Answers",
+    "Lead",
     "Question",
     "Refinement",
-    "Reply",
-    "answer",
     "ask",
+    "ask_layers",
     "attend",
     "attend_over_steps",
     "check_text",
+    "command",
+    "commands",
     "count_masks",
     "find_examples",
-    "joint_log_probability",
-    "lens",
-    "log_softmax",
-    "logsumexp",
     "pausing",
     "read_question",
     "read_questions",
     "readable",
     "spell_rank",
-    "sweep",
-    "trace",
-    "track",
 ]

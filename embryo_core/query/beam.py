@@ -1,19 +1,18 @@
-"""Live cloze: what a checkpoint answers to any text with [MASK]; trace.py asks all checkpoints of a run.
+"""Joint answers of checkpoints to a question with several masks, found by beam search.
 
-Several masks are answered jointly. The probability of an answer (w1, ..., wm) is that of the chain rule, masks filled
-left to right,
+The probability of an answer (w1, ..., wm) is that of the chain rule, masks filled left to right,
 
     P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
 
 where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
-answers are found with a beam of BEAM_WIDTH, which stops where no further prefix can change the best. The predictions
-listed for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the
-masks before it. With one [MASK] all this is the model's own distribution.
+answers are found with a beam of BEAM_WIDTH, which stops once no further prefix can change the best. The predictions
+for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the masks
+before it. With one [MASK] all this is the model's own distribution.
 
-A beam can miss an answer that begins with improbable words. What it drops at a mask is no more probable than the least
-probable prefix that it keeps there, and grows less probable with every further word. So the rank of a joint answer is
-exact where the answer is at least as probable as each of these prefixes (`Reply.bound`). Elsewhere the rank in the beam
-is a lower bound: the true rank is at least that.
+A beam can miss an answer that begins with improbable words. An answer dropped at a mask is no more probable than the
+least probable prefix kept there, and only loses probability with every further word. So the rank of a joint answer is
+exact if the answer is at least as probable as each of these prefixes (`Reply.bound`). Otherwise its rank in the beam is
+a lower bound of the true rank.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,43 +21,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core import runs
-from embryo_core.engine.cache import MODELS
-from embryo_core.query import chunks
-from embryo_core.query.question import Question, read_question, readable
-from embryo_core.types import Prediction, Run
+from embryo_core.query.question import Question
+from embryo_core.query.sweep import OPERATIONS, between_chunks
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.tokenizers.tokenizer import Tokenizer
 
-SEPARATOR = " | "  # between the words of a joint answer
 BEAM_WIDTH = 10  # joint answers kept after each mask
-FIRST_ROWS = 4  # those read first where the others seem too improbable to matter
-IMPROBABLE = np.log(50)  # by how much the next row is below the best then, in log probability; no answer depends on it
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The best answers of one checkpoint to a text with m masks, best first."""
-
-    text: str
-    joint: tuple[Prediction, ...]  # all masks together: a token is the words of all masks, joined by SEPARATOR
-    masks: tuple[tuple[Prediction, ...], ...]  # [m]: the pieces for each mask, given the best answer before it
-
-
-def answer(run: Run, text: str, step: int, k: int = 10) -> Answer:
-    """The k best answers of a run's checkpoint at one step (at most BEAM_WIDTH joint ones).
-
-    Raises QueryError, CheckpointError, TokenizerMismatch, and MissingCapability where the checkpoint has no masked-word
-    head.
-    """
-    (checkpoint,) = runs.loadable(run, [step])
-    model = MODELS.get(checkpoint)
-    question = read_question(text, model.tokenizer, model.max_positions)
-    (reply,) = ask([model], question)
-    masks = tuple(tuple(top_predictions(mask, model.tokenizer, k)) for mask in reply.conditionals)
-    return Answer(question.text, tuple(joint_predictions(reply, model.tokenizer, k)), masks)
+FIRST_ROWS = 4  # rows of the beam that are read first if the others seem too improbable to matter
+IMPROBABLE = np.log(50)  # their log probability is lower than the best by this much; no answer depends on it
 
 
 # === Beam search ===
@@ -66,7 +37,7 @@ def answer(run: Run, text: str, step: int, k: int = 10) -> Answer:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What one checkpoint answers to a question with m masks, as numbers."""
+    """The answers of one checkpoint to a question with m masks, as numbers."""
 
     answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
     log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
@@ -74,6 +45,7 @@ class Reply:
     logits: np.ndarray  # [m, V] float32 logits of every piece at each mask, given the best answer before it
     logsumexps: np.ndarray  # [m, 1] logarithm of the sum of their exponentials
     sorted_logits: np.ndarray  # [m, V] the logits of each mask in ascending order
+    pieces: np.ndarray  # [m, at most the beam] ids of the best pieces at each mask, best first
     sought: float | None = None  # log probability of the joint answer whose rank alone was asked for
 
     @property
@@ -81,8 +53,12 @@ class Reply:
         """Log probability [m, V] of every piece at each mask, given the best answer before it, in float64."""
         return self.logits - self.logsumexps
 
+    def best(self, mask: int, k: int) -> np.ndarray:
+        """Return the ids [k] of the most probable pieces at one mask (counted from 0), best first."""
+        return self.pieces[mask, :k] if k <= self.pieces.shape[1] else top_k(self.logits[mask], k)
+
     def ranks(self, mask: int, ids: Sequence[int]) -> list[int]:
-        """Rank of some pieces at one mask (from 0), 1 for the most probable; of equals, the first is the better."""
+        """Return the ranks of pieces at one mask (counted from 0); of equally probable ones the first is better."""
         values, ascending = self.logits[mask], self.sorted_logits[mask]
         own = values[ids]
         up_to, below = np.searchsorted(ascending, own, side="right"), np.searchsorted(ascending, own)
@@ -92,23 +68,23 @@ class Reply:
         return ranks.tolist()
 
     def joint_rank(self, log_probability: float) -> tuple[int, bool]:
-        """Rank of a joint answer of this log probability, and whether it is exact: else it is at least that."""
+        """Return the rank of a joint answer of this log probability, and whether it is exact or a lower bound."""
         return 1 + int((self.log_probabilities > log_probability).sum()), bool(log_probability >= self.bound)
 
 
-def ask(
+def search(
     models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, sought: np.ndarray | None = None
 ) -> list[Reply]:
-    """Answer a question jointly at each checkpoint, by beam search over the chain rule; one pass per mask for all.
+    """Answer a question jointly with C models, by beam search over the chain rule; one pass per mask for all.
 
-    Where only the rank of one joint answer is `sought`, ids [m], answers that are less probable are not looked for, nor
-    others once a beam of more probable ones is known. Its `joint_rank` stays the same.
+    If only the rank of one joint answer is `sought`, ids [m], the search skips less probable answers, and ends once a
+    whole beam of more probable ones is known. The `joint_rank` of the sought answer stays the same.
     """
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
     least: np.ndarray | None = None  # [C] log probability of the answer that is sought
-    found = []  # per mask: logits [C, answers, V] and logsumexps, a row for each answer so far; that of each new one
+    found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
     for _ in question.masks:
         logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least)
         if sought is not None and least is None:
@@ -116,17 +92,17 @@ def ask(
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
-        found.append((logits, logsumexps, parents))
+        found.append((logits, logsumexps, best, parents))
         answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
         totals = joint[chosen]
         bounds = np.maximum(bounds, totals[:, -1])
     path, row = [], np.zeros(len(models), np.int64)  # back from the best answer to the rows it came from
-    for logits, logsumexps, parents in reversed(found):
+    for *of_mask, parents in reversed(found):
         row = parents[every, row]
-        path.append((logits[every, row], logsumexps[every, row]))
-    logits, logsumexps = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
+        path.append([part[every, row] for part in of_mask])
+    logits, logsumexps, pieces = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
     of_sought = [None] * len(models) if least is None else least.tolist()
-    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), of_sought, strict=True)
+    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), pieces, of_sought, strict=True)
     return [Reply(*part) for part in parts]
 
 
@@ -138,12 +114,12 @@ def _continued(
     beam: int,
     least: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """How each of the answers [C, B, n] to the first n masks goes on at the next one; `totals` [C, B], best first.
+    """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
 
-    Returned are its logits [C, B, V], their logsumexps [C, B, 1], and pieces [C, B, beam] that continue it with their
-    joint log probabilities. A continuation is no more probable than its answer. So an answer's row is not read, and its
-    continuations have -inf, where it is less probable than the beam's last continuation of those before it, or than
-    `least`; or where, at the last mask, that continuation is more probable than `least`.
+    Returns the logits [C, B, V] of each answer, their logsumexps [C, B, 1], and the pieces [C, B, beam] that continue
+    it, with their joint log probabilities. A continuation is no more probable than its answer. So an answer's row is
+    not read, and its continuations get -inf, if the answer is less probable than the last continuation in the beam of
+    those before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -176,9 +152,9 @@ def _continued(
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
-    """Natural logarithm [A] of the chain-rule probability of given answers, `answers` [A, m] ids for the m masks.
+    """Compute the log probability [A] of given joint answers, ids [A, m] for the m masks, by the chain rule.
 
-    The first factor is read in the checkpoint's reply to the question.
+    The first factor is read from the checkpoint's reply to the question.
     """
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
@@ -193,9 +169,9 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
 def _log_probability(
     models: Sequence["Model"], question: Question, answer: np.ndarray, logits: np.ndarray, logsumexps: np.ndarray
 ) -> np.ndarray:
-    """Natural logarithm [C] of the chain-rule probability of one answer, ids [m] for the m masks, by checkpoint.
+    """Compute the log probability [C] of one joint answer, ids [m] for the m masks, at each checkpoint.
 
-    The first factor is read in the logits [C, V] of the first mask and their logsumexps [C].
+    The first factor is read from the logits [C, V] of the first mask and their logsumexps [C].
     """
     totals = logits[:, answer[0]] - logsumexps
     for i, position in enumerate(question.masks[1:], start=1):
@@ -205,47 +181,25 @@ def _log_probability(
     return totals
 
 
-def joint_predictions(reply: Reply, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
-    """The k best joint answers in the beam."""
-    exact = (reply.log_probabilities >= reply.bound).tolist()
-    best = zip(reply.answers[:k], np.exp(reply.log_probabilities).tolist(), exact, strict=False)
-    return [
-        Prediction(SEPARATOR.join(readable(tokenizer, ids)), probability, rank, exact)
-        for rank, (ids, probability, exact) in enumerate(best, start=1)
-    ]
-
-
-def top_predictions(log_probabilities: np.ndarray, tokenizer: "Tokenizer", k: int) -> list[Prediction]:
-    """The k best pieces of one distribution [V], best first."""
-    best = top_k(log_probabilities, k)
-    found = zip(readable(tokenizer, best), np.exp(log_probabilities[best]).tolist(), strict=True)
-    return [Prediction(token, probability, rank) for rank, (token, probability) in enumerate(found, 1)]
-
-
-def spell_rank(rank: int, exact: bool) -> str:
-    """A rank as it is shown: "5", or "≥ 5" where the true rank is at least that."""
-    return f"{rank:,}" if exact else f"≥ {rank:,}"
-
-
 # === Arithmetic ===
 
 
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Logits over all pieces: model c reads its rows ids[c] [B, L], ids [C, B, L], each at one position.
+    """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
 
-    They come by model c and some of its rows, as c, the first of these rows, and logits [rows, V]. As many models or
-    rows are passed at once as make a chunk (see chunks.py).
+    Yields the model's number c, the first of its rows, and the logits [rows, V] of some rows. One pass takes as many
+    models or rows as make a chunk (see sweep.py).
     """
     from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
 
     if not models:
         return
     count, rows, length = ids.shape
-    most = max(1, int(chunks.OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
+    most = max(1, int(OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
     together = max(1, most // rows)  # models
     for i in range(0, count, together):
         for j in range(0, rows, most):
-            chunks.between_chunks()
+            between_chunks()
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
             found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
@@ -253,18 +207,18 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:
-    """Logarithm [..., 1] of the sum of exp(logits [..., V]) in float64: log probabilities are logits less this."""
+    """Compute log(sum(exp(logits))) [..., 1] of logits [..., V] in float64."""
     highest = logits.max(axis=-1, keepdims=True)
     return highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log probabilities [..., V] in float64 of float32 logits [..., V]."""
+    """Compute log probabilities [..., V] in float64 of float32 logits [..., V]."""
     return logits - logsumexp(logits)
 
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
-    """Indices [..., k] of the k largest values [..., n], or of all, largest first; of equals among them the first."""
+    """Return the indices [..., k] of the k largest values [..., n], or of all, largest first, stable for equals."""
     from embryo_core.engine.kernels import largest  # torch: models are loaded by now
 
     k = min(k, values.shape[-1])

@@ -1,20 +1,22 @@
-"""Questions worth asking of a run: out of a list, those that it comes to answer, and one that it has not learned."""
+"""Questions worth asking of a run, chosen from a list: some that it learns to answer, and one that it has not."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from embryo_core.errors import CorpusError, QueryError
-from embryo_core.query.trace import leads
-from embryo_core.query.track import Track, track
+from embryo_core.query.answers import Answers, leads
+from embryo_core.query.asking import ask
+from embryo_core.query.question import read_question
 from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-LEARNED = 4  # so many questions that the run answers, from an early one to a late one
+LEARNED_EXAMPLES = 4  # questions that the run answers, from an early one to a late one
 
 
 def read_questions(path: Path) -> list[tuple[str, str]]:
-    """Texts with one [MASK], each with its word: a tab between the two, a line for each. Raises CorpusError."""
+    """Read texts with one [MASK] and their words, separated by a tab, one a line. Raises CorpusError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -30,41 +32,38 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
 
 
 def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[ExampleQuestion]:
-    """The examples of a run, the earliest learned first and what it has not learned last.
+    """Return the examples of a run, the earliest learned first; the last is one that it has not learned.
 
-    A question is learned where its word leads at the last step and not at the first; of these, LEARNED are taken that
-    are spread over the order in which they were learned. Of the others, one follows whose word is most probable at the
-    last step without ever having led. Words that the run's vocabulary has only in pieces are left out. Raises as
-    `track` does where no checkpoint can be read, and QueryError where that leaves none.
+    A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
+    spread over the order in which they were learned. Of the questions whose word never led, one follows: that whose
+    word is most probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Raises
+    as `ask` does, and QueryError if no question is left.
     """
-    found = [history for history in (_history(run, *question) for question in questions) if history]
-    if questions and not found:
-        asked = quantity(len(questions), "question")
-        raise QueryError(f"Run '{run.name}' has the word of none of {asked} as one piece; give others: --questions.")
-    learned = sorted((_since(history), i) for i, history in enumerate(found) if _is_learned(history))
-    taken = sorted({round((len(learned) - 1) * part / (LEARNED - 1)) for part in range(LEARNED)}) if learned else []
-    examples = [_example(found[learned[i][1]]) for i in taken]
-    never = [history for history in found if 1 not in history.ranks]
-    closest = max(never, key=lambda history: history.probabilities[-1], default=None)
-    return examples + ([_example(closest)] if closest else [])
+    histories = [history for history in (_history(run, *question) for question in questions) if history]
+    if questions and not histories:
+        count = quantity(len(questions), "question")
+        raise QueryError(f"Run '{run.name}' has the word of none of {count} as one piece; give others: --questions.")
+    learned = sorted((since, i) for i, history in enumerate(histories) if (since := _since(history)) is not None)
+    places = {round((len(learned) - 1) * part / (LEARNED_EXAMPLES - 1)) for part in range(LEARNED_EXAMPLES)}
+    taken = [histories[learned[place][1]] for place in sorted(places)] if learned else []
+    never = [history for history in histories if (history.table["rank"] > 1).all()]
+    closest = max(never, key=lambda history: history.table["probability"].iat[-1], default=None)
+    chosen = taken + ([closest] if closest else [])
+    return [ExampleQuestion(one.question.text, one.question.word.text, _since(one)) for one in chosen]
 
 
-def _history(run: Run, text: str, word: str) -> Track | None:
+def _history(run: Run, text: str, word: str) -> Answers | None:
+    """Track a word in a text; None if it is not one piece."""
     try:
-        history = track(run, text, word)
+        question = read_question(text, load_tokenizer(run)).track(word)
+        return ask(run, question) if len(question.word.pieces) == 1 else None
     except QueryError:
         return None
-    return history if len(history.pieces) == 1 else None
 
 
-def _is_learned(history: Track) -> bool:
-    return history.ranks[-1] == 1 != history.ranks[0]
-
-
-def _since(history: Track) -> int:
-    """The step from which the word leads for good."""
-    return leads(history.steps, [rank == 1 for rank in history.ranks])[1]
-
-
-def _example(history: Track) -> ExampleQuestion:
-    return ExampleQuestion(history.text, history.word, _since(history) if _is_learned(history) else None)
+def _since(history: Answers) -> int | None:
+    """Return the step from which the word leads for good; None if it is not learned."""
+    ranks = history.table["rank"].tolist()
+    if not ranks[-1] == 1 != ranks[0]:
+        return None
+    return leads(history.steps, [rank == 1 for rank in ranks])[1]

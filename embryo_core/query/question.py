@@ -1,9 +1,8 @@
-"""The question: a text with [MASK] as a run's models read it, or one sentence on why it cannot be asked."""
+"""The question: a text with [MASK], or a word to be tracked in it, parsed once for all checkpoints of a run."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,46 +10,99 @@ import numpy as np
 from embryo_core.errors import QueryError
 
 if TYPE_CHECKING:
-    from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
+MASK = "[MASK]"
 MAX_MASKS = 8
 MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
 EXAMPLE = "The capital of France is [MASK] ."
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """A text as a run's models read it."""
+class Word:
+    """A word whose probability is asked, at one mask of a text."""
 
     text: str
+    mask: int  # 1 is the first
+    ids: np.ndarray  # [m] of its pieces
+    pieces: tuple[str, ...]  # as a reader sees them: "##" marks a piece inside a word
+
+    @property
+    def token(self) -> str:
+        """The name of the word in a table of answers: its piece if it has only one, else the word as written."""
+        return self.pieces[0] if len(self.pieces) == 1 else self.text
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A text in ids; with a `word`, its mask is widened to a mask for each piece of the word."""
+
+    text: str
+    tokenizer: "Tokenizer"
     ids: np.ndarray  # [L] int64, with [CLS] and [SEP]
-    masks: tuple[int, ...]  # positions of the masks in ids
+    masks: tuple[int, ...]  # positions in ids of the masks that are answered
+    word: Word | None = None
 
     def filled(self, words: np.ndarray) -> np.ndarray:
-        """Ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
+        """Return ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
         ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
         ids[..., list(self.masks[: words.shape[-1]])] = words
         return ids
 
+    def check_length(self, max_positions: int) -> None:
+        """Raise QueryError if the question is longer than the positions of a model."""
+        check_length(self.ids, max_positions, len(self.masks) if self.word and len(self.masks) > 1 else 0)
+
+    def mask_position(self, mask: int) -> int:
+        """Return the position in ids of a mask, counted from 1. Raises QueryError if there is no such mask."""
+        if not 1 <= mask <= len(self.masks):
+            count = len(self.masks)
+            raise QueryError(f"There is no [MASK] {mask}: the text has {count}, counted from 1. Choose one of them.")
+        return self.masks[mask - 1]
+
+    def track(self, word: str, mask: int = 1) -> "Question":
+        """Return the question how probable a word is at one mask, counted from 1; the other masks stay in place.
+
+        Raises QueryError for an empty word, a word that the vocabulary cannot write, and a mask that the text lacks.
+        """
+        position = self.mask_position(mask)
+        pieces = read_word(word, self.tokenizer)
+        masks = [self.tokenizer.mask_id] * len(pieces)
+        ids = np.concatenate([self.ids[:position], masks, self.ids[position + 1 :]])
+        tracked = Word(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
+        positions = tuple(range(position, position + len(pieces)))
+        return Question(self.text, self.tokenizer, ids, positions, tracked)
+
+    @property
+    def widened(self) -> str:
+        """The text as a model reads it: the mask of the tracked word is written once for each piece."""
+        if self.word is None:
+            return self.text
+        parts = self.text.split(MASK)
+        before, after = MASK.join(parts[: self.word.mask]), MASK.join(parts[self.word.mask :])
+        return before + " ".join([MASK] * len(self.word.pieces)) + after
+
+
+# === Texts and words ===
+
 
 def normalise_masks(text: str) -> str:
-    """The text without surrounding blanks, its masks written "[MASK]" however they were cased ("[mask]", "[ Mask ]").
+    """Return the text without surrounding blanks, with every mask ("[mask]", "[ Mask ]") written "[MASK]".
 
-    Nothing else is touched: the run's tokenizer does the rest.
+    The rest is left to the run's tokenizer.
     """
-    return re.sub(r"\[\s*mask\s*\]", "[MASK]", text.strip(), flags=re.IGNORECASE)
+    return re.sub(r"\[\s*mask\s*\]", MASK, text.strip(), flags=re.IGNORECASE)
 
 
 def count_masks(text: str) -> int:
-    """How many masks a text has, however they are cased."""
-    return normalise_masks(text).count("[MASK]")
+    """Count the masks of a text, in upper or lower case."""
+    return normalise_masks(text).count(MASK)
 
 
 def check_text(text: str) -> str:
-    """The text with its masks as in `normalise_masks`; this needs no model.
+    """Return the text as `normalise_masks` does; no model is needed.
 
-    Raises QueryError where the text is empty, too long for any model, or has no mask or too many.
+    Raises QueryError if the text is empty, too long for any model, or has no mask or too many.
     """
     text = normalise_masks(text)
     masks = count_masks(text)
@@ -69,48 +121,48 @@ def check_text(text: str) -> str:
     return text
 
 
-def find_mask(text: str, mask: int) -> int:
-    """Where in a normalised text its mask of this number begins, in characters. Raises QueryError for no such mask."""
-    starts = [match.start() for match in re.finditer(re.escape("[MASK]"), text)]
-    if not 1 <= mask <= len(starts):
-        raise QueryError(f"There is no [MASK] {mask}: the text has {len(starts)}, counted from 1. Choose one of them.")
-    return starts[mask - 1]
-
-
-@lru_cache(maxsize=64)  # every checkpoint of a run is asked the same
-def read_question(text: str, tokenizer: "Tokenizer", max_positions: int) -> Question:
+def read_question(text: str, tokenizer: "Tokenizer") -> Question:
     """Tokenize a text.
 
-    Raises QueryError as `check_text` does, where the text is longer than the model's positions, and where it has the
-    tokenizer's own mask, which would be counted as another.
+    Raises QueryError as `check_text` does, and if the text has the tokenizer's own mask, which would count as another.
     """
     text = check_text(text)
-    ids = encode(text, tokenizer, max_positions)
+    ids = tokenizer.encode_text(text)
     places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
     if len(places) != count_masks(text):
         (own,) = tokenizer.pieces([tokenizer.mask_id])
         raise QueryError(f"The text has {own}, as this tokenizer writes its mask; write [MASK] for every mask.")
-    return Question(text, ids, places)
+    return Question(text, tokenizer, ids, places)
 
 
-def encode(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:
-    """Ids [L] of a text between [CLS] and [SEP]. Raises QueryError where it is longer than the model's positions."""
-    ids = tokenizer.encode_text(text)
-    if len(ids) > max_positions:
-        raise QueryError(
-            f"The text is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
-            f"but this model reads at most {max_positions:,}. Shorten it."
-        )
+def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
+    """Return the ids [m] of a word's pieces. Raises QueryError for a word that is empty or cannot be written."""
+    word = word.strip()
+    if not word:
+        raise QueryError("The word to track is empty; write a word, such as Paris.")
+    ids = tokenizer.encode_word(word)
+    special = {tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
+    if not len(ids) or special & set(ids.tolist()):
+        raise QueryError(f"'{word}' is not a word to track; write one without [MASK] and other special tokens.")
+    if tokenizer.unk_id in ids:
+        raise QueryError(f"'{word}' has characters that are not in the vocabulary of this run; track another word.")
+    if len(ids) > MAX_MASKS:
+        raise QueryError(f"'{word}' has {len(ids)} pieces; at most {MAX_MASKS} can be tracked. Track a shorter word.")
     return ids
 
 
-def read_together(text: str, models: Sequence["Model"]) -> Question:
-    """The question as several checkpoints of a run read it; its length is within the positions of each."""
-    return read_question(text, models[0].tokenizer, min(model.max_positions for model in models))
+def check_length(ids: np.ndarray, max_positions: int, widened: int = 0) -> None:
+    """Raise QueryError if ids [L] exceed a model's positions; `widened`: the masks of a word of several pieces."""
+    if len(ids) > max_positions:
+        subject = f"With {widened} masks for the pieces of the word the text" if widened else "The text"
+        raise QueryError(
+            f"{subject} is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
+            f"but this model reads at most {max_positions:,}. Shorten it."
+        )
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
-    """Pieces as they are read: a word's first piece without its mark, a piece inside a word after "##"."""
+    """Return pieces as a reader sees them: the first of a word without its mark, a later one after "##"."""
     pieces, mark = tokenizer.pieces(ids), tokenizer.word_start
     if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words

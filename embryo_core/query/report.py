@@ -1,57 +1,86 @@
-"""Answers and traces as text for the terminal."""
+"""Questions as commands, and answers as text for the terminal."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
-from embryo_core import query
-from embryo_core.query.lens import lens
-from embryo_core.query.trace import AnswerHistory, trace
-from embryo_core.query.track import track
+import pandas as pd
+
+from embryo_core.query.answers import TOGETHER, Answers
+from embryo_core.query.asking import ask, ask_layers
+from embryo_core.query.question import read_question
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Prediction, Run
 from embryo_core.words import point, quantity, step_name
 
 
-def report_answers(run: Run, text: str, step: int, k: int = 10) -> str:
-    """What one checkpoint answers: the best joint answers where there are several masks, then the best for each mask.
+def spell_rank(rank: int, exact: bool) -> str:
+    """Spell a rank: "5", or "≥ 5" if the true rank is at least that."""
+    return f"{rank:,}" if exact else f"≥ {rank:,}"
 
-    Raises as `query.answer` does.
+
+def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
+    """Return the commands that ask a text at one step and at all, track a word, and read every layer.
+
+    For all masks together (TOGETHER) there are only the first two.
     """
-    found = query.answer(run, text, step, k)
-    blocks = [f"{run.name}, {point(step, run.step_unit)}: {found.text}"]
-    if len(found.masks) > 1:
-        blocks.append("All masks together\n" + _ranking(found.joint))
-    for i, predictions in enumerate(found.masks, start=1):
-        title = f"[MASK] {i}, given the best answer before it\n" if len(found.masks) > 1 else ""
-        blocks.append(title + _ranking(predictions))
+    which = ["--mask", str(mask)] if mask > 1 else []
+    found = [["--step", str(step)], ["--step", "all"]]
+    if mask != TOGETHER:
+        found += [["--step", "all", f"--track={word}", *which]] if word else []
+        found += [["--step", "all", "--lens", *which]]
+    return [command(run, text, *options) for options in found]
+
+
+def command(run: str, text: str, *options: str) -> str:
+    """Return the command that asks a run a text."""
+    return shlex.join(["python", "-m", "embryo_core", "query", run, *options, "--", text.strip()])
+
+
+def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
+    """Report the k best answers at one step: for several masks the joint answers, then those for each mask.
+
+    Raises as `ask` does, like all reports.
+    """
+    found = ask(run, text, [step], k)
+    blocks = [f"{run.name}, {point(step, run.step_unit)}: {found.question.text}"]
+    if found.masks > 1:
+        blocks.append("All masks together\n" + _ranking(found.best(step, TOGETHER)))
+    for mask in range(1, found.masks + 1):
+        title = f"[MASK] {mask}, given the best answer before it\n" if found.masks > 1 else ""
+        blocks.append(title + _ranking(found.best(step, mask)))
     return "\n\n".join(blocks)
 
 
-def report_trace(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
-    """The best answer at every checkpoint, or at the given steps, and when the final one led; errors as for `trace`."""
-    found = trace(run, text, steps=steps)
-    blocks = [f"{run.name}, {quantity(len(found.steps), 'checkpoint')}: {found.text}", *found.skipped]
-    histories = [("All masks together\n", found.joint)] if found.joint else []
-    histories += [(f"[MASK] {i}\n" if found.joint else "", history) for i, history in enumerate(found.masks, start=1)]
-    return "\n\n".join([*blocks, *(title + _history(run, found.steps, history) for title, history in histories)])
+def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
+    """Report the best answer at every checkpoint, or at the given steps, and when the final one took the lead."""
+    found = ask(run, text, steps)
+    blocks = [f"{run.name}, {quantity(len(found.steps), 'checkpoint')}: {found.question.text}", *found.skipped]
+    if found.masks > 1:
+        blocks.append("All masks together\n" + _history(run, found, TOGETHER))
+    for mask in range(1, found.masks + 1):
+        blocks.append((f"[MASK] {mask}\n" if found.masks > 1 else "") + _history(run, found, mask))
+    return "\n\n".join(blocks)
 
 
-def report_track(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
-    """Probability and rank of a word at every step, or at the given ones; errors as for `track`."""
-    found = track(run, text, word, mask, steps)
-    head = [f"{run.name}, {found.word!r} at [MASK] {mask}: {found.text}"]
-    if len(found.pieces) > 1:
+def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
+    """Report the probability and rank of a word at every checkpoint, or at the given steps."""
+    question = read_question(text, load_tokenizer(run)).track(word, mask)
+    found, pieces = ask(run, question, steps), question.word.pieces
+    head = [f"{run.name}, {question.word.text!r} at [MASK] {mask}: {question.text}"]
+    if len(pieces) > 1:
         head.append(
-            f"{len(found.pieces)} pieces, {' '.join(found.pieces)}: {found.widened}\n"
+            f"{len(pieces)} pieces, {' '.join(pieces)}: {question.widened}\n"
             "Joint probability by the chain rule, pieces filled left to right, other masks in place; "
             "rank among the answers of as many pieces; ≥: at least."
         )
-    width = _width_of(found.steps)
+    width = _step_width(found.steps)
     lines = [f"{step_name(run.step_unit):>{width}}  {'probability':>11}  {'rank':>6}"]
-    for step, probability, *rank in zip(found.steps, found.probabilities, found.ranks, found.exact, strict=True):
-        lines.append(f"{step:>{width},}  {probability:>11.3g}  {query.spell_rank(*rank):>6}")
+    for row in found.table.itertuples():
+        lines.append(f"{row.step:>{width},}  {row.probability:>11.3g}  {spell_rank(row.rank, row.exact):>6}")
     return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
 
 
-def report_lens(
+def report_layers(
     run: Run,
     text: str,
     mask: int = 1,
@@ -59,34 +88,32 @@ def report_lens(
     k: int = 10,
     steps: Iterable[int] | None = None,
 ) -> str:
-    """What each layer would answer: the k best at one step, or the best at the given steps or at every checkpoint.
-
-    Raises as `lens` does.
-    """
-    found = lens(run, text, mask, 1 if step is None else k, steps if step is None else [step])
+    """Report the answers of each layer: the k best at one step, or the best at every checkpoint or the given steps."""
+    found = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
     where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.step_unit)
-    head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.text}"
+    head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.question.text}"
+    cells = [f"{token} {share:.1%}" for token, share in found.table[["token", "probability"]].itertuples(index=False)]
+    count, layers = len(cells) // len(found.steps), range(int(found.table["layer"].max()) + 1)
     if step is None:
-        rows = [(step_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in found.layers))]
-        for number, layers in zip(found.steps, found.cells, strict=True):
-            rows.append((f"{number:,}", *(_word(best) for (best,) in layers)))
+        rows = [(step_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in layers))]
+        rows += [(f"{one:,}", *cells[i * count : (i + 1) * count]) for i, one in enumerate(found.steps)]
     else:
-        rows = [("layer", *map(str, range(1, len(found.cells[0][0]) + 1)))]
-        rows += [(str(layer), *map(_word, best)) for layer, best in zip(found.layers, found.cells[0], strict=True)]
+        count //= len(layers)
+        rows = [("layer", *map(str, range(1, count + 1)))]
+        rows += [(str(layer), *cells[layer * count : (layer + 1) * count]) for layer in layers]
     return "\n\n".join([head, *found.skipped, _table(rows)])
 
 
-def _width_of(steps: Sequence[int]) -> int:
-    """Characters of the column of steps."""
+# === Parts ===
+
+
+def _step_width(steps: Sequence[int]) -> int:
+    """Return the width in characters of the column of steps."""
     return max(9, len(f"{max(steps):,}"))
 
 
-def _word(prediction: Prediction) -> str:
-    return f"{prediction.token} {prediction.probability:.1%}"
-
-
 def _table(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as their widest entry, the first aligned to the right."""
+    """Align columns to their widest entry, the first to the right."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].rjust(first), *(cell.ljust(width) for cell, width in zip(row[1:], others, strict=True))])
@@ -97,21 +124,27 @@ def _table(rows: list[tuple[str, ...]]) -> str:
 
 def _ranking(predictions: Sequence[Prediction]) -> str:
     lines = [f"{'rank':>4}  {'probability':>11}  answer"]
-    lines += [f"{query.spell_rank(p.rank, p.exact):>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
+    lines += [f"{spell_rank(p.rank, p.exact):>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
     return "\n".join(lines)
 
 
-def _history(run: Run, steps: tuple[int, ...], history: AnswerHistory) -> str:
-    by_token = {candidate.token: candidate for candidate in history.candidates}
-    final = by_token[history.leaders[-1]]
-    left, width, own = _width_of(steps), max(len("best answer"), *map(len, history.leaders)), f"of {final.token!r}"
-    right = max(14, len(own))
+def _history(run: Run, found: Answers, mask: int) -> str:
+    lead, history = found.lead(mask), found.history(mask)
+    leaders, final = history[history["leads"]], history[history["token"] == lead.token]
+    return _lines(run, leaders, final) + (
+        f"\n{lead.token!r} first leads at {point(lead.first, run.step_unit)}, "
+        f"for good from {point(lead.for_good, run.step_unit)}."
+    )
+
+
+def _lines(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
+    """Return a line for each step; `leaders` and `final` have the rows of the leading and the final answer."""
+    own = f"of {final['token'].iat[0]!r}"
+    left, right = _step_width(leaders["step"].tolist()), max(14, len(own))
+    width = max(len("best answer"), leaders["token"].str.len().max())
     at = step_name(run.step_unit)
     lines = [f"{at:>{left}}  {'best answer':<{width}}  {'probability':>11}  {own:>{right}}  {'rank':>6}"]
-    for i, (step, leader) in enumerate(zip(steps, history.leaders, strict=True)):
-        rank = query.spell_rank(final.ranks[i], final.exact[i])
-        probability, of_final = by_token[leader].probabilities[i], final.probabilities[i]
-        lines.append(f"{step:>{left},}  {leader:<{width}}  {probability:>11.4%}  {of_final:>{right}.4%}  {rank:>6}")
-    first, good = (point(step, run.step_unit) for step in (history.first_led, history.leads_from))
-    lines.append(f"{final.token!r} first leads at {first}, for good from {good}.")
+    for best, one in zip(leaders.itertuples(), final.itertuples(), strict=True):
+        line = f"{best.step:>{left},}  {best.token:<{width}}  {best.probability:>11.4%}  {one.probability:>{right}.4%}"
+        lines.append(f"{line}  {spell_rank(one.rank, one.exact):>6}")
     return "\n".join(lines)

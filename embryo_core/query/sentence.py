@@ -1,4 +1,4 @@
-"""Attention of one sentence: every head at one step, or one head at every step."""
+"""Attention in one sentence: every head at one step, or one head at every step."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
-from embryo_core.query.chunks import between_chunks
-from embryo_core.query.question import MAX_CHARACTERS, encode, normalise_masks, readable
-from embryo_core.query.sweep import sweep
+from embryo_core.query.question import MAX_CHARACTERS, check_length, normalise_masks, readable
+from embryo_core.query.sweep import between_chunks, sweep_run
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SentenceHistory:
 
 
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
-    """Attention of a text at one step. Raises QueryError for an unreadable text, CheckpointError."""
+    """Compute the attention in a text at one step. Raises QueryError for an unreadable text, CheckpointError."""
     (checkpoint,) = runs.loadable(run, [step])
     model = MODELS.get(checkpoint)
     ids = read_sentence(text, model.tokenizer, model.max_positions)
@@ -48,35 +48,38 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
 def attend_over_steps(
     run: Run, text: str, layer: int, head: int, steps: Iterable[int] | None = None
 ) -> SentenceHistory:
-    """Attention of one head, counted from 1, at every checkpoint of a run that can be read, or at these steps.
+    """Compute the attention of one head, counted from 1, at every readable checkpoint of a run, or at given steps.
 
-    Raises QueryError for a text that cannot be read, BrokenCheckpoint where no checkpoint can, UnknownStep and
-    MissingWeights for a step that has none.
+    Raises QueryError for an unreadable text; UnknownStep and MissingWeights for a given step; BrokenCheckpoint if no
+    checkpoint can be read.
     """
 
     def one_head(model: "Model") -> np.ndarray:
         ids = read_sentence(text, model.tokenizer, model.max_positions)
         return _weights(model, ids)[layer - 1, head - 1].copy()  # a view would keep all heads
 
-    found = sweep(run, lambda models: [one_head(model) for model in models], steps)
-    pieces = readable(found.tokenizer, found.tokenizer.encode_text(normalise_masks(text)))
-    return SentenceHistory(tuple(pieces), np.array(found.steps), np.stack(found.answers), found.skipped)
+    found, skipped = sweep_run(run, lambda models: [one_head(model) for model in models], steps)
+    tokenizer = load_tokenizer(run)
+    pieces = readable(tokenizer, tokenizer.encode_text(normalise_masks(text)))
+    return SentenceHistory(tuple(pieces), np.array([*found]), np.stack([*found.values()]), skipped)
 
 
 def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:
-    """Ids [L] of a text between [CLS] and [SEP]; it may hold [MASK] or not.
+    """Return the ids [L] of a text between [CLS] and [SEP], with or without [MASK].
 
-    Raises QueryError where it is empty or longer than the model's positions.
+    Raises QueryError if the text is empty or longer than the model's positions.
     """
     text = normalise_masks(text)
     if not text:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
-    return encode(text, tokenizer, max_positions)
+    ids = tokenizer.encode_text(text)
+    check_length(ids, max_positions)
+    return ids
 
 
 def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:
-    """Attention [layers, heads, L, L] of one sequence of ids [L]."""
+    """Compute the attention [layers, heads, L, L] of one sequence of ids [L]."""
     between_chunks()
     return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]

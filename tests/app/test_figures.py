@@ -13,7 +13,7 @@ import pytest
 
 from app import figures
 from app.figures import File
-from app.turns import LIGHT, Turns
+from app.question_queue import LIGHT, Queue
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import captions_of
@@ -181,11 +181,11 @@ def test_rows_of_a_file_name_their_own_data() -> None:
 
 def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands in the queue of the questions; an animation lets light ones go first."""
-    queue = Turns()
-    monkeypatch.setattr(figures, "TURNS", queue)
-    made = [figures._content(File("", f"head{suffix}", lambda: queue._asked[0].cost)) for suffix in figures.TYPES]
+    queue = Queue()
+    monkeypatch.setattr(figures, "QUEUE", queue)
+    made = [figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.TYPES]
     assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
-    assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._asked
+    assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._waiting
 
 
 DRAWN: list[str] = []

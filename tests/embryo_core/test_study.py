@@ -43,10 +43,11 @@ def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
 
 
 def test_a_question_is_answered_at_the_last_step_or_another(tiny_results: Run):
-    """Both masks, ranked, as `query.answer` has them."""
+    """Both masks, ranked, as `query.ask` has them."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     for step, asked in ((None, 16), (8, 8)):
-        expected = query.answer(tiny_results, text, asked, 3).masks
+        found = query.ask(tiny_results, text, [asked], 3)
+        expected = [found.best(asked, mask) for mask in (1, 2)]
         rows = study.query(text, step, k=3)
         assert [list(group["token"]) for _, group in rows.groupby("mask")] == [
             [one.token for one in mask] for mask in expected

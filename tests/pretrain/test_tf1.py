@@ -88,7 +88,7 @@ def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
         states = load(checkpoint).hidden_states(ids, np.ones_like(ids))
         expected = originals.states_of(family, values[checkpoint.step], ids, np.zeros_like(segments))
         assert np.abs(states - np.stack(expected)).max() < TOLERANCE
-    assert query.trace(run, "w1 [MASK] w2").steps == (0, 25, 100)
+    assert query.ask(run, "w1 [MASK] w2").steps == (0, 25, 100)
 
 
 def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):

@@ -10,9 +10,8 @@ from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.finetune.task_specs import SQUAD
-from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import StepUnit
-from embryo_core.words import point, quantity
+from embryo_core.words import point
 
 
 def overview(log: pd.DataFrame, phases: Sequence[Phase], unit: StepUnit) -> str:
@@ -102,22 +101,6 @@ def _control(task: str, metric: str) -> str:
     if metric in ("spearman", "pearson"):
         return "always the same value"
     return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
-
-
-def query(examples: Sequence[ExampleQuestion], asked: int, unit: StepUnit) -> str:
-    """Since when the examples of a run are answered, as so many checkpoints tell; nothing where there are none."""
-    since = [example.since for example in examples if example.since is not None]
-    if not examples:
-        return ""
-    questions = quantity(len(examples), "example question")
-    if not since:
-        return f"Of {questions}, the run answers none at its last step."
-    first, last = (point(end, unit) for end in (min(since), max(since)))
-    if asked == 1 and first == last:
-        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
-    when = f"at {first}" if first == last else f"between {first} and {last}"
-    of = f", as its {asked:,} checkpoints with weights tell" if asked > 1 else ""  # one alone does not tell when
-    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

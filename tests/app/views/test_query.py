@@ -8,13 +8,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
-from app.views import query_answers, query_ask
+from app.views import query_ask, query_rounds
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import ModelCache
+from embryo_core.figures.figure import Figure
 from embryo_core.figures.markdown import literal
-from embryo_core.query.lens import lens
-from embryo_core.query.track import track
 from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Fact, Run
 from tests.app.conftest import captions_of
 
@@ -43,6 +43,14 @@ def app_with_facts(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> AppTes
     """The page on the tiny run with its results."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
     return AppTest.from_function(page, default_timeout=60)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """List the Figures that the page shows."""
+    found, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
+    return found
 
 
 def ask(app: AppTest, text: str = TEXT, **parameters: str) -> AppTest:
@@ -77,8 +85,8 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
     """An empty box begins to load every checkpoint and does not wait; a second visit does not begin again."""
     models, begun = ModelCache(limit=10**9), []
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
-    monkeypatch.setattr(query_answers, "MODELS", models)
-    monkeypatch.setattr(query_answers, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
+    monkeypatch.setattr(query_rounds, "MODELS", models)
+    monkeypatch.setattr(query_rounds, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
     for _ in range(2):
         app = ask(AppTest.from_function(page, default_timeout=60), "")
         assert not app.error and not app.warning
@@ -226,7 +234,7 @@ def test_a_default_view_has_a_short_address(app: AppTest) -> None:
 def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> None:
     """The table at the chosen step lists the answers of that checkpoint; the trace names the final answer."""
     ask(app, "the cat sat on the [mask] .", step="8")
-    (expected,) = query.answer(tiny_run, TEXT, 8).masks
+    expected = query.ask(tiny_run, TEXT, [8]).best(8)
     table = app.dataframe[0].value
     assert words(table) == [p.token for p in expected]
     assert table["probability"].tolist() == pytest.approx([p.probability for p in expected])
@@ -250,46 +258,31 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
     assert [*app.dataframe[0].proto.column_order] == ["rank", "token", "probability"]
 
 
-def test_files_say_which_of_several_masks_they_are_about(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In name, title and caption; those of a text with one mask are named as ever."""
-    shown, show = [], figures.show
-    monkeypatch.setattr(
-        figures, "show", lambda *what, **how: (shown.append((*what[2:5], len(what[1]))), show(*what, **how))
-    )
+@pytest.mark.parametrize(
+    ("parameters", "which", "mask", "names"),
+    [
+        ({"mask": "1"}, " ([MASK] 1 of 2)", 1, ["probability-mask1", "lens-mask1"]),
+        ({"mask": "2", "curves": "rank"}, " ([MASK] 2 of 2)", 2, ["rank-mask2", "lens-mask2"]),
+        ({"mask": "all together"}, " (all masks together)", "all together", ["probability-together"]),
+    ],
+)
+def test_files_say_which_of_several_masks_they_are_about(
+    app: AppTest, shown: list[Figure], parameters: dict[str, str], which: str, mask: int | str, names: list[str]
+) -> None:
+    """In name, title, caption, and each row of the numbers, which have the text too."""
     text = "the [MASK] of [MASK]"
-    for parameters, name, which in (
-        ({"mask": "1"}, "-mask1", " ([MASK] 1 of 2)"),
-        ({"mask": "2", "curves": "rank"}, "-mask2", " ([MASK] 2 of 2)"),
-        ({"mask": "all together"}, "-together", " (all masks together)"),
-    ):
-        shown.clear()
-        ask(app, text, **{"curves": "probability"} | parameters)
-        curves = parameters.get("curves", "probability")
-        assert shown[0][0] == f"tiny-query-{curves}{name}"
-        assert len(shown) == (1 if name == "-together" else 2)
-        assert all(one.endswith(name) and title.endswith(text + which) for one, _, title, _ in shown)
-        assert all(which in caption for _, caption, _, _ in shown)
-        app = AppTest.from_function(page, default_timeout=60)
-    shown.clear()
+    ask(app, text, **{"curves": "probability"} | parameters)
+    assert [figure.name for figure in shown] == [f"tiny-query-{name}" for name in names]
+    for figure in shown:
+        assert figure.title.endswith(text + which) and str(figure.caption).count(which) == 1
+        assert set(figure.table["text"]) == {text} and set(figure.table["mask"]) == {mask}
+
+
+def test_files_of_a_text_with_one_mask_name_none(app: AppTest, shown: list[Figure]) -> None:
+    """Neither in their name nor in their title."""
     ask(app)
-    assert [name for name, *_ in shown] == ["tiny-query-probability", "tiny-query-lens"]
-    assert [title for _, _, title, _ in shown] == [
-        f"Probability of each answer: {TEXT}", f"Each layer's answer: {TEXT}"
-    ]  # fmt: skip
-
-
-def test_saved_numbers_have_the_text_and_the_mask(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every row, so that files of several questions can be put together."""
-    saved, show = [], figures.show
-    monkeypatch.setattr(figures, "show", lambda *what, **how: (saved.append(what[1]), show(*what, **how)))
-    text = "the [MASK] of [MASK]"
-    for mask, count in (("all together", 1), ("2", 2)):  # the lens is of one mask
-        saved.clear()
-        ask(app, text, mask=mask)
-        assert len(saved) == count
-        for table in saved:
-            assert set(table["text"]) == {text} and set(table["mask"].astype(str)) == {mask}
-        app = AppTest.from_function(page, default_timeout=60)
+    assert [figure.name for figure in shown] == ["tiny-query-probability", "tiny-query-lens"]
+    assert all(figure.title.endswith(f": {TEXT}") for figure in shown)
 
 
 def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,12 +296,12 @@ def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypa
 
 def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_run: Run) -> None:
     """A word of several pieces is named with them, its probability at this step, and the chain rule."""
-    found = track(tiny_run, TEXT, "catsat")
-    assert len(found.pieces) > 1
+    question = query.read_question(TEXT, load_tokenizer(tiny_run)).track("catsat")
+    (row,) = query.ask(tiny_run, question, [8]).table.itertuples()
     ask(app, word="catsat", step="8")
     (caption,) = [caption for caption in captions_of(app) if caption.startswith("Tracked")]
-    assert f"{found.probabilities[1]:.3g}" in caption
-    assert f"{len(found.pieces)} pieces" in caption and "chain rule" in caption
+    assert f"{row.probability:.3g}" in caption.replace("\\", "")
+    assert f"{len(question.word.pieces)} pieces" in caption and "chain rule" in caption
 
 
 def test_a_word_that_cannot_be_tracked_leaves_the_answers(app: AppTest) -> None:
@@ -336,9 +329,9 @@ def test_a_broken_checkpoint_is_said_and_the_others_answer(
 
 def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None:
     """The pin of the URL is the cell whose words are listed; without one it is the last layer at the chosen step."""
-    found = lens(tiny_run, TEXT)
+    found = query.ask_layers(tiny_run, TEXT, steps=[0])
     ask(app, pin="1-0")
-    assert words(app.dataframe[-1].value) == [p.token for p in found.cells[0][1]]
+    assert words(app.dataframe[-1].value) == [p.token for p in found.best(0, layer=1)]
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert words(app.dataframe[-1].value) == words(app.dataframe[0].value)
     assert "pin" not in app.query_params

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
+from pandas.testing import assert_frame_equal
 from streamlit.testing.v1 import AppTest
 
-from app.views import query_answers, query_progress, query_rounds
+from app.views import query_rounds
 from app.views.query_rounds import Rounds
 from embryo_core import query
 from embryo_core.errors import TooCostly
-from embryo_core.query import cost, refine
+from embryo_core.query import asking, cost
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
 
@@ -21,15 +22,14 @@ TEXT = "the cat sat on the [MASK] ."
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of the three checkpoints two are asked at first, and one in a round. Other tests do not find what was asked."""
-    query_rounds.in_rounds.clear()
-    query_answers.by_layer.__wrapped__.clear()
-    monkeypatch.setattr(refine, "FIRST", 2)
-    for module in (query_rounds, query_answers):
-        monkeypatch.setattr(module, "FIRST", 2)
-    monkeypatch.setattr(refine, "ROUND", 1)
+    monkeypatch.setattr(asking, "FIRST", 2)
+    monkeypatch.setattr(asking, "ROUND", 1)
+    kept = (query_rounds.in_rounds, query_rounds.by_layer.__wrapped__)
+    for function in kept:
+        function.clear()
     yield
-    query_rounds.in_rounds.clear()
-    query_answers.by_layer.__wrapped__.clear()
+    for function in kept:
+        function.clear()
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
     def set_to(by_itself: bool) -> None:
         context = SimpleNamespace(fragment_ids_this_run=["one"] if by_itself else None)
-        monkeypatch.setattr(query_progress, "get_script_run_ctx", lambda: context)
+        monkeypatch.setattr(query_rounds, "get_script_run_ctx", lambda: context)
 
     return set_to
 
@@ -54,7 +54,7 @@ def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
     (line,) = line_of(app)
     assert line.startswith("2 of 3 checkpoints asked; going on")
     assert "Over 2 checkpoints" in [header.value for header in app.header]
-    assert any("2 checkpoints of 3, log-spaced" in caption for caption in captions_of(app))
+    assert any("2 checkpoints of 3, log-spaced" in caption.replace("\\", "") for caption in captions_of(app))
 
 
 def test_another_step_is_asked_with_the_next_round(open_page, tiny_run: Run, in_fragment) -> None:
@@ -63,7 +63,7 @@ def test_another_step_is_asked_with_the_next_round(open_page, tiny_run: Run, in_
     app = open_page("query", tiny_run, text=TEXT, step="8")
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")
     assert "At step 8" in [header.value for header in app.header]
-    expected = query.answer(tiny_run, TEXT, 8).masks[0]
+    expected = query.ask(tiny_run, TEXT, [8]).best(8)
     assert app.dataframe[0].value["token"].tolist() == [one.token for one in expected]
     in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT, step="8")
@@ -88,30 +88,29 @@ def test_another_step_is_asked_at_once_where_a_question_beside_it_ends_the_round
 
     def too_costly(rounds: Rounds) -> None:
         check(rounds)
-        if rounds._text == beside["text2"]:
+        if rounds.question.text == beside["text2"]:
             raise TooCostly("It costs too much", "a command")
 
     monkeypatch.setattr(Rounds, "check", too_costly)
     open_page("query", tiny_run, text=TEXT, **beside)
     open_page("query", tiny_run, text=TEXT, step="8", **beside)
-    assert query_rounds.in_rounds(tiny_run, TEXT).progress.asked == 3
+    assert query_rounds.in_rounds(tiny_run, TEXT).asked == 3
 
 
 def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside those that the round would ask by itself."""
-    monkeypatch.setattr(refine, "FIRST", 1)
+    monkeypatch.setattr(asking, "FIRST", 1)
     rounds = Rounds(tiny_run, TEXT)
-    rounds.trace(0)
-    missing = {*tiny_run.planned_steps} - {*rounds.trace(0).steps}
-    rounds.go_on([], max(missing))
-    assert max(missing) in rounds.trace(0).steps
+    missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
+    rounds.go_on(max(missing))
+    assert max(missing) in rounds.answers(0).steps
 
 
 def test_a_step_that_the_lens_lacks_can_be_pinned(open_page, tiny_run: Run) -> None:
     """Its words are those of the whole lens."""
     app = open_page("query", tiny_run, text=TEXT, pin="1-8")
     assert not app.exception and not app.error
-    expected = query.lens(tiny_run, TEXT).cells[1][1]
+    expected = query.ask_layers(tiny_run, TEXT).best(8, layer=1)
     assert app.dataframe[-1].value["token"].tolist() == [one.token for one in expected]
 
 
@@ -120,7 +119,8 @@ def test_rounds_go_on_by_themselves_and_end(open_page, tiny_run: Run, in_fragmen
     in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT)
     assert not app.exception and not line_of(app)
-    assert query_rounds.in_rounds(tiny_run, TEXT).trace(0) == query.trace(tiny_run, TEXT)
+    found = query_rounds.in_rounds(tiny_run, TEXT).answers(0)
+    assert_frame_equal(found.table, query.ask(tiny_run, TEXT).table)
 
 
 def test_a_reader_stops_it_and_lets_it_go_on(open_page, tiny_run: Run) -> None:
@@ -138,13 +138,13 @@ def test_the_last_round_after_a_stop_is_drawn(
     """The button to go on draws its part alone, whose timer stands still: the page starts it before it asks."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
-    by_now = query_progress._by_now
+    by_now = query_rounds._by_now
 
-    def clicked_go_on(found: query_progress.Found) -> query_progress.Found:
-        st.session_state[query_progress.STOPPED] = None
+    def clicked_go_on(found: query_rounds.Found) -> query_rounds.Found:
+        st.session_state[query_rounds.STOPPED] = None
         return by_now(found)
 
-    monkeypatch.setattr(query_progress, "_by_now", clicked_go_on)
+    monkeypatch.setattr(query_rounds, "_by_now", clicked_go_on)
     in_fragment(True)
     app.run()
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
@@ -152,37 +152,36 @@ def test_the_last_round_after_a_stop_is_drawn(
 
 def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: Run, in_fragment) -> None:
     """All checkpoints have been asked, and then a word is tracked: it is followed round by round too."""
-    query_rounds.in_rounds(tiny_run, TEXT).trace(16)
-    query_rounds.in_rounds(tiny_run, TEXT).go_on([], 16)
+    query_rounds.in_rounds(tiny_run, TEXT).answers(16)
+    query_rounds.in_rounds(tiny_run, TEXT).go_on(16)
     assert not line_of(open_page("query", tiny_run, text=TEXT))
     app = open_page("query", tiny_run, text=TEXT, word="the")
     assert [button.label for button in app.button if button.key == "query_stop"] == ["Stop"]
     in_fragment(True)
     open_page("query", tiny_run, text=TEXT, word="the")
-    assert len(query_rounds.in_rounds(tiny_run, TEXT).track("the", 1, 16).steps) == 3
+    assert len(query_rounds.in_rounds(tiny_run, TEXT, "the", 1).answers(16).steps) == 3
 
 
-def test_a_tracked_word_is_followed_at_the_steps_of_the_trace(tiny_run: Run) -> None:
-    """Round by round; in the end it is the track of all steps."""
-    rounds = Rounds(tiny_run, TEXT)
-    rounds.trace(16)
-    assert rounds.track("the", 1, 16).steps == (0, 16)
-    while rounds.progress.asked < rounds.progress.total or len(rounds.track("the", 1, 16).steps) < 3:
-        rounds.go_on([("the", 1)], 16)
-    assert rounds.track("the", 1, 16) == query.track(tiny_run, TEXT, "the")
+def test_a_tracked_word_ends_as_at_all_steps(tiny_run: Run) -> None:
+    """Round by round."""
+    rounds = Rounds(tiny_run, TEXT, "the")
+    assert rounds.answers(16).steps == (0, 16) and rounds.unfinished
+    rounds.go_on(16)
+    assert not rounds.unfinished
+    assert_frame_equal(rounds.answers(16).table, query.ask(tiny_run, rounds.question).table)
 
 
 def test_the_budget_counts_what_was_asked_before(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round that would exceed it together with the others is refused, and what was asked stays drawn."""
-    two, three = (cost.trace(tiny_run, TEXT, asked) for asked in (2, 3))
+    two, three = (cost.ask(tiny_run, TEXT, asked) for asked in (2, 3))
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str((two + three) / 2))
     rounds = Rounds(tiny_run, TEXT)
-    rounds.trace(16)
+    rounds.answers(16)
     with pytest.raises(TooCostly):
         rounds.check()
     with pytest.raises(TooCostly):
-        rounds.go_on([], 16)
-    assert rounds.progress.asked == 2
+        rounds.go_on(16)
+    assert rounds.asked == 2
     app = open_page("query", tiny_run, text=TEXT)
     assert app.metric and line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
     assert any("seconds of one core" in warning.value for warning in app.warning)

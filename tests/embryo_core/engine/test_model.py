@@ -156,9 +156,10 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
 def test_the_lens_of_an_electra_reads_its_generator(own_run):
     """The last layer's answer is the model's own."""
     with_generator(own_run)
-    found = query.lens(own_run, TEXTS[1], steps=[16])
-    (expected,) = query.answer(own_run, TEXTS[1], step=16).masks
-    assert [p.token for p in found.cells[0][-1]] == [p.token for p in expected]
+    found = query.ask_layers(own_run, TEXTS[1], steps=[16])
+    expected = query.ask(own_run, TEXTS[1], [16])
+    last = found.table["layer"].max()
+    assert [p.token for p in found.best(16, layer=last)] == [p.token for p in expected.best(16)]
 
 
 def test_a_broken_generator_is_named(own_run):

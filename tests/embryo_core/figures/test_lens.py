@@ -75,8 +75,8 @@ def test_every_word_is_whole_and_has_room() -> None:
 def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
     """Found by the highest probability of each step; the marks of these steps lie on that column."""
     noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
-    assert lens.noise(noisy) == list(STEPS[:2]) and lens.noise(table()) == []
-    assert lens.noise(noisy.assign(probability=0.01)) == []
+    assert lens.unsure_steps(noisy) == list(STEPS[:2]) and lens.unsure_steps(table()) == []
+    assert lens.unsure_steps(noisy.assign(probability=0.01)) == []
     figure = lens.grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}, STEPS[:2])
     assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [0], [1]]}

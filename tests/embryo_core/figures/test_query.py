@@ -1,19 +1,27 @@
 """Figures of the Query page: every answer is drawn, the final one first and starred, tokens never as markup."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures import query, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.types import Change, StepUnit
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.query import TOGETHER, Lead, ask, read_question
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Change, Run, StepUnit
 
 STEPS = (0, 8, 16)
-COLUMNS = ["token", "role", "step", "probability", "rank", "exact", "leads", "final"]
+COLUMNS = [*query.COLUMNS]
+LED_FROM_8 = Lead("<b>paris</b>", 8, 8)
 
 
 def curves() -> pd.DataFrame:
-    """Three answers over three steps; the last one leads from step 8, and one is the true object."""
+    """Return three answers over three steps; the last one leads from step 8, and one is the true object."""
     rows = [
         ("the", "", 0, 0.2, 1, True, True, False),
         ("the", "", 8, 0.1, 2, True, False, False),
@@ -28,14 +36,26 @@ def curves() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def axes(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Axes:
-    """Axes of these tables, or of `curves`."""
-    return query.shared_axes(tables or [curves()], StepAxis(scale, step_unit=StepUnit.UPDATES), log_probability)
+def steps(scale: Scale = "log") -> StepAxis:
+    """Return an axis of steps."""
+    return StepAxis(scale, step_unit=StepUnit.UPDATES)
+
+
+def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Shared:
+    """Return the axes that these tables share."""
+    return query.share_axes(tables, [steps(scale)] * len(tables), log_probability)
+
+
+def draw(
+    plot: Callable[..., go.Figure], table: pd.DataFrame, lead: Lead = LED_FROM_8, scale: Scale = "log"
+) -> go.Figure:
+    """Return the plot of one table."""
+    return plot(table, lead, shared(table, scale=scale), steps(scale))
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
     """Curves are the final answer, its star, the marked words, then the others by their highest probability."""
-    figure = query.probability(curves(), 8, 8, axes())
+    figure = draw(query.plot_probability, curves())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
         "leads for good: 8",
@@ -47,9 +67,9 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
     assert (figure.data[1].x[0], figure.data[1].y[0]) == (8, 0.5)
 
 
-def test_two_stars_where_the_lead_was_lost_in_between() -> None:
-    """First leading and leading for good are marked apart where they are different steps."""
-    figure = query.probability(curves(), 0, 16, axes(scale="linear"))
+def test_two_stars_if_the_lead_was_lost_in_between() -> None:
+    """First leading and leading for good are marked apart if they are different steps."""
+    figure = draw(query.plot_probability, curves(), Lead("<b>paris</b>", 0, 16), "linear")
     stars = figure.data[1:3]
     assert [star.name for star in stars] == ["first leads: 0", "leads for good: 16"]
     edges = {star.marker.line.color for star in stars}  # Plotly's own is dark on a dark page
@@ -58,7 +78,7 @@ def test_two_stars_where_the_lead_was_lost_in_between() -> None:
 
 def test_marked_words_have_lines_of_their_own() -> None:
     """The true object and the tracked word differ from every candidate, and from each other, in colour and dash."""
-    figure = query.rank(curves(), 8, 8, axes())
+    figure = draw(query.plot_rank, curves())
     line = next(trace.line for trace in figure.data if trace.name == "lima (true object)")
     assert (line.color, line.dash) == query.MARKED["true object"]
     assert len({*query.MARKED.values()}) == 2
@@ -67,7 +87,7 @@ def test_marked_words_have_lines_of_their_own() -> None:
 
 def test_rank_axis_has_one_at_the_top() -> None:
     """Ranks are on a reversed log axis; a rank that is not exact is a hollow point that says "at least"."""
-    figure = query.rank(curves(), 8, 8, axes())
+    figure = draw(query.plot_rank, curves())
     low, high = figure.layout.yaxis.range
     assert figure.layout.yaxis.type == "log" and low > high
     lima = next(trace for trace in figure.data if trace.name.startswith("lima"))
@@ -77,65 +97,115 @@ def test_rank_axis_has_one_at_the_top() -> None:
 
 
 def test_names_of_ranks_do_not_meet() -> None:
-    """Of ten ranks, those stand on the log axis that have room beside each other."""
-    ticks = query.rank(curves().assign(rank=range(2, 11)), 8, 8, axes(curves().assign(rank=range(2, 11)))).layout.yaxis
+    """Of ten ranks, the log axis names those that have room next to each other."""
+    ticks = draw(query.plot_rank, curves().assign(rank=range(2, 11))).layout.yaxis
     assert list(ticks.tickvals) == [1, 2, 3, 4, 5, 7, 10] and list(ticks.ticktext) == "1 2 3 4 5 7 10".split()
 
 
 @pytest.mark.parametrize("log_probability", [False, True])
-def test_figures_beside_each_other_have_the_same_axes(log_probability: bool) -> None:
-    """Ranges come from all tables together, so that what is drawn side by side can be compared by eye."""
+def test_figures_side_by_side_have_the_same_axes(log_probability: bool) -> None:
+    """Ranges come from all tables together, so that figures can be compared by eye."""
     lower = curves().assign(probability=1e-9, rank=20)
-    shared = axes(curves(), lower, log_probability=log_probability)
-    for draw in (query.probability, query.rank):
-        one, two = (draw(table, 8, 8, shared).layout for table in (curves(), lower))
+    lower = lower[lower["step"] > 0]
+    both = shared(curves(), lower, log_probability=log_probability)
+    for plot in (query.plot_probability, query.plot_rank):
+        one, two = (plot(table, LED_FROM_8, both, steps()).layout for table in (curves(), lower))
         assert one.yaxis.range == two.yaxis.range
         assert one.xaxis.range == two.xaxis.range
 
 
 def test_the_step_is_a_line() -> None:
     """One vertical line, drawn at the last step."""
-    figure = query.rank(curves(), 8, 8, axes(scale="linear"))
+    figure = draw(query.plot_rank, curves(), scale="linear")
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(STEPS[-1], STEPS[-1])]
 
 
 def test_a_figure_has_the_changes_of_its_own_run() -> None:
-    """Also where it shares its axes with that of another run."""
-    own = StepAxis("linear", (Change(8, "learning rate falls"),), step_unit=StepUnit.UPDATES)
-    shared = query.shared_axes(
-        [curves()], StepAxis("linear", (Change(4, "corpus: a.txt"),), step_unit=StepUnit.UPDATES), False
-    )
-    figure = query.rank(curves(), 8, 8, query.of_run(shared, own))
+    """Also if it shares its axes with that of another run."""
+    own = replace(steps("linear"), changes=(Change(8, "learning rate falls"),))
+    figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own)
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 
 
 def test_an_answer_has_one_colour_in_every_figure() -> None:
-    """Also where it is not the final answer of both; the final ones come first, what is left is grey."""
+    """Also if it is not the final answer of both; the final ones come first, the rest is grey."""
     other = curves().assign(final=False)
     other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
-    shared = axes(curves(), other)
-    figures = [query.rank(own, 8, 8, shared) for own in (curves(), other)]
+    both = shared(curves(), other)
+    figures = [query.plot_rank(own, LED_FROM_8, both, steps()) for own in (curves(), other)]
     drawn = [{trace.name: trace.line.color for trace in figure.data if trace.line.color} for figure in figures]
     common = [name for name in drawn[0] if name in drawn[1]]
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)
 
 
 def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
-    """Beyond the palette, candidates are drawn in grey, and come and go together."""
+    """Beyond the palette, candidates are drawn in grey, and are shown or hidden together."""
     rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    figure = query.probability(table, 0, 0, axes(table))
+    figure = draw(query.plot_probability, pd.DataFrame(rows, columns=COLUMNS), Lead("w0", 0, 0))
     assert len(figure.data) == 22
     assert sum(trace.showlegend is not False for trace in figure.data) == len(query.COLOURS) + 2
     grey = [trace for trace in figure.data if trace.showlegend is False]
     assert {(trace.line.color, trace.legendgroup) for trace in grey} == {(style.GREY, query.OTHERS)}
     assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS
     assert {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}  # changes have no markers
-    assert query.OTHERS not in [trace.name for trace in query.probability(curves(), 8, 8, axes()).data]
+    assert query.OTHERS not in [trace.name for trace in draw(query.plot_probability, curves()).data]
 
 
 def test_one_step_has_no_star() -> None:
-    """It does not tell since when an answer leads."""
-    one = curves()[curves()["step"] == 16]
-    figure = query.probability(one, 16, 16, axes(one))
+    """It does not say since when an answer leads."""
+    figure = draw(query.plot_probability, curves()[lambda table: table["step"] == 16], Lead("<b>paris</b>", 16, 16))
     assert not [trace.name for trace in figure.data if "leads" in trace.name]
+
+
+# === Figures of answers ===
+
+
+@pytest.mark.parametrize("make", [query.probability, query.rank])
+@pytest.mark.parametrize(("text", "mask", "end"), [("a [MASK] .", 1, ""), ("a [MASK] [MASK] .", TOGETHER, "-together")])
+def test_a_figure_is_made_of_answers(tiny_run: Run, make: Callable, text: str, mask: int, end: str) -> None:
+    """Its table has the rows that are drawn, with the text and the mask; smoothing adds columns and words."""
+    answers = ask(tiny_run, text)
+    subject = query.Subject(answers.question.text, mask, answers.masks, number=2)
+    table = query.curve_table(answers, mask, {})
+    figure = make([tiny_run], Axis(smoothing=3), subject, table, answers.lead(mask), shared(table))
+    assert figure.name == f"tiny-query-{make.__name__}{end}-2" and figure.runs == ("tiny",)
+    assert figure.title.endswith(text + subject.which)
+    assert {*query.COLUMNS, "text", "mask", "smoothed"} <= set(figure.table)
+    assert set(figure.table["token"]) == set(answers.history(mask)["token"]) and len(figure.table) == len(table)
+    assert "3 checkpoints" in str(figure.caption) and "mean of 3" in str(figure.caption)
+
+
+def test_marked_words_have_their_role(tiny_run: Run) -> None:
+    """A word of several pieces has rows of its own; one that is a candidate is marked where it is."""
+    answers = ask(tiny_run, "a [MASK] .")
+    question = read_question("a [MASK] .", load_tokenizer(tiny_run))
+    final = answers.lead().token
+    marked = {query.TRUE_OBJECT: final, query.TRACKED: "catsat"}
+    words = {role: ask(tiny_run, question.track(word)) for role, word in marked.items()}
+    table = query.curve_table(answers, 1, words)
+    roles = table[table["role"] != ""].groupby("role")["token"].unique()
+    assert roles[query.TRUE_OBJECT].tolist() == [final] and roles[query.TRACKED].tolist() == ["catsat"]
+    assert len(table) == len(answers.history()) + 3
+    assert table[table["token"] == final]["final"].all() and not table[table["token"] == "catsat"]["final"].any()
+
+
+# === Words of the page ===
+
+
+def test_examples_are_counted_with_the_steps_between_which_they_are_learned() -> None:
+    """One checkpoint does not say since when; "" without examples."""
+    examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
+    some = query.describe_examples(examples, 9, StepUnit.UPDATES)
+    assert all(part in some for part in ("3 example questions", "answer 2", "step 8 and step 2,000", "9 checkpoints"))
+    alone = query.describe_examples(examples[:1], 1, StepUnit.UPDATES)
+    assert "answers 1 at step 8, its one checkpoint" in alone
+    left = query.describe_examples(examples[:2], 1, StepUnit.UPDATES)  # found while there were more checkpoints
+    assert "step 8 and step 2,000" in left and "checkpoint" not in left
+    assert "none at its last step" in query.describe_examples(examples[2:], 9, StepUnit.UPDATES)
+    assert query.describe_examples([], 9, StepUnit.UPDATES) == ""
+
+
+def test_a_text_with_one_mask_names_none() -> None:
+    """Of several masks a figure names its own, or all of them."""
+    named = [query.Subject("a", *of).which for of in ((2, 3), (TOGETHER, 3), (1, 1))]
+    assert named == [" ([MASK] 2 of 3)", " (all masks together)", ""]

@@ -1,8 +1,9 @@
 """A question's estimated cost is the work that it makes: the same matrix products, and more for more of anything."""
 
-import sys
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,24 +11,30 @@ from torch.utils.flop_counter import FlopCounterMode
 from embryo_core import query
 from embryo_core.engine.cache import ModelCache
 from embryo_core.errors import BrokenCheckpoint, QueryError
-from embryo_core.query import beam, cost, sentence
-from embryo_core.query import lens as ask_lens
-from embryo_core.query import trace as ask_trace
-from embryo_core.query import track as ask_track
+from embryo_core.query import beam, cost, sentence, sweep
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 TEXT = "the cat sat on the [MASK] ."
 TWO = "the [MASK] sat on the [MASK] ."
+LONG = "[MASK]" + " a" * 5_000
+
+
+def word(run: Run, text: str) -> query.Question:
+    """Return the question for a word in TEXT."""
+    return query.read_question(TEXT, load_tokenizer(run)).track(text)
+
+
 ASKED = {
-    "answer": (lambda run: cost.answer(run, TWO), lambda run: query.answer(run, TWO, 8)),
-    "trace": (lambda run: cost.trace(run, TEXT), lambda run: ask_trace(run, TEXT)),
-    "a word of one piece": (lambda run: cost.track(run, TEXT, "the"), lambda run: ask_track(run, TEXT, "the")),
-    "a word of several": (lambda run: cost.track(run, TEXT, "cats"), lambda run: ask_track(run, TEXT, "cats")),
-    "lens": (lambda run: cost.lens(run, TEXT), lambda run: ask_lens(run, TEXT)),
-    "a sentence": (lambda run: cost.attend(run, TEXT), lambda run: sentence.attend(run, TEXT, 8)),
+    "one step": (lambda run: cost.ask(run, TWO, 1), lambda run: query.ask(run, TWO, [8])),
+    "all steps": (lambda run: cost.ask(run, TEXT), lambda run: query.ask(run, TEXT)),
+    "a word of one piece": (lambda run: cost.ask(run, word(run, "the")), lambda run: query.ask(run, word(run, "the"))),
+    "a word of several": (lambda run: cost.ask(run, word(run, "cats")), lambda run: query.ask(run, word(run, "cats"))),
+    "layers": (lambda run: cost.ask_layers(run, TEXT), lambda run: query.ask_layers(run, TEXT)),
+    "a sentence": (lambda run: cost.attend(run, TEXT), lambda run: query.attend(run, TEXT, 8)),
     "its steps": (
-        lambda run: cost.attend_over_steps(run, TEXT),
-        lambda run: sentence.attend_over_steps(run, TEXT, 1, 1),
+        lambda run: cost.attend(run, TEXT, None),
+        lambda run: query.attend_over_steps(run, TEXT, 1, 1),
     ),
 }
 
@@ -43,7 +50,7 @@ def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cost, name, value)
     monkeypatch.setattr(beam, "FIRST_ROWS", query.BEAM_WIDTH)
     models = ModelCache()
-    for module in (beam, sentence, sys.modules[query.sweep.__module__]):
+    for module in (sentence, sweep):
         monkeypatch.setattr(module, "MODELS", models)
 
 
@@ -63,21 +70,21 @@ def test_products_are_those_that_torch_counts(what: str, tiny_run: Run, products
 
 def test_rows_that_share_a_filled_piece_are_counted_apart(tiny_run: Run, products_alone: None) -> None:
     """Of three pieces two are filled, and rows may have the second in common: the estimate is no less, and close."""
-    estimated, ask = cost.track(tiny_run, TEXT, "catsat"), lambda run: ask_track(run, TEXT, "catsat")
-    assert 1 <= estimated / counted(ask, tiny_run) < 1.1
+    question = word(tiny_run, "catsat")
+    assert 1 <= cost.ask(tiny_run, question) / counted(lambda run: query.ask(run, question), tiny_run) < 1.1
 
 
 def test_several_masks_cost_the_scoring_of_answers_too(tiny_run: Run, products_alone: None) -> None:
     """Answers that lead at one step are scored at all others: how many there are is guessed, within a factor of two."""
-    assert 0.5 <= cost.trace(tiny_run, TWO) / counted(lambda run: ask_trace(run, TWO), tiny_run) <= 2
+    assert 0.5 <= cost.ask(tiny_run, TWO) / counted(lambda run: query.ask(run, TWO), tiny_run) <= 2
 
 
 COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of logits
-    "answer": (1, 2, 1 + 10),
-    "trace": (3, 3, 3),
+    "one step": (1, 2, 1 + 10),
+    "all steps": (3, 3, 3),
     "a word of one piece": (3, 3, 3),
     "a word of several": (3, 3 * 3, 3 * (2 + 10)),  # of the word itself, and a beam after its first piece
-    "lens": (3, 3 * 2, 3 * 3),
+    "layers": (3, 3 * 2, 3 * 3),
     "a sentence": (1, 1, 0),
     "its steps": (3, 3, 0),
     "several masks": (10 * 2, 10 * 3, 10 * (1 + 10 + 4)),  # the first, a beam, and four answers outside it
@@ -88,7 +95,7 @@ COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of 
 def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its seconds, beside those of matrix products."""
     estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
-    estimates["several masks"] = lambda run: cost.trace(run, TWO, asked=10)
+    estimates["several masks"] = lambda run: cost.ask(run, TWO, 10)
     seconds = {"CHECKPOINT": 1.0, "PASS": 1.0, "LOGIT": 1 / 700}  # a row has 700 logits
     found = []
     for counted in seconds:
@@ -102,19 +109,21 @@ def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, mon
 def test_more_of_anything_costs_more(tiny_run: Run, own_run: Run) -> None:
     """Checkpoints, masks, words and pieces of a tracked word each raise the cost."""
     (own_run.path / "checkpoints" / "step8" / "manifest.json").unlink()
-    assert cost.trace(own_run, TEXT) < cost.trace(tiny_run, TEXT) < cost.trace(tiny_run, TWO)
-    assert cost.trace(tiny_run, TEXT) < cost.trace(tiny_run, f"{TEXT} and the dog") < cost.lens(tiny_run, TEXT) * 100
-    assert cost.track(tiny_run, TEXT, "the") < cost.track(tiny_run, TEXT, "catsat")
-    assert cost.attend(tiny_run, TEXT) < cost.attend_over_steps(tiny_run, TEXT)
+    assert cost.ask(own_run, TEXT) < cost.ask(tiny_run, TEXT) < cost.ask(tiny_run, TWO)
+    assert cost.ask(tiny_run, TEXT) < cost.ask(tiny_run, f"{TEXT} and the dog") < cost.ask_layers(tiny_run, TEXT) * 100
+    assert cost.ask(tiny_run, word(tiny_run, "the")) < cost.ask(tiny_run, word(tiny_run, "catsat"))
+    assert cost.attend(tiny_run, TEXT) < cost.attend(tiny_run, TEXT, None)
 
 
-def test_what_cannot_be_asked_is_said_as_by_the_question(tiny_run: Run) -> None:
-    """A text without a mask, one too long, a word that cannot be written: the sentence is the question's own."""
+def test_the_errors_are_those_of_the_question(tiny_run: Run) -> None:
+    """A text without a mask, one too long, with a word or without, an empty sentence."""
+    long = word(tiny_run, "the")
+    long = replace(long, ids=np.concatenate([long.ids] * 100))
     for estimate, ask in (
-        (lambda: cost.trace(tiny_run, "no mask"), lambda: ask_trace(tiny_run, "no mask")),
-        (lambda: cost.lens(tiny_run, "[MASK]" + " a" * 5_000), lambda: ask_lens(tiny_run, "[MASK]" + " a" * 5_000)),
-        (lambda: cost.track(tiny_run, TEXT, ""), lambda: ask_track(tiny_run, TEXT, "")),
-        (lambda: cost.attend(tiny_run, " "), lambda: sentence.attend(tiny_run, " ", 8)),
+        (lambda: cost.ask(tiny_run, "no mask"), lambda: query.ask(tiny_run, "no mask")),
+        (lambda: cost.ask(tiny_run, long), lambda: query.ask(tiny_run, long)),
+        (lambda: cost.ask_layers(tiny_run, LONG), lambda: query.ask_layers(tiny_run, LONG)),
+        (lambda: cost.attend(tiny_run, " "), lambda: query.attend(tiny_run, " ", 8)),
     ):
         with pytest.raises(QueryError) as estimated:
             estimate()
@@ -124,18 +133,19 @@ def test_what_cannot_be_asked_is_said_as_by_the_question(tiny_run: Run) -> None:
 
 
 def test_without_a_readable_checkpoint_there_is_no_cost(own_run: Run) -> None:
-    """The error is that of the checkpoint; where there is none, it says how a run gets its checkpoints."""
+    """The error is that of the checkpoint."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text("{}")
-    with pytest.raises(BrokenCheckpoint, match="config.json"):
-        cost.trace(own_run, TEXT)
+    with pytest.raises(BrokenCheckpoint, match=r"config\.json"):
+        cost.ask(own_run, TEXT)
 
 
 def test_some_steps_cost_their_share(tiny_run: Run) -> None:
-    """Two of three checkpoints cost two thirds of one mask's trace, of a word's track and of a lens."""
+    """Two of three checkpoints cost two thirds of one mask's answers, of a tracked word and of the layers."""
+    question = word(tiny_run, "catsat")
     for seconds in (
-        lambda asked: cost.trace(tiny_run, TEXT, asked),
-        lambda asked: cost.track(tiny_run, TEXT, "catsat", asked=asked),
-        lambda asked: cost.lens(tiny_run, TEXT, asked),
+        lambda steps: cost.ask(tiny_run, TEXT, steps),
+        lambda steps: cost.ask(tiny_run, question, steps),
+        lambda steps: cost.ask_layers(tiny_run, TEXT, steps),
     ):
         assert seconds(2) == pytest.approx(seconds(None) * 2 / 3)

@@ -1,41 +1,53 @@
 """The examples of a run are questions that it comes to answer, and one that it has not learned."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from embryo_core import runs
+from embryo_core import query, runs
 from embryo_core.errors import CorpusError, QueryError
 from embryo_core.query import examples
-from embryo_core.query.track import Track
+from embryo_core.query.answers import tabulate_word
 from embryo_core.types import Run
 
 STEPS = (0, 8, 16, 32)
 RANKS = {  # of the word, by text
-    "early [MASK] .": (9, 1, 1, 1),
-    "lost and found [MASK] .": (9, 1, 9, 1),
-    "late [MASK] .": (9, 9, 9, 1),
-    "always [MASK] .": (1, 1, 1, 1),
-    "forgotten [MASK] .": (9, 1, 1, 9),
-    "far [MASK] .": (9, 9, 9, 9),
-    "close [MASK] .": (9, 9, 9, 2),
+    "early": (9, 1, 1, 1),
+    "lost and found": (9, 1, 9, 1),
+    "late": (9, 9, 9, 1),
+    "always": (1, 1, 1, 1),
+    "forgotten": (9, 1, 1, 9),
+    "far": (9, 9, 9, 9),
+    "close": (9, 9, 9, 2),
 }
 
 
+Histories = Callable[[dict[str, tuple[int, ...]], dict[str, tuple[float, ...]]], list[tuple[str, str]]]
+
+
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Questions whose histories are those of RANKS, and one whose word the vocabulary lacks."""
+def histories(monkeypatch: pytest.MonkeyPatch, tiny_run: Run) -> Histories:
+    """Make questions whose words have these ranks and probabilities over the steps, by text."""
 
-    def track(run: Run, text: str, word: str) -> Track:
-        if text not in RANKS:
-            raise QueryError("not in the vocabulary")
-        pieces = ("two", "##pieces") if word == "twopieces" else (word,)
-        chances = tuple(0.5 / rank for rank in RANKS[text])
-        return Track("tiny", text, word, 1, pieces, text, STEPS, chances, RANKS[text], (True,) * 4, ())
+    def make(ranks: dict[str, tuple[int, ...]], shares: dict[str, tuple[float, ...]]) -> list[tuple[str, str]]:
+        def ask(run: Run, question: query.Question) -> query.Answers:
+            text = question.text.removesuffix(" [MASK] .")
+            scores = {step: (shares[text][i], ranks[text][i], True) for i, step in enumerate(STEPS)}
+            return query.Answers(run.name, question, tabulate_word(question, scores), ())
 
-    monkeypatch.setattr(examples, "track", track)
-    return [*((text, "word") for text in RANKS), ("unknown [MASK] .", "word"), ("early [MASK] .", "twopieces")]
+        monkeypatch.setattr(examples, "ask", ask)
+        return [(f"{text} [MASK] .", "the") for text in ranks]
+
+    return make
+
+
+@pytest.fixture
+def asked(histories: Histories) -> list[tuple[str, str]]:
+    """Questions with the histories of RANKS, one whose word cannot be written, and one of a word of two pieces."""
+    known = histories(RANKS, {text: tuple(0.5 / rank for rank in ranks) for text, ranks in RANKS.items()})
+    return [*known, ("unknown [MASK] .", "☃"), ("early [MASK] .", "catsat")]
 
 
 def test_examples_go_from_early_to_late_and_end_with_one_not_learned(asked, tiny_run: Run) -> None:
@@ -45,36 +57,26 @@ def test_examples_go_from_early_to_late_and_end_with_one_not_learned(asked, tiny
     assert found == [*learned, ("close [MASK] .", None)]
 
 
-def histories(monkeypatch, ranks: dict[str, tuple[int, ...]], chances=None) -> list[tuple[str, str]]:
-    """Questions by their texts, whose words have these ranks and chances over the steps."""
-
-    def track(run: Run, text: str, word: str) -> Track:
-        own = tuple(0.5 / rank for rank in ranks[text]) if chances is None else chances[text]
-        return Track("tiny", text, word, 1, (word,), text, STEPS, own, ranks[text], (True,) * 4, ())
-
-    monkeypatch.setattr(examples, "track", track)
-    return [(text, "word") for text in ranks]
-
-
-def test_of_many_learned_questions_four_are_taken_from_the_first_to_the_last(monkeypatch, tiny_run: Run) -> None:
+def test_of_many_learned_questions_four_are_taken_from_the_first_to_the_last(histories, tiny_run: Run) -> None:
     """Of seven, by the step from which the word leads for good, then by their place in the list."""
     since = {"a": 32, "b": 8, "c": 16, "d": 8, "e": 32, "f": 16, "g": 16}
     ranks = {text: tuple(1 if step >= at else 9 for step in STEPS) for text, at in since.items()}
-    found = examples.find_examples(tiny_run, histories(monkeypatch, ranks))
-    assert [(example.text, example.since) for example in found] == [("b", 8), ("c", 16), ("g", 16), ("e", 32)]
+    shares = {text: tuple(0.5 / rank for rank in of_text) for text, of_text in ranks.items()}
+    found = examples.find_examples(tiny_run, histories(ranks, shares))
+    assert [(example.text[0], example.since) for example in found] == [("b", 8), ("c", 16), ("g", 16), ("e", 32)]
 
 
-def test_the_one_not_learned_never_led_and_is_the_most_probable_at_the_end(monkeypatch, tiny_run: Run) -> None:
+def test_the_one_not_learned_never_led_and_is_the_most_probable_at_the_end(histories, tiny_run: Run) -> None:
     """Neither one that led in between, nor one that was more probable before."""
     ranks = {"led": (9, 1, 9, 2), "was": (9, 2, 9, 9), "is": (9, 9, 9, 3)}
-    chances = {"led": (0.1, 0.9, 0.1, 0.4), "was": (0.1, 0.4, 0.1, 0.1), "is": (0.1, 0.1, 0.1, 0.3)}
-    (only,) = examples.find_examples(tiny_run, histories(monkeypatch, ranks, chances))
-    assert (only.text, only.since) == ("is", None)
+    shares = {"led": (0.1, 0.9, 0.1, 0.4), "was": (0.1, 0.4, 0.1, 0.1), "is": (0.1, 0.1, 0.1, 0.3)}
+    (only,) = examples.find_examples(tiny_run, histories(ranks, shares))
+    assert (only.text, only.since) == ("is [MASK] .", None)
 
 
 def test_a_run_that_answers_nothing_has_an_example_all_the_same(asked, tiny_run: Run) -> None:
     """What it has not learned; and with nothing to ask there is none."""
-    (only,) = examples.find_examples(tiny_run, [("far [MASK] .", "word")])
+    (only,) = examples.find_examples(tiny_run, [("far [MASK] .", "the")])
     assert only.since is None and examples.find_examples(tiny_run, []) == []
 
 

@@ -47,7 +47,7 @@ def test_a_broken_checkpoint_is_left_out_and_named(own_run):
     (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
     history = attend_over_steps(own_run, TEXT, 1, 1)
     assert history.steps.tolist() == [0, 16] and "model.safetensors does not exist" in history.skipped[0]
-    with pytest.raises(BrokenCheckpoint, match="model.safetensors does not exist"):
+    with pytest.raises(BrokenCheckpoint, match=r"model\.safetensors does not exist"):
         attend(own_run, TEXT, 8)
 
 

@@ -1,42 +1,46 @@
-"""A sweep asks every readable checkpoint once, in the order of steps, within the limit of memory for models."""
+"""A sweep asks every readable checkpoint once, within the memory limit; between chunks of work it can wait or end."""
 
-import sys
+import threading
 
 import pytest
+from pandas.testing import assert_frame_equal
 
-from embryo_core import runs
+from embryo_core import query, runs
 from embryo_core.engine import device
-from embryo_core.engine.cache import ModelCache
+from embryo_core.engine.cache import MODELS, ModelCache
 from embryo_core.errors import QueryError
-from embryo_core.query import sweep
+from embryo_core.query import beam, pausing, sweep
+from embryo_core.query.sweep import sweep_run
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
+from tests.rounding import probability_rounding
 
 
 def numbers(models) -> list[int]:
-    """The step of each model."""
+    """Return the step of each model."""
     return [model.checkpoint.step for model in models]
 
 
 def test_answers_in_the_order_of_steps(tiny_run: Run) -> None:
     """All checkpoints, or those of the given steps."""
-    assert sweep(tiny_run, numbers).answers == (0, 8, 16)
-    found = sweep(tiny_run, lambda models: [-step for step in numbers(models)], steps=[16, 0, 16])
-    assert (found.steps, found.answers, found.skipped) == ((0, 16), (0, -16), ())
+    found, skipped = sweep_run(tiny_run, numbers)
+    assert [*found.items()] == [(0, 0), (8, 8), (16, 16)] and skipped == ()
+    found, _ = sweep_run(tiny_run, lambda models: [-step for step in numbers(models)], steps=[16, 0, 16])
+    assert [*found.items()] == [(0, 0), (16, -16)]
 
 
 def test_a_broken_checkpoint_is_left_out(own_run: Run) -> None:
     """It is named; the others answer."""
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"")
-    found = sweep(own_run, numbers)
-    assert found.answers == (0, 16)
-    assert len(found.skipped) == 1 and "step8" in found.skipped[0]
+    found, skipped = sweep_run(own_run, numbers)
+    assert [*found] == [0, 16] and len(skipped) == 1 and "step8" in skipped[0]
 
 
 def test_a_step_that_lost_its_weights_is_named_where_all_are_asked(own_run: Run) -> None:
     """Of steps that were given, nothing else is said."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
-    (named,) = sweep(own_run, numbers).skipped
-    assert "step 8" in named and sweep(own_run, numbers, steps=[0, 16]).skipped == ()
+    _, (named,) = sweep_run(own_run, numbers)
+    assert "step 8" in named and sweep_run(own_run, numbers, steps=[0, 16])[1] == ()
 
 
 def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
@@ -46,7 +50,7 @@ def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
         raise QueryError("no")
 
     with pytest.raises(QueryError, match="no"):
-        sweep(tiny_run, refuse)
+        sweep_run(tiny_run, refuse)
 
 
 @pytest.mark.parametrize(("room", "groups"), [(1.5, [[0], [8], [16]]), (5, [[0, 8], [16]]), (100, [[0, 8, 16]])])
@@ -55,13 +59,80 @@ def test_memory_stays_within_the_limit(tiny_run: Run, monkeypatch: pytest.Monkey
     models, asked = ModelCache(), []
     size = models.get(runs.checkpoint(tiny_run, 0)).nbytes
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", f"{int(room * size)} B")
-    monkeypatch.setattr(sys.modules[sweep.__module__], "MODELS", models)
+    monkeypatch.setattr(sweep, "MODELS", models)
     monkeypatch.setattr(device, "passes_at_once", lambda: 1)
 
     def ask(group):
         asked.append(numbers(group))
         return [models.nbytes <= room * size for _ in group]
 
-    assert sweep(tiny_run, ask).answers == (True, True, True)
+    assert [*sweep_run(tiny_run, ask)[0].values()] == [True, True, True]
     assert asked == groups
     assert models.nbytes == min(int(room), 3) * size
+
+
+# === Chunks ===
+
+TWO = "the [MASK] sat on the [MASK] ."
+ASKED = {
+    "one step": lambda run: query.ask(run, TWO, [8]),
+    "all steps": lambda run: query.ask(run, TWO),
+    "a word": lambda run: query.ask(run, query.read_question(TWO, load_tokenizer(run)).track("catsat")),
+    "layers": lambda run: query.ask_layers(run, TWO),
+    "attention": lambda run: query.attend_over_steps(run, TWO, 1, 1).weights.tolist(),
+}
+
+
+@pytest.fixture
+def pauses() -> list[threading.Thread]:
+    """List the threads in which the questions of the test pause, in order."""
+    return []
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_every_question_pauses_at_least_once_for_each_checkpoint(
+    what: str, tiny_run: Run, pauses: list[threading.Thread]
+) -> None:
+    """Outside of `pausing` nobody is called."""
+    with pausing(lambda: pauses.append(threading.current_thread())):
+        ASKED[what](tiny_run)
+    count = len(pauses)
+    assert count >= (1 if what == "one step" else 3)
+    ASKED[what](tiny_run)
+    assert len(pauses) == count
+
+
+def test_smaller_chunks_give_the_same_answer(
+    tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With chunks of one row each, a beam pauses before each row; ranks and words stay, probabilities to rounding."""
+    expected = query.ask(tiny_run, TWO)
+    monkeypatch.setattr(beam, "OPERATIONS", 1)
+    with pausing(lambda: pauses.append(threading.current_thread())):
+        found = query.ask(tiny_run, TWO)
+    assert len(pauses) >= 3 * (1 + query.BEAM_WIDTH)
+    model = MODELS.get(runs.checkpoint(tiny_run, 16))
+    tolerance = 2 * probability_rounding(model, model.max_positions, expected.table["probability"])  # two factors
+    key = ["step", "mask", "token"]
+    tables = [one.history(mask).sort_values(key, ignore_index=True) for one in (found, expected) for mask in (0,)]
+    assert_frame_equal(*tables, rtol=tolerance)
+
+
+def test_every_thread_of_a_sweep_pauses(
+    tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The threads of a pool call what their question was given, and not what another was."""
+    monkeypatch.setattr(device, "passes_at_once", lambda: 2)
+    with pausing(lambda: pauses.append(threading.current_thread())):
+        query.ask(tiny_run, TWO)
+    assert len(set(pauses)) == 2
+
+
+def test_what_a_pause_raises_ends_the_question(tiny_run: Run) -> None:
+    """It is the caller's, whichever thread it was raised in."""
+
+    def end() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError), pausing(end):
+        query.ask(tiny_run, TWO)

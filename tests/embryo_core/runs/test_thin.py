@@ -9,6 +9,7 @@ from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, ResultsError, UnknownStep
 from embryo_core.evaluate import Report, evaluate
 from embryo_core.runs.thin import kept_steps
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
 
@@ -84,7 +85,8 @@ def test_what_stays_must_be_there(thinned: Run):
 
 def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: Run):
     """Trace, tracked word, lens and attention over the steps leave the others out in one sentence."""
-    found = [query.trace(thinned, TEXT), query.track(thinned, TEXT, "the"), query.lens(thinned, TEXT)]
+    word = query.read_question(TEXT, load_tokenizer(thinned)).track("the")
+    found = [query.ask(thinned, TEXT), query.ask(thinned, word), query.ask_layers(thinned, TEXT)]
     for history in (*found, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
         assert list(history.steps) == [0, 16]
         assert history.skipped == ("Left out, as their weights were removed: step 8.",)
@@ -92,9 +94,9 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
 
 def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
     """Not a broken file: the weights were taken away, and the message says where to ask instead."""
-    for ask in (query.answer, query.attend):
+    for ask in (lambda: query.ask(thinned, TEXT, [8]), lambda: query.attend(thinned, TEXT, 8)):
         with pytest.raises(MissingWeights, match="no weights any more; the nearest step with weights is 0"):
-            ask(thinned, TEXT, 8)
+            ask()
 
 
 def test_weights_that_go_while_a_question_waits_are_no_broken_checkpoint(own_run: Run):
@@ -131,7 +133,7 @@ def test_a_run_without_any_weights_says_so(thinned: Run):
     for checkpoint in runs.checkpoints(thinned):
         runs.remove_weights(checkpoint)
     with pytest.raises(MissingWeights, match="Run 'tiny' has results and no weights any more"):
-        query.trace(thinned, TEXT)
+        query.ask(thinned, TEXT)
 
 
 def test_config_of_a_thinned_checkpoint_is_still_read(thinned: Run):

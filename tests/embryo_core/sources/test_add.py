@@ -69,7 +69,7 @@ def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
     assert there.note == f"Added from {trainer_folder}, where its weights are."
     assert own.note == f"Added from {trainer_folder}."
-    answers = [query.answer(run, "The [MASK] runs .", 20) for run in (there, own)]
+    answers = [query.ask(run, "The [MASK] runs .", [20]).best(20) for run in (there, own)]
     assert answers[0] == answers[1]
 
 
@@ -123,7 +123,7 @@ def test_weights_of_every_step_beside_one_config(root, trainer_folder, byte_leve
         torch.save(model_of(step).state_dict(), folder / f"pytorch_model_{step}.bin")
     flat, reference = add([str(folder)], "flat").run, add([str(trainer_folder)], "reference").run
     for step in STEPS:
-        found, expected = (query.answer(run, "The [MASK] .", step).joint for run in (flat, reference))
+        found, expected = (query.ask(run, "The [MASK] .", [step]).best(step) for run in (flat, reference))
         assert [one.token for one in found] == [one.token for one in expected]
         model, probabilities = load(runs.checkpoint(flat, step)), [one.probability for one in expected]
         tolerance = probability_rounding(model, model.max_positions, np.array(probabilities))
@@ -255,12 +255,11 @@ def test_rows_beyond_the_tokenizer_are_never_answered(root, trainer_folder):
     run = add([str(trainer_folder)], "rob").run
     model = load(runs.checkpoint(run, 20))
     assert model.vocabulary_size < PADDED - 5
-    assert all(prediction.token for prediction in query.answer(run, "The [MASK] runs .", 20).masks[0])
+    assert all(prediction.token for prediction in query.ask(run, "The [MASK] runs .", [20]).best(20))
 
 
 def test_the_tokenizers_own_mask_is_not_counted_as_another(root, trainer_folder):
     """A text has [MASK] for every mask, by which they are numbered."""
     run = add([str(trainer_folder)], "rob").run
-    for ask, more in ((query.answer, 20), (query.track, "river")):
-        with pytest.raises(QueryError, match=r"The text has <mask>, as this tokenizer writes its mask; write \[MASK\]"):
-            ask(run, "The <mask> of a [MASK] .", more)
+    with pytest.raises(QueryError, match=r"The text has <mask>, as this tokenizer writes its mask; write \[MASK\]"):
+        query.ask(run, "The <mask> of a [MASK] .", [20])

@@ -82,9 +82,9 @@ def test_results_of_other_models_are_never_taken_over(root, source, change, step
 
 def test_without_results_other_weights_take_the_place(root, source):
     """There is nothing that could be wrong."""
-    before = query.answer(add([str(source)], "mine").run, "The [MASK] .", 10)
+    before = query.ask(add([str(source)], "mine").run, "The [MASK] .", [10]).best(10)
     change_weights(source)
-    assert query.answer(add([str(source)], "mine").run, "The [MASK] .", 10) != before
+    assert query.ask(add([str(source)], "mine").run, "The [MASK] .", [10]).best(10) != before
 
 
 def test_a_step_that_is_counted_otherwise_does_not_stay(root, source):
@@ -110,12 +110,12 @@ def test_results_of_a_run_that_is_gone_are_not_taken_over(root, source):
 def test_copied_weights_stay_when_their_source_goes(root, source):
     """Copied again without one of its checkpoints, the run has all as before."""
     run = add([str(source)], "own", copy=True).run
-    before = query.answer(run, "The [MASK] .", 0)
+    before = query.ask(run, "The [MASK] .", [0]).best(0)
     shutil.rmtree(source / "checkpoint-0")
     added = add([str(source)], "own", copy=True)
     assert added.kept == (0,) and not added.gone
     assert steps_of(added.run) == [(step, True) for step in STEPS]
-    assert query.answer(added.run, "The [MASK] .", 0) == before
+    assert query.ask(added.run, "The [MASK] .", [0]).best(0) == before
 
 
 @pytest.mark.parametrize("more", [{"warmup_steps": -1}, {"short_steps": 5}, {"batch_size": True}, {"steps": 2**70}])
@@ -134,13 +134,13 @@ def test_settings_in_a_config_never_make_a_run_unreadable(root, source, more):
 def test_a_file_that_was_cut_never_takes_the_place_of_a_copy(root, source, copy):
     """It is passed over with a sentence, and the step stays as it was."""
     run = add([str(source)], "own", copy=True).run
-    before = query.answer(run, "The [MASK] .", 20)
+    before = query.ask(run, "The [MASK] .", [20]).best(20)
     weights = source / "checkpoint-20" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-500])
     added = add([str(source)], "own", copy=copy)
     assert (added.steps, added.kept) == ((0, 10), (20,)) and len(added.troubles) == 1
     assert "does not have the tensors of its header (truncated or changed)" in added.troubles[0]
-    assert query.answer(added.run, "The [MASK] .", 20) == before
+    assert query.ask(added.run, "The [MASK] .", [20]).best(20) == before
 
 
 @pytest.mark.parametrize("where", ["removed", "generator"])
@@ -172,7 +172,7 @@ def test_steps_that_are_not_taken_again_stay_as_they_were(root, source):
     assert (added.steps, added.kept, added.gone) == ((10,), (0, 20), ())
     assert steps_of(added.run) == [(step, True) for step in STEPS]
     assert runs.read_log(added.run) == log and runs.missing_steps(added.run) == []
-    assert query.answer(added.run, "The [MASK] .", 20)
+    assert query.ask(added.run, "The [MASK] .", [20]).best(20)
 
 
 def test_two_sources_of_one_run(root, source, tmp_path):
@@ -182,7 +182,7 @@ def test_two_sources_of_one_run(root, source, tmp_path):
     add([str(source)], "mine")
     added = add([str(tmp_path / "later")], "mine")
     assert steps_of(added.run) == [(step, True) for step in STEPS]
-    assert query.answer(added.run, "The [MASK] .", 0)
+    assert query.ask(added.run, "The [MASK] .", [0]).best(0)
 
 
 def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeypatch, capsys):

@@ -38,7 +38,7 @@ def test_files_behind_links_without_a_suffix(root, source, trainer_folder, tmp_p
     into_store(source, tmp_path / "store")
     plain = add([str(trainer_folder)], "plain").run
     for run in (add([str(source)], "linked").run, add([str(source)], "own", copy=True).run):
-        assert query.answer(run, "The [MASK] .", 10) == query.answer(plain, "The [MASK] .", 10)
+        assert query.ask(run, "The [MASK] .", [10]).best(10) == query.ask(plain, "The [MASK] .", [10]).best(10)
 
 
 def test_pickled_weights_behind_a_link_without_a_suffix(root, source, tmp_path):
@@ -126,7 +126,7 @@ def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
     """It predicts the masked words, wherever the weights are."""
     tokenizer = str(electra.run.tokenizer)
     run = add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).run
-    answers = [query.answer(one, "The [MASK] .", 16) for one in (run, electra.run)]
+    answers = [query.ask(one, "The [MASK] .", [16]).best(16) for one in (run, electra.run)]
     assert answers[0] == answers[1]
     inside = runs.generator(runs.checkpoint(run, 16))
     assert (inside.pointer is None) == copy and (inside.path / "manifest.json").is_file()

@@ -87,7 +87,7 @@ def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
         noted = json.loads((checkpoint.path / "manifest.json").read_text())["weights"]["sha256"]
         assert noted == runs.sha256(trainer_folder / f"checkpoint-{checkpoint.step}" / "model.safetensors")
     for step in STEPS:
-        assert query.answer(run, "The [MASK] .", step) == query.answer(local, "The [MASK] .", step)
+        assert query.ask(run, "The [MASK] .", [step]).best(step) == query.ask(local, "The [MASK] .", [step]).best(step)
 
 
 def test_a_ref_that_is_no_text_is_left_alone(root, series, cache):
@@ -134,9 +134,9 @@ def test_a_list_of_revisions(root, series):
 def test_a_commit_stays_when_the_branch_moves(root, series, cache, trainer_folder):
     """What was added is what is read, whatever the revision points to later."""
     run = add([f"hf:{NAME}"], "public").run
-    before = query.answer(run, "The [MASK] .", 10)
+    before = query.ask(run, "The [MASK] .", [10]).best(10)
     (cache / "models--owner--series" / "refs" / "step10-tokens10B").write_text(series[20])
-    assert query.answer(runs.read_run(run.path), "The [MASK] .", 10) == before
+    assert query.ask(runs.read_run(run.path), "The [MASK] .", [10]).best(10) == before
 
 
 def test_weights_that_are_not_in_the_cache_are_reported(root, series, cache):
@@ -186,7 +186,7 @@ def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypat
     commit = store(cache, NAME, "step16", electra.path)
     run = add([f"hf:{NAME}"], "public", tokenizer=str(electra.run.tokenizer)).run
     checkpoint = runs.checkpoint(run, 16)
-    assert query.answer(run, "The [MASK] .", 16) == query.answer(electra.run, "The [MASK] .", 16)
+    assert query.ask(run, "The [MASK] .", [16]).best(16) == query.ask(electra.run, "The [MASK] .", [16]).best(16)
     snapshot = cache / "models--owner--series" / "snapshots" / commit
     pointers = [Pointer(file, NAME, commit) for file in ("model.safetensors", "generator/model.safetensors")]
     for _ in fetched_ahead([checkpoint], remove=True):

@@ -55,7 +55,7 @@ def test_copied_parts_are_one_file_with_the_same_numbers(root, parts, trainer_fo
         stored = read_tensors(runs.checkpoint(added.run, step))
         for name, tensor in read_tensors(runs.checkpoint(whole, step)).items():
             assert torch.equal(tensor, stored[name])
-        assert query.answer(added.run, TEXT, step) == query.answer(whole, TEXT, step)
+        assert query.ask(added.run, TEXT, [step]).best(step) == query.ask(whole, TEXT, [step]).best(step)
 
 
 def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
     for step in STEPS:
         store(tmp_path / "hub", "owner/series", f"step{step}", parts / f"checkpoint-{step}")
     run, whole = add(["hf:owner/series"], "joined", copy=True).run, add([str(trainer_folder)], "whole").run
-    assert query.answer(run, TEXT, 20) == query.answer(whole, TEXT, 20)
+    assert query.ask(run, TEXT, [20]).best(20) == query.ask(whole, TEXT, [20]).best(20)
 
 
 def test_without_a_copy_the_command_says_how(root, parts):

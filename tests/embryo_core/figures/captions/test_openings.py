@@ -6,7 +6,6 @@ import pytest
 from embryo_core.curves.phases import Phase
 from embryo_core.figures.captions import openings
 from embryo_core.findings import FINDINGS, Judgement
-from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import StepUnit
 
 LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})
@@ -72,23 +71,6 @@ def test_finetuning_names_the_score_that_gains_most() -> None:
     assert alone.startswith("Of 2 scores at step 16, that of CoLA is farthest above its control: 0.400 (n = 9; always")
     below = openings.finetuning(frame[frame["step"] == 16].assign(control=0.9), {}, StepUnit.UPDATES)
     assert below == "Of 2 scores at step 16, none is above its control, which reads no text."
-
-
-def test_query_tells_since_when_examples_are_answered() -> None:
-    """Of those that the run has; nothing where none were looked for."""
-    examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
-    sentence = openings.query(examples, 9, StepUnit.UPDATES)
-    assert sentence == (
-        "Of 3 example questions, the run learns to answer 2, between step 8 and step 2,000, as its 9 checkpoints with "
-        "weights tell."
-    )
-    alone = openings.query(examples[:1], 1, StepUnit.UPDATES)
-    begins = "Of 1 example question, the run"
-    assert alone == f"{begins} answers 1 at step 8, its one checkpoint with weights."
-    left = openings.query(examples[:2], 1, StepUnit.UPDATES)  # found while there were more
-    assert left == "Of 2 example questions, the run learns to answer 2, between step 8 and step 2,000."
-    assert openings.query(examples[2:], 9, StepUnit.UPDATES) == f"{begins} answers none at its last step."
-    assert openings.query([], 9, StepUnit.UPDATES) == ""
 
 
 def test_compare_tells_the_agreement_of_its_run() -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
+from pandas.testing import assert_frame_equal
 from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from streamlit.testing.v1 import AppTest
 
-from app import turns
-from app.turns import HEAVY, LIGHT, Dropped, Turns, in_turn
+from app import question_queue
+from app.question_queue import LIGHT, MAX_HEAVY, Abandoned, Queue, in_turn
 from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import device
@@ -39,20 +40,20 @@ def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
         assert not thread.is_alive()
 
 
-def asked(queue: Turns, count: int) -> None:
+def asked(queue: Queue, count: int) -> None:
     """Wait until so many questions are in the queue."""
-    while len(queue._asked) < count:
+    while len(queue._waiting) < count:
         threading.Event().wait(0.001)
 
 
-def another(queue: Turns, cost: float, place: float, begun: bool = False) -> turns._Asked:
+def another(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
     """A question of somebody else, with no thread."""
-    return turns._Asked(cost, place, lambda: None, threading.Condition(queue._lock), begun)
+    return question_queue._Waiting(cost, place, lambda: None, threading.Condition(queue._lock), begun)
 
 
 def test_cheap_questions_go_first(start) -> None:
     """Of those that wait, the order is by cost, and by arrival where costs are alike."""
-    queue, order = Turns(), []
+    queue, order = Queue(), []
 
     def ask(name: str, cost: float) -> None:
         with queue.turn(cost):
@@ -77,8 +78,8 @@ def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch)
             called.append(self)
             super().notify_all()
 
-    monkeypatch.setattr(turns, "Condition", Heard)
-    queue = Turns()
+    monkeypatch.setattr(question_queue, "Condition", Heard)
+    queue = Queue()
 
     def ask() -> None:
         with queue.turn(CHEAP):
@@ -94,7 +95,7 @@ def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
     """A cheap question begins while a heavy one is at work, which goes on only when that is done."""
-    queue, done, checks = Turns(), [], []
+    queue, done, checks = Queue(), [], []
     begun, waiting = threading.Event(), threading.Event()
 
     def wanted() -> None:
@@ -118,38 +119,38 @@ def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
 
 def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on a moment after a light one, or at once when its own place has come."""
-    queue, now, waited = Turns(), [0.0], []
-    monkeypatch.setattr(turns, "monotonic", lambda: now[0])
+    queue, now, waited = Queue(), [0.0], []
+    monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
     class Clock(threading.Condition):
         def wait(self, seconds: float) -> None:
             waited.append(seconds)
             now[0] += seconds
 
-    monkeypatch.setattr(turns, "Condition", Clock)
+    monkeypatch.setattr(question_queue, "Condition", Clock)
     with queue.turn(DEAR) as pause:
         with queue.turn(CHEAP):
             pass
         pause()
-        assert sum(waited) >= turns.DRAWN
-        now[0] += turns.PATIENCE * DEAR
+        assert sum(waited) >= question_queue.DRAW_TIME
+        now[0] += question_queue.PATIENCE * DEAR
         waited.clear()
-        queue._drawn = now[0] + turns.DRAWN
+        queue._drawn_at = now[0] + question_queue.DRAW_TIME
         pause()
     assert not waited
 
 
 def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cheap question that comes much later stands behind it."""
-    queue, now, done = Turns(), [0.0], []
-    monkeypatch.setattr(turns, "monotonic", lambda: now[0])
+    queue, now, done = Queue(), [0.0], []
+    monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
     def ask() -> None:
         with queue.turn(DEAR) as pause:
-            now[0] = turns.PATIENCE * DEAR + 1
-            queue._asked.append(another(queue, CHEAP, now[0] + turns.PATIENCE * CHEAP))
+            now[0] = question_queue.PATIENCE * DEAR + 1
+            queue._waiting.append(another(queue, CHEAP, now[0] + question_queue.PATIENCE * CHEAP))
             pause()
-            queue._asked.pop()
+            queue._waiting.pop()
             done.append("dear")
 
     start(ask).join(timeout=30)
@@ -158,9 +159,9 @@ def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.Monk
 
 def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:
     """Heavy questions that have begun are let go on before others begin; a light one is never kept waiting by them."""
-    queue, order = Turns(), []
-    begun = [another(queue, DEAR, 1e12, begun=True) for _ in range(HEAVY - 1)]
-    queue._asked += begun
+    queue, order = Queue(), []
+    begun = [another(queue, DEAR, 1e12, begun=True) for _ in range(MAX_HEAVY - 1)]
+    queue._waiting += begun
 
     def ask(cost: float) -> None:
         with queue.turn(cost):
@@ -168,17 +169,17 @@ def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:
 
     with queue.turn(DEAR) as pause:
         start(lambda: ask(DEAR / 2))
-        asked(queue, HEAVY + 1)
+        asked(queue, MAX_HEAVY + 1)
         pause()
         assert not order
         start(lambda: ask(CHEAP)).join(30)
         assert order == [CHEAP]
-    queue._asked = [other for other in queue._asked if other not in begun]
+    queue._waiting = [other for other in queue._waiting if other not in begun]
 
 
 def test_a_question_that_nobody_waits_for_is_dropped_in_the_queue(start) -> None:
     """The visitor leaves while it waits: it ends with Streamlit's reason, and the next has its turn."""
-    queue, left = Turns(), []
+    queue, left = Queue(), []
 
     def leave() -> None:
         raise Gone
@@ -199,13 +200,13 @@ def test_a_question_that_nobody_waits_for_is_dropped_in_the_queue(start) -> None
 
 def test_the_other_threads_of_a_dropped_question_end_too() -> None:
     """Once it was dropped in one thread, no thread of it begins another piece."""
-    queue, here = Turns(), [True]
+    queue, here = Queue(), [True]
 
     def wanted() -> None:
         if not here[0]:
             raise Gone
 
-    with pytest.raises(Dropped), queue.turn(DEAR, wanted) as pause:
+    with pytest.raises(Abandoned), queue.turn(DEAR, wanted) as pause:
         here[0] = False
         with pytest.raises(Gone):
             pause()
@@ -217,18 +218,18 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
 def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The visitor leaves while a trace is at work: it goes no further, and none of its threads is left behind."""
     monkeypatch.setattr(device, "passes_at_once", lambda: cores)
-    before, calls = query.trace(tiny_run, "a [MASK] [MASK] ."), []
+    before, calls = query.ask(tiny_run, "a [MASK] [MASK] ."), []
 
     def leave() -> None:
         calls.append(threading.current_thread())
         if len(calls) == 3:
             raise Gone
 
-    queue = Turns()
+    queue = Queue()
     with pytest.raises(Gone), queue.turn(DEAR, leave) as pause, query.pausing(pause):
-        query.trace(tiny_run, "a [MASK] [MASK] .")
+        query.ask(tiny_run, "a [MASK] [MASK] .")
     assert len(calls) <= 2 + cores
-    assert query.trace(tiny_run, "a [MASK] [MASK] .") == before
+    assert_frame_equal(query.ask(tiny_run, "a [MASK] [MASK] .").table, before.table)
 
 
 # === The budget of a hosted demo ===
@@ -270,10 +271,12 @@ def test_a_dropped_answer_is_computed_when_it_is_asked_again(tiny_run: Run, monk
             raise StopException
 
     with monkeypatch.context() as patched:
-        patched.setattr(turns, "get_script_run_ctx", lambda suppress_warning: SimpleNamespace(yield_check=stop))
+        context = SimpleNamespace(yield_check=stop)
+        patched.setattr(question_queue, "get_script_run_ctx", lambda suppress_warning: context)
         with pytest.raises(StopException):
-            query_rounds.in_rounds(tiny_run, text).trace(0)
-    assert query_rounds.in_rounds(tiny_run, text).trace(0) == query.trace(tiny_run, text)
+            query_rounds.in_rounds(tiny_run, text).answers(0)
+    found = query_rounds.in_rounds(tiny_run, text).answers(0)
+    assert_frame_equal(found.table, query.ask(tiny_run, text).table)
 
 
 def test_a_question_above_the_budget_is_one_sentence_on_its_page(

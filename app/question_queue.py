@@ -1,0 +1,146 @@
+"""The queue of questions: one is computed at a time on all cores, cheap ones first; leaving ends a visitor's question.
+
+The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
+questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks
+(embryo_core/query/sweep.py) while another comes before it in the queue, and for a moment after a light one, whose page
+is drawn then and asks its next question; once its own time has come, it goes on at once. A session has one question at
+a time: Streamlit runs its pages in one thread, and the visitor's next action ends what is running, as does leaving.
+Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
+
+This module is not named queue.py: Streamlit puts app/ first on sys.path, where it would hide the standard library's.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Condition, Lock
+from time import monotonic
+from typing import TypeVar
+
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from embryo_core.errors import ConfigError, TooCostly
+from embryo_core.query import pausing
+
+BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question may cost anything
+PATIENCE = 10  # seconds of waiting for each second of cost
+LIGHT = 0.5  # seconds: a question that costs no more runs to its end once it has begun
+DRAW_TIME = 0.3  # seconds in which a page draws an answer
+MAX_HEAVY = 4  # heavy questions that may have begun at a time: paused ones hold memory too
+POLL = 0.1  # seconds between two checks of a paused question: whether it may go on, and whether its visitor waits
+POLL_WAITING = 0.5  # the same before it has begun; such a question is also notified when its turn comes
+
+Result = TypeVar("Result")
+
+
+class Abandoned(Exception):
+    """Cancels the worker threads of an abandoned question, whose own thread has ended with Streamlit's exception."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """One question in the queue."""
+
+    cost: float  # seconds of one core
+    due: float  # the key by which the queue is sorted
+    check: Callable[[], None]  # raises once its visitor no longer waits for the answer
+    notified: Condition  # when its turn comes
+    begun: bool = False
+    abandoned: bool = False
+
+
+class Queue:
+    """The queue of all questions of this process."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._lock = Lock()
+        self._drawn_at = 0.0  # when the page of the last light question will have drawn its answer, about
+
+    @contextmanager
+    def turn(self, cost: float, check: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
+        """Wait for a question's turn; yield the function to call between its chunks, in any of its threads.
+
+        `check` is called while the question waits and between its chunks, and ends it by raising.
+        """
+        own = _Waiting(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
+        with self._lock:
+            self._waiting.append(own)
+        try:
+            self._wait(own)
+            yield lambda: self._wait(own)
+        finally:
+            with self._lock:
+                self._waiting.remove(own)
+                if own.begun and own.cost <= LIGHT:
+                    self._drawn_at = monotonic() + DRAW_TIME
+                if self._waiting:  # wake the next one only: every thread that wakes competes for Python's lock
+                    self._first().notified.notify_all()
+
+    def _wait(self, own: _Waiting) -> None:
+        """Return once the question has its turn. Raises the error of its `check`; Abandoned in its other threads."""
+        while True:
+            if own.abandoned:
+                raise Abandoned
+            try:
+                own.check()
+            except BaseException:
+                own.abandoned = True
+                raise
+            with self._lock:
+                if self._may_go_on(own):
+                    own.begun = True
+                    return
+                own.notified.wait(POLL if own.begun else POLL_WAITING)
+
+    def _may_go_on(self, own: _Waiting) -> bool:
+        if own.cost <= LIGHT:
+            return own.begun or self._first() is own
+        return self._first() is own and monotonic() >= min(self._drawn_at, own.due)
+
+    def _first(self) -> _Waiting:
+        """Return the question whose turn it is; a heavy one begins only while fewer than MAX_HEAVY others have."""
+        heavy = [one for one in self._waiting if one.begun and one.cost > LIGHT]
+        full = len(heavy) >= MAX_HEAVY
+        may_compute = [one for one in self._waiting if one.begun or one.cost <= LIGHT or not full]
+        return min(may_compute, key=lambda one: one.due)
+
+
+QUEUE = Queue()
+
+
+def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: float = 0) -> Result:
+    """Compute a question of this cost, in seconds of one core, when its turn comes.
+
+    `spent` is what earlier parts of the same question have cost. Raises TooCostly as `check_budget` does for both
+    together, the errors of `compute`, and Streamlit's own exception once the visitor has left or acted again.
+    """
+    check_budget(spent + cost, command)
+    context = get_script_run_ctx(suppress_warning=True)
+    with QUEUE.turn(cost, context.yield_check if context else lambda: None) as pause, pausing(pause):
+        return compute()
+
+
+def check_budget(cost: float, command: str) -> None:
+    """Raise TooCostly if a question costs more than the budget, with the `command` that answers it elsewhere."""
+    if cost > (limit := budget()):
+        raise TooCostly(
+            f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "
+            f"{limit:,.3g} on one; ask it on your own computer with this command.",
+            command,
+        )
+
+
+def budget() -> float:
+    """Return the seconds of one core that a question may cost. Raises ConfigError if the variable is no number."""
+    received = os.environ.get(BUDGET)
+    if not received:
+        return float("inf")
+    try:
+        seconds = float(received)
+    except ValueError:
+        seconds = 0
+    if not seconds > 0:
+        raise ConfigError(f"{BUDGET} is '{received}', which is not a number of seconds above 0; write for example 20.")
+    return seconds

@@ -1,0 +1,202 @@
+"""The parts of the Query page for a question: answers at the chosen step, over the steps, and layer by layer."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, pickers, results, widgets
+from app.tables import show_ranking
+from app.view import View
+from app.views.query_rounds import Known, by_layer
+from embryo_core.figures import lens, query
+from embryo_core.figures.markdown import literal
+from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
+from embryo_core.query import TOGETHER, spell_rank
+from embryo_core.types import Prediction
+from embryo_core.words import headed, quantity, step_name
+
+FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
+CURVES = {"probability": query.probability, "rank": query.rank}  # drawn one at a time: each takes long to draw
+
+
+def show_question(known: Known) -> None:
+    """Draw the run and its text as a heading."""
+    text = " ".join(known.request.text.split())
+    st.markdown(f"**{literal(known.request.view.run.name)}**: {literal(text)}")
+
+
+# === At the chosen step ===
+
+
+def show_step(known: Known, number: int) -> None:
+    """Draw the answers at the chosen step; `number` tells the questions of a page apart."""
+    request, view = known.request, known.request.view
+    st.header(f"At {view.point(view.step)}", anchor=False)
+    with widgets.explaining():
+        best = known.best()
+        show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
+        if request.fact:
+            _show_fact(known, best[0], number)
+    if TRACKED in known.words:
+        _, answers = known.words[TRACKED]
+        step = view.evaluated(answers.steps)
+        widgets.show_caption(query.describe_word(answers, step, request.masks, view.run.step_unit))
+    elif request.word and known.mask == TOGETHER:
+        widgets.show_caption("A word is tracked in one mask: choose which above.")
+
+
+def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
+    """Return predictions as a table: rank as it is spelled, token, probability."""
+    rows = [(spell_rank(p.rank, p.exact), p.token, p.probability) for p in predictions]
+    return pd.DataFrame(rows, columns=["rank", "token", "probability"])
+
+
+def _show_fact(known: Known, best: Prediction, number: int) -> None:
+    rows = _fact_rows(known, best)
+    if not rows:
+        return
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=FACT_COLUMNS).rename_axis("").reset_index()
+    shares = [name for name in FACT_COLUMNS if name[0] == "p"]
+    formats = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in shares}
+    st.dataframe(table, hide_index=True, column_config=formats, key=f"fact_{number}")
+    widgets.show_caption(query.describe_fact(known.request.fact.object, "stored" in rows))
+
+
+def _fact_rows(known: Known, best: Prediction) -> dict[str, tuple]:
+    """Return answer and true object at the chosen step: as asked "now", and as "stored" by the evaluation."""
+    fact, view = known.request.fact, known.request.view
+    rows = {}
+    if TRUE_OBJECT in known.words:
+        table = known.words[TRUE_OBJECT][1].table
+        for row in table[table["step"] == view.step].itertuples():
+            rows["now"] = (best.token, best.probability, spell_rank(row.rank, row.exact), row.probability)
+    cloze = results.answers_to(view.run, fact.relation, fact.id)
+    for row in cloze[cloze["step"] == view.step].itertuples():
+        rank = spell_rank(row.rank, True)
+        rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)
+    return rows
+
+
+# === Over the steps ===
+
+
+def show_lead(known: Known, number: int) -> None:
+    """Draw the final answer, when it first led, and from when for good, if several steps were asked."""
+    view, answers = known.request.view, known.answers
+    lead = answers.lead(known.mask)
+    st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}", anchor=False)
+    widgets.show_problems(view.run, known.problems)
+    with st.container(horizontal=True, key=f"lead_{number}"):
+        st.metric("Final answer", literal(lead.token), border=True)
+        if len(answers.steps) > 1:
+            st.metric(headed("First leads at", view.run.step_unit), f"{lead.first:,}", border=True)
+            st.metric(headed("Leads for good from", view.run.step_unit), f"{lead.for_good:,}", border=True)
+
+
+def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
+    """Draw the probability or the rank of each answer over the steps."""
+    lead = known.answers.lead(known.mask)
+    drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared}
+    figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
+
+
+# === Layer by layer ===
+
+
+def show_lens(found: list[Known]) -> None:
+    """Draw the lens of each question: the answer of each layer at each step, with the words of one pinned cell."""
+    st.header("Lens", anchor=False)
+    if any(known.mask == TOGETHER for known in found):
+        st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
+        return
+    show_first = pickers.pick_switch("first_steps", "First steps, where no word reaches 10 %", optional=True)
+    permalink.show("pin", permalink.get("pin") or None)
+    for number, known in enumerate(found, start=1):
+        if len(found) > 1:
+            show_question(known)
+        with widgets.explaining():
+            _show_one_lens(known, number, show_first)
+
+
+def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
+    view, subject = known.request.view, known.subject(number)
+    answers = by_layer(view.run, known.request.text, known.mask)
+    log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
+    steps = view.loadable if log_spaced else answers.steps
+    layers = list(range(int(answers.table["layer"].max()) + 1))
+    pin = _pinned(layers, steps, view)
+    if number == 1:
+        _tell_unknown(pin, view)
+    left, right = st.columns([5, 1], gap="medium")
+    name = subject.name(view.run, "lens")
+    with right:
+        _pick_pin(pin, layers, steps, name, step_name(view.run.step_unit).capitalize())
+        with widgets.explaining():
+            _show_pinned(known, pin, name)
+    with left:
+        folded = [] if show_first else lens.unsure_steps(answers.table)
+        folded = [] if pin[1] in folded else folded
+        pinned = pin if permalink.get("pin") and pin[1] in answers.steps else None
+        st.html(lens.colour_scale())
+        drawn = {"table": answers.table, "pin": pinned, "marked": known.marked, "folded": folded}
+        total = len(view.loadable) if log_spaced else None
+        figure = figures.draw(view, lens.lens, subject=subject, total=total, **drawn)
+        figures.show(figure, on_point=_pin)
+
+
+def _pin(layer: int, step: int) -> None:
+    permalink.choose("pin", f"{layer}-{step}")
+
+
+def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[int, int]:
+    """Return layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
+    wanted = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,18})", permalink.get("pin") or "")
+    layer, step = map(int, wanted.groups()) if wanted else (layers[-1], view.step)
+    return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
+
+
+def _tell_unknown(pin: tuple[int, int], view: View) -> None:
+    """Say if a link pins a cell that is not in the grid; the cell shown instead is `pin`."""
+    wanted = permalink.get("pin")
+    if wanted and wanted != f"{pin[0]}-{pin[1]}":
+        pickers.tell_unknown("pin", [wanted], _cell_name(view, *pin))
+
+
+def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
+    """Draw boxes for the layer and the step of the pinned cell; a click in the grid sets them too."""
+    boxes = zip((f"pin_layer_{name}", f"pin_step_{name}"), pin)
+    keys = [pickers.served(box, value) for box, value in boxes]
+
+    def picked() -> None:
+        chosen = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))
+        if chosen != pin:
+            _pin(*chosen)
+
+    st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
+    st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
+    if permalink.get("pin"):
+        st.button(
+            "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")
+        )
+
+
+def _layer_name(layer: int) -> str:
+    return f"Layer {layer}" if layer else "Embeddings"
+
+
+def _cell_name(view: View, layer: int, step: int) -> str:
+    return f"{_layer_name(layer)} at {view.point(step)}"
+
+
+def _show_pinned(known: Known, pin: tuple[int, int], name: str) -> None:
+    """Draw the ten best words of the pinned cell; a step that the lens lacks is asked alone."""
+    (layer, step), view = pin, known.request.view
+    st.markdown(f"**{_cell_name(view, layer, step)}**")
+    asked = view.run, known.request.text, known.mask
+    answers = by_layer(*asked)
+    if step not in answers.steps:
+        answers = by_layer(*asked, step)
+    show_ranking(_ranking(answers.best(step, known.mask, layer)), "piece", key=f"pinned_{name}", bars=False)

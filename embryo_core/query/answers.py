@@ -1,0 +1,217 @@
+"""Answers: one long table of what the checkpoints of a run answer to a question, and how it is read.
+
+A row is an answer at a step, with these columns:
+
+- step
+- mask: the mask that is answered, counted from 1, or TOGETHER (0) for all masks of a text together
+- layer: the hidden state that the head was applied to (see `ask_layers`), or NA for the model's own answer
+- rank, and whether it is exact; if not, the true rank is at least this
+- token: a piece as a reader sees it, the words of a joint answer, or the tracked word
+- probability
+- listed: whether the answer is among the best that were found at its step
+- leads: whether the answer, or the best joint answer that it is a part of, is the best at its step
+
+The table has the best answers of each step. At every step it also has the answers that lead at some step, and the best
+FOLLOWED ones of the last step.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from embryo_core.query.beam import Reply
+from embryo_core.query.question import Question, readable
+from embryo_core.types import Prediction
+
+TOGETHER = 0  # the number of all masks together
+SEPARATOR = " | "  # between the words of a joint answer
+FOLLOWED = 5  # of the best answers at the last step
+COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
+
+Ids = tuple[int, ...]  # a joint answer, a piece for each mask
+Score = tuple[float, int, bool]  # (log) probability, rank, and whether the rank is exact
+Scores = dict[int, dict[Ids, Score]]  # of joint answers, by step
+
+
+@dataclass(frozen=True)
+class Lead:
+    """When the answer that leads at the last step took the lead."""
+
+    token: str
+    first: int  # the step at which it first led
+    for_good: int  # the step from which it has led at every step
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The answers of the checkpoints of a run to one question."""
+
+    run: str
+    question: Question
+    table: pd.DataFrame  # see the module
+    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that answered, ascending."""
+        return tuple(self.table["step"].unique().tolist())
+
+    @property
+    def masks(self) -> int:
+        """The number of masks that are answered."""
+        return len(self.question.masks)
+
+    def best(self, step: int, mask: int = 1, layer: int | None = None) -> list[Prediction]:
+        """Return the best answers at a step, best first."""
+        table = self.table
+        rows = table[(table["step"] == step) & (table["mask"] == mask) & table["listed"]]
+        rows = rows[rows["layer"].isna() if layer is None else rows["layer"] == layer]
+        columns = (rows[name].tolist() for name in ("token", "probability", "rank", "exact"))
+        return [Prediction(*row) for row in zip(*columns, strict=True)]
+
+    def history(self, mask: int = 1) -> pd.DataFrame:
+        """Return the rows of the answers that have one at every step: those that led, and the best at the last step."""
+        rows = self.table[self.table["mask"] == mask]
+        if self.question.word:
+            return rows
+        last = rows[(rows["step"] == self.steps[-1]) & rows["listed"]]
+        return rows[rows["token"].isin({*rows["token"][rows["leads"]], *last["token"].head(FOLLOWED)})]
+
+    def leaders(self, mask: int = 1) -> dict[int, str]:
+        """Return the leading answer of each step; for a tracked word that is the word."""
+        rows = self.table[self.table["mask"] == mask]
+        rows = rows if self.question.word else rows[rows["leads"]]
+        return dict(zip(rows["step"].tolist(), rows["token"].tolist(), strict=True))
+
+    def lead(self, mask: int = 1) -> Lead:
+        """Return the final answer, when it first led, and from when it led for good."""
+        leaders = self.leaders(mask)
+        token = leaders[self.steps[-1]]
+        return Lead(token, *leads([*leaders], [*leaders.values()]))
+
+
+def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
+    """Return the step at which the last leader first led, and the step from which it led to the end.
+
+    >>> leads([0, 1, 2, 4, 8], ["the", "Paris", "the", "Paris", "Paris"])
+    (1, 4)
+    """
+    others = [i for i, leader in enumerate(leaders) if leader != leaders[-1]]
+    return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
+
+
+# === The table ===
+
+
+def tabulate_word(question: Question, scores: dict[int, Score]) -> pd.DataFrame:
+    """Return the table of a tracked word; `scores` are its probabilities and ranks by step."""
+    steps = sorted(scores)
+    probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
+    found = {"rank": ranks, "token": question.word.token, "probability": probabilities, "exact": exact}
+    fixed = {"mask": question.word.mask, "listed": False, "leads": False}
+    return _frame({"step": steps, **found, **fixed})
+
+
+def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> pd.DataFrame:
+    """Return the table of the answers to a text; `scores` are those of its joint answers, at every step."""
+    steps = sorted(replies)
+    ordered = [replies[step] for step in steps]
+    parts = [_of_mask(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
+    if len(parts) > 1:
+        parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(columns["step"], kind="stable")  # within a step by mask, and there by rank
+    return _frame({name: values[order] for name, values in columns.items()})
+
+
+def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
+    """Return the answers that have a row at every step, each once: the leaders, then the best at the last step."""
+    return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
+
+
+def _of_mask(
+    question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int
+) -> dict[str, np.ndarray]:
+    """Return the columns of the answers to one mask, in the order of steps and ranks."""
+    i = mask - 1
+    leaders = np.array([reply.answers[0, i] for reply in replies])
+    listed = np.stack([reply.best(i, k) for reply in replies])  # [S, k]
+    others = np.array(followed(leaders.tolist(), listed[-1].tolist()))
+    ids = np.concatenate([listed, np.broadcast_to(others, (len(steps), len(others)))], axis=1)  # [S, columns]
+    logits = np.stack([reply.logits[i][of_step] for reply, of_step in zip(replies, ids, strict=True)])
+    probabilities = np.exp(logits - np.stack([reply.logsumexps[i] for reply in replies]))
+    ranks = np.empty_like(ids)
+    ranks[:, : listed.shape[1]] = np.arange(1, listed.shape[1] + 1)
+    ranks[:, listed.shape[1] :] = [reply.ranks(i, others) for reply in replies]
+    is_listed = np.broadcast_to(np.arange(ids.shape[1]) < listed.shape[1], ids.shape)
+    kept = is_listed | ~(ids[:, :, None] == listed[:, None, :]).any(axis=2)
+    used, inverse = np.unique(ids[kept], return_inverse=True)
+    return {
+        "step": np.broadcast_to(np.array(steps)[:, None], ids.shape)[kept],
+        "mask": np.full(kept.sum(), mask),
+        "rank": ranks[kept],
+        "token": np.array(readable(question.tokenizer, used.tolist()), object)[inverse],
+        "probability": probabilities[kept],
+        "exact": np.ones(kept.sum(), bool),
+        "listed": is_listed[kept],
+        "leads": (ids == leaders[:, None])[kept],
+    }
+
+
+def _of_all_masks(
+    question: Question, steps: Sequence[int], replies: Sequence[Reply], k: int, scores: Scores
+) -> dict[str, np.ndarray]:
+    """Return the columns of the joint answers, in the order of steps; answers outside the beam come last."""
+    answers = joint_followed(replies, k)
+    rows = []
+    for step, reply in zip(steps, replies, strict=True):
+        best = [tuple(ids) for ids in reply.answers[:k].tolist()]
+        for ids in dict.fromkeys([*best, *answers]):
+            total, rank, exact = scores[step][ids]
+            rows.append((step, rank, ids, math.exp(total), exact, ids in best, ids == best[0]))
+    tokens = {ids: SEPARATOR.join(readable(question.tokenizer, ids)) for ids in {row[2] for row in rows}}
+    step, rank, ids, probability, exact, listed, leads = zip(*rows, strict=True)
+    return {
+        "step": np.array(step),
+        "mask": np.full(len(rows), TOGETHER),
+        "rank": np.array(rank),
+        "token": np.array([tokens[one] for one in ids], object),
+        "probability": np.array(probability),
+        "exact": np.array(exact),
+        "listed": np.array(listed),
+        "leads": np.array(leads),
+    }
+
+
+def joint_followed(replies: Sequence[Reply], k: int) -> list[Ids]:
+    """Return the joint answers that have a row at every step; `replies` in the order of steps."""
+    leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
+    return followed(leaders, [tuple(ids) for ids in replies[-1].answers[:k].tolist()])
+
+
+def tabulate_layers(
+    question: Question, mask: int, steps: Sequence[int], best: np.ndarray, probabilities: np.ndarray
+) -> pd.DataFrame:
+    """Return the table of the answers of every layer: ids `best` and probabilities [S, layers, k], best first."""
+    step, layer, rank = np.indices(best.shape)
+    used, inverse = np.unique(best, return_inverse=True)
+    columns = {
+        "step": np.array(steps)[step.ravel()],
+        "layer": layer.ravel(),
+        "rank": rank.ravel() + 1,
+        "token": np.array(readable(question.tokenizer, used.tolist()), object)[inverse.ravel()],
+        "probability": probabilities.ravel(),
+    }
+    return _frame(columns | {"mask": mask, "exact": True, "listed": True, "leads": False})
+
+
+def _frame(columns: dict[str, Any]) -> pd.DataFrame:
+    count = len(columns["step"])
+    layer = columns.get("layer", np.zeros(count, np.int64))
+    layers = pd.arrays.IntegerArray(layer, np.full(count, "layer" not in columns))
+    return pd.DataFrame(columns | {"layer": layers}, columns=COLUMNS)

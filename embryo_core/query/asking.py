@@ -1,0 +1,252 @@
+"""Ask the checkpoints of a run: all at once, or round by round, first where the answers change.
+
+The answers to a long series take long, and change at few of its steps. So the first round asks FIRST checkpoints, or
+all if there are no more. Each further round asks the middle of the widest gaps between two asked steps whose best
+answers differ; once no such gap is left, the middle of the widest gaps at all. After the last round the answers are
+those of `ask` to the whole series.
+
+The lens (`ask_layers`) reads a layer's answer to a [MASK] by applying the masked-word head to its hidden state. Layer 0
+is the embeddings as they enter the first layer; the last layer's answer is the model's own. The head was trained on the
+last layer alone, so a lower layer's answer shows how far its state already points to a word (nostalgebraist 2020,
+"interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import runs
+from embryo_core.curves.step_scales import log_spaced
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.query.answers import (
+    TOGETHER,
+    Answers,
+    Score,
+    Scores,
+    joint_followed,
+    tabulate,
+    tabulate_layers,
+    tabulate_word,
+)
+from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
+from embryo_core.query.question import Question, read_question
+from embryo_core.query.sweep import between_chunks, left_out, loadable, nothing_read, sweep, sweep_run
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+FIRST = 32  # checkpoints of the first round at most
+ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
+
+Gap = tuple[bool, int, int, int]  # whether its ends agree, its negative width, and the indices of its ends
+
+
+def ask(run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10) -> Answers:
+    """Ask every checkpoint of a run, or those of the given steps; list the k best answers of each.
+
+    A checkpoint that cannot be read is left out and named in `skipped`. Raises QueryError; UnknownStep and
+    MissingWeights for a given step; CheckpointError if no checkpoint has weights; BrokenCheckpoint if none can be read;
+    TokenizerMismatch; MissingCapability if the model predicts no masked words.
+    """
+    refinement = Refinement(run, question, steps, k)
+    refinement.ask(refinement.steps)
+    return refinement.answers
+
+
+def ask_layers(
+    run: Run, question: Question | str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10
+) -> Answers:
+    """Ask every layer for one mask of a text; errors and steps as for `ask`."""
+    question = _parsed(run, question)
+    position = question.mask_position(mask)
+    found, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
+    best, probabilities = (np.stack(parts) for parts in zip(*found.values(), strict=True))
+    return Answers(run.name, question, tabulate_layers(question, mask, [*found], best, probabilities), skipped)
+
+
+class Refinement:
+    """The answers of the checkpoints of a run to a question, asked in rounds; every answer in its table is exact.
+
+    A round has ROUND steps. With several masks it has at least as many as were asked before: each answer that leads at
+    a new step is then scored at the old ones too.
+    """
+
+    def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
+        """Ask nothing yet; arguments and errors as for `ask`."""
+        self.run, self.question, self.k = run, _parsed(run, question), k
+        self._checkpoints = {found.step: found for found in loadable(run, steps)}
+        self._thinned = left_out(run, steps)
+        self._answered: dict[int, Reply | Score] = {}
+        self._broken: dict[int, str] = {}
+        self._scores: Scores = {}
+        self._answers: Answers | None = None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """All steps that can be asked."""
+        return tuple(self._checkpoints)
+
+    @property
+    def asked(self) -> frozenset[int]:
+        """The steps that have been asked, including those that could not be read."""
+        known = self._answers.steps if self._answers else ()
+        return frozenset(known) | frozenset(self._broken)
+
+    @property
+    def answers(self) -> Answers:
+        """The answers at the steps asked so far. Raises BrokenCheckpoint if none of them could be read."""
+        if self._answers is None:
+            raise nothing_read(self.run, tuple(self._broken.values()))
+        return self._answers
+
+    @property
+    def narrowing(self) -> bool:
+        """Whether steps are left between two whose best answers differ."""
+        return any(not agree for agree, *_ in self._gaps())
+
+    def next_round(self) -> list[int]:
+        """Return the steps to ask next; none once all have been asked."""
+        if not self.asked:
+            return log_spaced(self.steps, FIRST)
+        count = max(ROUND, len(self.asked)) if self._is_joint else ROUND
+        return halve(self._readable(), self._gaps(), count)
+
+    def ask(self, steps: Iterable[int]) -> None:
+        """Ask those of its `steps` that have not been asked; go on with further rounds until a checkpoint answers.
+
+        Raises TokenizerMismatch and QueryError.
+        """
+        while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
+            found, broken = sweep(new, partial(_answer, self.question), transient=bool(self.asked))
+            answered, skipped = self._answered | found, self._broken | broken
+            if answered:
+                reasons = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
+                self._answers = Answers(self.run.name, self.question, self._tabulate(answered), reasons)
+            self._answered, self._broken = answered, skipped
+            steps = self.next_round()
+            if not steps:
+                self._answered, self._scores = {}, {}  # the logits of a long series fill much memory
+            if self._answers:
+                return
+
+    @property
+    def _is_joint(self) -> bool:
+        return self.question.word is None and len(self.question.masks) > 1
+
+    def _tabulate(self, answered: dict) -> pd.DataFrame:
+        if self.question.word:
+            return tabulate_word(self.question, answered)
+        if self._is_joint:
+            followed = joint_followed([answered[step] for step in sorted(answered)], self.k)
+            _add_scores(self.run, self.question, answered, followed, self._scores)
+        return tabulate(self.question, answered, self.k, self._scores)
+
+    def _readable(self) -> list[int]:
+        return [step for step in self._checkpoints if step not in self._broken]
+
+    def _gaps(self) -> list[Gap]:
+        if self._answers is None:
+            return find_gaps(self._readable(), {})
+        mask = self.question.word.mask if self.question.word else TOGETHER if self._is_joint else 1
+        return find_gaps(self._readable(), self._answers.leaders(mask))
+
+
+def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
+    """Return the gaps between the asked steps, which have a leader, and those before the first and after the last."""
+    known = [i for i, step in enumerate(steps) if step in leaders]
+    ends = [-1, *known, len(steps)]
+    leader = [None, *(leaders[steps[i]] for i in known), None]
+    agree = [one == other for one, other in pairwise(leader)]
+    return [(same, low - high, low, high) for same, (low, high) in zip(agree, pairwise(ends)) if high - low > 1]
+
+
+def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
+    """Return `count` steps, each in the middle of the widest gap; gaps whose ends differ come first, then halved."""
+    heap, chosen = list(gaps), []
+    heapify(heap)
+    while heap and len(chosen) < count:
+        same, _, low, high = heappop(heap)
+        middle = (low + high) // 2
+        chosen.append(steps[middle])
+        for half in pairwise((low, middle, high)):
+            if half[1] - half[0] > 1:
+                heappush(heap, (same, half[0] - half[1], *half))
+    return sorted(chosen)
+
+
+# === The models ===
+
+
+def _answer(question: Question, models: Sequence["Model"]) -> list:
+    """Answer a text with C models; for a tracked word, return the Score of each."""
+    question.check_length(min(model.max_positions for model in models))
+    if question.word is None:
+        return search(models, question)
+    ids = question.word.ids
+    if len(ids) > 1:
+        return [score_word(reply, ids) for reply in search(models, question, sought=ids)]
+    replies = search(models, question, beam=1)
+    return [(float(np.exp(reply.conditionals[0, ids[0]])), reply.ranks(0, ids)[0], True) for reply in replies]
+
+
+def score_word(reply: Reply, ids: np.ndarray) -> Score:
+    """Return probability and rank of the pieces that were sought, and whether the rank is exact."""
+    itself = np.flatnonzero((reply.answers == ids).all(axis=1))  # the beam rounds its probability differently
+    total = reply.log_probabilities[itself[0]] if len(itself) else reply.sought
+    return math.exp(reply.sought), *reply.joint_rank(total)
+
+
+def _add_scores(
+    run: Run, question: Question, replies: dict[int, Reply], answers: Sequence[tuple[int, ...]], scores: Scores
+) -> None:
+    """Add to `scores` the joint answers that they lack; only answers outside the beam of a step need its model.
+
+    Raises BrokenCheckpoint if a checkpoint that answered can no longer be read.
+    """
+    transient = bool(scores)  # the models of the first round have just been loaded and stay
+    for step, reply in replies.items():
+        if step not in scores:
+            best = zip(map(tuple, reply.answers.tolist()), reply.log_probabilities.tolist(), strict=True)
+            scores[step] = {ids: (total, rank, total >= reply.bound) for rank, (ids, total) in enumerate(best, 1)}
+    lacking = {step: others for step in replies if (others := [one for one in answers if one not in scores[step]])}
+
+    def score(models: Sequence["Model"]) -> list[list[float]]:
+        steps = [model.checkpoint.step for model in models]
+        asked = [(model, question, replies[step], np.array(lacking[step])) for model, step in zip(models, steps)]
+        return [joint_log_probability(*one).tolist() for one in asked]
+
+    found, broken = sweep(runs.loadable(run, lacking), score, transient) if lacking else ({}, {})
+    for reason in broken.values():
+        raise BrokenCheckpoint(reason)
+    for step, totals in found.items():
+        rows = zip(lacking[step], totals, strict=True)
+        scores[step] |= {ids: (total, *replies[step].joint_rank(total)) for ids, total in rows}
+
+
+def _by_layer(
+    question: Question, position: int, k: int, models: Sequence["Model"]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return ids and probabilities [layers, k] of each model's best pieces, best first."""
+    question.check_length(min(model.max_positions for model in models))
+    logits = np.stack([_layer_logits(model, question.ids[None], position) for model in models])
+    best = top_k(logits, k)  # [C, layers, k]; for all models at once, since each call waits for Python's lock
+    probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits))
+    return [*zip(best, probabilities, strict=True)]
+
+
+def _layer_logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
+    """Compute logits [layers, V] of the head on every layer's state at one position of ids [1, L]."""
+    between_chunks()
+    return model.mlm_head(model.words.hidden_states(ids, np.ones_like(ids))[:, 0, position])
+
+
+def _parsed(run: Run, question: Question | str) -> Question:
+    return read_question(question, load_tokenizer(run)) if isinstance(question, str) else question

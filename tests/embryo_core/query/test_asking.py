@@ -1,0 +1,317 @@
+"""Answers of all checkpoints agree with those of each, whether they are asked at once or in rounds."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS, ModelCache
+from embryo_core.errors import BrokenCheckpoint, QueryError, UnknownStep
+from embryo_core.query import TOGETHER, Answers, Refinement, asking, sweep
+from embryo_core.query.answers import leads
+from embryo_core.query.asking import find_gaps, halve
+from embryo_core.query.beam import Reply, joint_log_probability, search
+from embryo_core.types import Run
+from tests.conftest import copy_run, lengthen
+from tests.rounding import probability_rounding
+
+ONE = "The cat sat on the [MASK] ."
+TWO = "The [MASK] sat on the [MASK] ."
+STEPS = (0, 8, 16)
+COUNT = 24
+
+
+# === All at once ===
+
+
+def test_a_table_agrees_with_single_steps(tiny_run: Run) -> None:
+    """At each step the leader, probabilities and ranks are those answered at that step alone."""
+    found = query.ask(tiny_run, ONE, k=3)
+    assert found.steps == STEPS and found.skipped == () and found.table["exact"].all()
+    leaders = found.leaders()
+    for step, rows in found.history().groupby("step"):
+        listed = {one.token: one for one in query.ask(tiny_run, ONE, [step], 700).best(step)}
+        assert leaders[step] == next(iter(listed)) == found.best(step)[0].token
+        for row in rows.itertuples():
+            assert row.probability == pytest.approx(listed[row.token].probability)
+            assert row.rank == listed[row.token].rank
+    assert len(found.history()) == 3 * found.history()["token"].nunique()
+    assert set(leaders.values()) <= set(found.history()["token"])
+
+
+def test_several_masks_have_answers_each_and_together(tiny_run: Run) -> None:
+    """The best joint answer has rank 1, its words lead at their masks, and its probability is their product."""
+    found = query.ask(tiny_run, TWO)
+    table = found.table[found.table["leads"]].set_index(["step", "mask"])
+    for step in STEPS:
+        joint, first, second = (table.loc[(step, mask)] for mask in (TOGETHER, 1, 2))
+        assert joint["rank"] == 1 and joint["token"] == query.SEPARATOR.join([first["token"], second["token"]])
+        assert joint["probability"] == pytest.approx(first["probability"] * second["probability"])
+
+
+def test_every_joint_answer_has_its_own_score_at_every_step(tiny_run: Run) -> None:
+    """An answer that is in no beam of a step is scored alone there."""
+    found, outside = query.ask(tiny_run, TWO, k=4), 0
+    models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS]
+    question = found.question
+    replies = search(models, question)
+    names = {
+        query.SEPARATOR.join(query.readable(question.tokenizer, ids)): ids for one in replies for ids in one.answers
+    }
+    for step, model, reply in zip(STEPS, models, replies, strict=True):
+        kept = [tuple(ids) for ids in reply.answers.tolist()]
+        history = found.history(TOGETHER)
+        for row in history[history["step"] == step].itertuples():
+            ids = names[row.token]
+            (total,) = joint_log_probability(model, question, reply, ids[None])
+            assert row.probability == pytest.approx(np.exp(total), rel=1e-4)
+            place = kept.index(tuple(ids)) if tuple(ids) in kept else len(kept)
+            exact = place < len(kept) and reply.log_probabilities[place] >= reply.bound
+            assert (row.rank, row.exact) == (place + 1, exact)
+            outside += place == len(kept)
+    assert outside > 1
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, TOGETHER), (TWO, 2)])
+def test_a_history_has_all_that_led_and_the_best_of_the_last_step(tiny_run: Run, text: str, mask: int, k: int) -> None:
+    """No other answer has a row at every step."""
+    found = query.ask(tiny_run, text, k=k)
+    best = [one.token for one in query.ask(tiny_run, text, [16], k).best(16, mask)]
+    assert set(found.history(mask)["token"]) == {*found.leaders(mask).values(), *best}
+    assert [one.token for one in found.best(16, mask)] == best
+
+
+def test_the_final_answer_leads_for_good_after_the_last_other() -> None:
+    """It may have led before."""
+    steps = [0, 1, 2, 4, 8]
+    assert leads(steps, "abbab") == (1, 8)
+    assert leads(steps, "abbbb") == (1, 1)
+    assert leads(steps, "bbbbb") == (0, 0)
+    assert leads(steps, "bacbb") == (0, 4)
+
+
+def test_some_steps(tiny_run: Run) -> None:
+    """Given steps come in their order; a step that the run lacks is named."""
+    assert query.ask(tiny_run, ONE, [16, 0]).steps == (0, 16)
+    with pytest.raises(UnknownStep, match="no checkpoint at step 5"):
+        query.ask(tiny_run, ONE, [5])
+
+
+@pytest.mark.parametrize("ask", [query.ask, query.ask_layers])
+def test_broken_checkpoints_are_left_out(own_run: Run, ask: Callable[[Run, str], Answers]) -> None:
+    """A truncated checkpoint is named and the others answer; if all are broken that is an error."""
+    weights = [runs.checkpoint(own_run, step).path / "model.safetensors" for step in STEPS]
+    weights[1].write_bytes(weights[1].read_bytes()[:1000])
+    found = ask(own_run, ONE)
+    assert found.steps == (0, 16) and len(found.skipped) == 1 and "step8" in found.skipped[0]
+    for path in weights:
+        path.write_bytes(b"")
+    own = runs.read_run(own_run.path.rename(own_run.path.with_name("moved")))
+    with pytest.raises(BrokenCheckpoint, match="No checkpoint of run 'moved' can be read"):
+        ask(own, ONE)
+
+
+# === Layers ===
+
+
+def test_the_last_layer_is_the_answer(tiny_run: Run) -> None:
+    """At every step its list is that of the model."""
+    found, answers = query.ask_layers(tiny_run, ONE, k=5), query.ask(tiny_run, ONE, k=5)
+    assert found.steps == STEPS and set(found.table["layer"]) == {0, 1, 2} and len(found.table) == 3 * 3 * 5
+    model = MODELS.get(runs.checkpoint(tiny_run, 16))
+    for step in STEPS:
+        expected = answers.best(step)
+        probabilities = [one.probability for one in expected]
+        tolerance = probability_rounding(model, model.max_positions, probabilities)
+        last = found.best(step, layer=2)
+        assert [(one.token, one.rank) for one in last] == [(one.token, one.rank) for one in expected]
+        np.testing.assert_allclose([one.probability for one in last], probabilities, rtol=tolerance)
+
+
+@pytest.mark.parametrize("mask", [1, 2])
+def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
+    """Its head on its hidden states gives the same probabilities; the other mask of the text stays a mask."""
+    import torch
+    from transformers import AlbertForPreTraining
+
+    found = query.ask_layers(tiny_run, TWO, mask, [16], 700)
+    model, question = MODELS.get(runs.checkpoint(tiny_run, 16)), found.question
+    reference = AlbertForPreTraining.from_pretrained(model.checkpoint.path).eval()
+    with torch.no_grad():
+        states = reference(torch.tensor(question.ids[None]), output_hidden_states=True).hidden_states
+        logits = [reference.predictions(state[0, question.masks[mask - 1]]) for state in states]
+    for layer, of_layer in enumerate(logits):
+        expected = torch.softmax(of_layer.double(), dim=0).numpy()
+        best = np.argsort(-expected, kind="stable")
+        own = found.best(16, mask, layer)
+        assert own[0].token == query.readable(model.tokenizer, best[:1])[0]
+        tolerance = probability_rounding(model, len(question.ids), expected)
+        np.testing.assert_allclose([one.probability for one in own], expected[best], rtol=tolerance)
+
+
+def test_layers_of_a_mask_that_the_text_lacks(tiny_run: Run) -> None:
+    """The message says how many there are."""
+    with pytest.raises(QueryError, match=r"There is no \[MASK\] 3: the text has 2"):
+        query.ask_layers(tiny_run, TWO, 3)
+
+
+# === Rounds ===
+
+
+@pytest.fixture(scope="module")
+def series(tiny_run: Run, shared: Callable[..., Path]) -> Run:
+    """Make a run of COUNT checkpoints with the weights of the tiny run's."""
+
+    def make(root: Path) -> None:
+        lengthen(copy_run(tiny_run, root), range(100, 100 + COUNT - 3))
+
+    return runs.read_run(shared("series", make) / "runs" / tiny_run.name)
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six checkpoints at first, then three in a round."""
+    monkeypatch.setattr(asking, "FIRST", 6)
+    monkeypatch.setattr(asking, "ROUND", 3)
+
+
+def to_the_end(refinement: Refinement) -> list[Answers]:
+    """Ask all rounds; return the answers after each."""
+    refinement.ask(refinement.next_round())
+    found = [refinement.answers]
+    while steps := refinement.next_round():
+        refinement.ask(steps)
+        found.append(refinement.answers)
+    return found
+
+
+def rows_at(answers: Answers, steps: tuple[int, ...], mask: int = 1) -> pd.DataFrame:
+    """Return the lists of the best answers at these steps."""
+    table = answers.table
+    return table[table["step"].isin(steps) & (table["mask"] == mask) & table["listed"]].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("word", ["", "the", "catsat"], ids=["the best answers", "one piece", "several pieces"])
+def test_the_last_round_gives_the_whole_table(series: Run, short_rounds: None, word: str) -> None:
+    """Number for number, and every table before it has the same answers at its steps."""
+    question = Refinement(series, ONE).question
+    question = question.track(word) if word else question
+    *before, last = to_the_end(Refinement(series, question))
+    whole = query.ask(series, question)
+    assert_frame_equal(last.table, whole.table)
+    assert [len(found.steps) for found in before] == list(range(6, COUNT, 3))
+    for found in before:
+        assert found.leaders().items() <= whole.leaders().items()
+        assert_frame_equal(rows_at(found, found.steps), rows_at(whole, found.steps))
+
+
+def test_joint_answers_end_as_those_of_the_whole_series(series: Run, short_rounds: None) -> None:
+    """Answers that come to lead are scored at the steps asked before; probabilities agree to their rounding."""
+    *before, last = to_the_end(Refinement(series, TWO))
+    whole = query.ask(series, TWO)
+    assert [len(found.steps) for found in before] == [6, 12]
+    key = ["step", "mask", "token"]
+    one, other = (found.table.sort_values(key, ignore_index=True) for found in (last, whole))
+    assert_frame_equal(one, other, rtol=1e-4)
+
+
+def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> None:
+    """At the end of the narrowing, steps whose leaders differ are neighbours, and others are still unasked."""
+    refinement = Refinement(series, ONE)
+    refinement.ask(refinement.next_round())
+    assert refinement.narrowing
+    while refinement.narrowing:
+        refinement.ask(refinement.next_round())
+    leaders = refinement.answers.leaders()
+    places = [refinement.steps.index(step) for step in leaders]
+    for (low, one), (high, other) in pairwise(zip(places, leaders.values())):
+        assert high - low == 1 or one == other
+    assert refinement.next_round()
+
+
+def test_the_widest_gap_is_halved_first() -> None:
+    """Gaps whose ends differ come first, the widest of them first; those beyond the asked steps differ."""
+    steps = list(range(10, 30))
+    gaps = find_gaps(steps, {10: "a", 14: "b", 20: "b", 27: "b", 29: "c"})
+    assert halve(steps, gaps, 1) == [12]
+    assert halve(steps, gaps, 4) == [11, 12, 13, 28]
+    assert halve(steps, gaps, 5) == [11, 12, 13, 23, 28]
+    assert halve(steps, gaps, 99) == [step for step in steps if step not in (10, 14, 20, 27, 29)]
+    assert halve(steps, find_gaps(steps, {step: "a" for step in steps[:-2]}), 9) == [28, 29]
+    assert [agree for agree, *_ in find_gaps(steps, {14: "a", 20: "a"})] == [False, True, False]
+    wide = list(range(30))  # the halves of a wide gap come before a gap that is narrower than they are
+    gaps = find_gaps(wide, {step: step for step in (0, 16, *range(17, 21), *range(26, 30))})
+    assert halve(wide, gaps, 3) == [4, 8, 12]
+    assert halve(wide, gaps, 4) == [4, 8, 12, 23]
+
+
+def test_given_steps_are_asked_once(series: Run, short_rounds: None) -> None:
+    """With the first round or later."""
+    refinement = Refinement(series, ONE)
+    refinement.ask([*refinement.next_round(), 103])
+    refinement.ask([103, 105])
+    assert {103, 105} <= set(refinement.answers.steps) and len(refinement.answers.steps) == len(refinement.asked)
+
+
+def test_an_interrupted_round_is_asked_again(series: Run, short_rounds: None) -> None:
+    """An interruption leaves the answers as they were; later the refinement goes on."""
+
+    class Gone(Exception):
+        pass
+
+    def leave() -> None:
+        raise Gone
+
+    refinement = Refinement(series, ONE)
+    refinement.ask(refinement.next_round())
+    before = refinement.answers
+    with pytest.raises(Gone), query.pausing(leave):
+        refinement.ask(refinement.next_round())
+    assert refinement.answers is before
+    while steps := refinement.next_round():
+        refinement.ask(steps)
+    assert_frame_equal(refinement.answers.table, query.ask(series, ONE).table)
+
+
+def test_rounds_leave_out_broken_checkpoints(series: Run, tmp_path: Path, short_rounds: None) -> None:
+    """They are named as by `ask`, and count as asked."""
+    run = copy_run(series, tmp_path)
+    for step in (0, 8, 16, 102, 120):
+        (runs.checkpoint(run, step).path / "model.safetensors").write_bytes(b"")
+    *_, last = to_the_end(refinement := Refinement(run, ONE))
+    whole = query.ask(run, ONE)
+    assert_frame_equal(last.table, whole.table)
+    assert last.skipped == whole.skipped and len(last.skipped) == 5 and len(refinement.asked) == COUNT
+
+
+def test_the_first_models_stay_while_later_ones_are_transient(series: Run, short_rounds: None, monkeypatch) -> None:
+    """With room for eight models a whole refinement keeps the six of the first round in memory."""
+    models, first = ModelCache(), runs.loadable(series)
+    size = models.get(first[0]).nbytes
+    models = ModelCache(limit=8 * size)
+    monkeypatch.setattr(sweep, "MODELS", models)
+    refinement = Refinement(series, ONE)
+    refinement.ask(refinement.next_round())
+    begun = set(refinement.asked)
+    while steps := refinement.next_round():
+        refinement.ask(steps)
+        assert models.nbytes <= 8 * size
+    assert begun <= {model.checkpoint.step for model in models._models.values()}
+
+
+def test_an_answer_is_ranked_in_the_beam_of_each_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly if it is as probable as the bound of that step, whether or not the beam kept it."""
+    ids, empty = np.array([[1, 1], [2, 2]]), [np.zeros((2, 3))] * 4
+    replies = {step: Reply(ids, np.log([p, p / 2]), np.log(p / 2), *empty) for step, p in ((0, 0.6), (8, 0.2))}
+    monkeypatch.setattr(asking, "sweep", lambda *_: ({step: [np.log(0.15)] for step in replies}, {}))
+    scores = {}
+    asking._add_scores(tiny_run, None, replies, [(1, 1), (3, 3)], scores)
+    places = {step: {one: own[1:] for one, own in found.items()} for step, found in scores.items()}
+    kept = {(1, 1): (1, True), (2, 2): (2, True)}
+    assert places == {0: kept | {(3, 3): (3, False)}, 8: kept | {(3, 3): (2, True)}}
