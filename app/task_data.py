@@ -1,32 +1,36 @@
-"""Where the data of a fine-tuning task are at hand: found once, and again when their files or the results change."""
+"""Texts and answers of a fine-tuning task's examples, kept until the results or the files of its data change."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+import pandas as pd
+
 from app.caching import files_state, kept_whole, results_state
 from embryo_core import runs
 from embryo_core.errors import CorpusError
+from embryo_core.figures import finetuning_tables
 from embryo_core.finetune import task_folders
+from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
 
-MISSED_FOR = 5.0  # seconds until data that were not at hand are looked for again, which may read other data whole
+RETRY_AFTER = 5.0  # seconds until missing data are searched for again, which may read other data completely
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where data were found, or that they were not."""
+    """The folder where data were found, or None."""
 
     run: Run
     folder: Path | None
     state: str  # of the files in the folder
-    seen: float  # when, in seconds of a clock that only goes on
+    searched: float  # seconds of a monotonic clock
 
     @property
-    def counts(self) -> bool:
-        """Whether they are there as they were."""
+    def is_current(self) -> bool:
+        """Return whether the data are unchanged, or missing data need not be searched for yet."""
         if self.folder is None:
-            return monotonic() - self.seen < MISSED_FOR
+            return monotonic() - self.searched < RETRY_AFTER
         return _state(self.run, self.folder) == self.state
 
 
@@ -34,11 +38,38 @@ def _state(run: Run, folder: Path) -> str:
     return files_state(run, *sorted(folder.glob("*")))
 
 
-@kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.counts)
+@kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.is_current)
 def find(run: Run, task: str) -> Place:
-    """The folder of the data that a task's results are of (see `finetune.task_folders`). Raises ResultsError."""
+    """Return the folder of the data that a task's results are of (see `task_folders`). Raises ResultsError."""
     try:
         folder = task_folders.find_data(run, task, runs.roots())
     except CorpusError:
         folder = None
     return Place(run, folder, "" if folder is None else _state(run, folder), monotonic())
+
+
+def read_texts(run: Run, task: str) -> pd.DataFrame | None:
+    """Return the texts of a task's development examples (see `task_folders`); None if its data were not found."""
+    place = find(run, task)
+    return _texts(run, task, place.folder, place.state)
+
+
+@kept_whole(results_state, 4, "Reading the texts")
+def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
+    """Read the texts; `state`, that of the folder, is a part of the cache's key."""
+    try:
+        return None if folder is None else task_folders.read_texts(task, folder)
+    except CorpusError:
+        return None
+
+
+def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
+    """Return what each step answered to each example, of one seed (see `finetuning_tables.read_examples`)."""
+    place = find(run, task)
+    return _examples(run, task, seed, place.folder, place.state)
+
+
+@kept_whole(results_state, 4, "Reading the answers")
+def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
+    texts = _texts(run, task, folder, state) if task == SQUAD else None
+    return finetuning_tables.read_examples(run, task, seed, None if texts is None else texts["context"])

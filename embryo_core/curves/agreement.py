@@ -8,7 +8,7 @@ import pandas as pd
 
 from embryo_core.curves.scores import Z
 
-FEWEST = 4  # things for which there is an interval
+MIN_ITEMS = 4  # things for which there is an interval
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
     """
     n = len(first)
     ranks = [pd.Series(values).rank() for values in (first, second)]
-    if n < FEWEST or any(rank.nunique() < 2 for rank in ranks):
+    if n < MIN_ITEMS or any(rank.nunique() < 2 for rank in ranks):
         return None
     rho = float(np.corrcoef(*ranks)[0, 1])
     reach = Z * np.sqrt((1 + rho**2 / 2) / (n - 3))

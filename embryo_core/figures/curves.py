@@ -279,15 +279,15 @@ def _plot_baselines(
 ) -> list[go.Scatter]:
     """Return the dashed baselines of a category: one line if all runs share it, else one as light as each run.
 
-    Baselines of a single run with many categories are strokes at the right end.
+    Baselines of a single run with many categories are strokes at the right end; so are those of a single step.
     """
     there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
     there = {line: rows for line, rows in there.items() if len(rows)}
     levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in there.values())])
     shared = len(there) > 1 and np.ptp(levels) == 0
-    stroke = len(lines) == 1 and categories > MAX_BASELINES
     traces = []
     for line, rows in there.items():
+        stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
         label, of = style.plain(curves.label(category)), "all runs" if shared else style.plain(line.name)
         group = label if len(lines) == 1 else f"{label}, {of}"

@@ -1,4 +1,4 @@
-"""Figures and tables of fine-tuning over pretraining: tasks over the steps, one fine-tuning's own curve (Section 5)."""
+"""Figures of the Fine-tuning page: scores of tasks over pretraining, and one fine-tuning's own curve (Section 5)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -7,21 +7,19 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core import curves
-from embryo_core.curves.agreement import FEWEST, rank_agreement
-from embryo_core.curves.reached import Reached
-from embryo_core.curves.step_scales import log_spaced
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
-from embryo_core.finetune.task_specs import GLUE, SQUAD
-from embryo_core.types import StepUnit
+from embryo_core import results
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice, results_name
+from embryo_core.results import of_other_data
+from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
-TICKS = 8  # evaluations of a fine-tuning that are all named on its axis
-COLUMNS = 24  # steps in a table of examples
+MAX_TICKS = 8  # evaluations of a fine-tuning up to which each has a tick
 AVERAGE = "glue average"
-EXACT = "squad exact match"  # a curve of its own, beside SQuAD's F1
+EXACT = "squad exact match"  # a curve next to SQuAD's F1
 MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
 NAMES = {
     "cola": "CoLA",
@@ -36,9 +34,9 @@ NAMES = {
     EXACT: "SQuAD EM",
     AVERAGE: "GLUE average",
 }
-# ALBERT-base, version 1, in development: README.md of google-research/albert (31 October 2019).
+# ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
 PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
-PUBLISHED_SQUAD = {  # 1.1, 2.0
+PUBLISHED_SQUAD = {  # versions 1.1 and 2.0
     SQUAD: (0.893, 0.800),
     EXACT: (0.823, 0.771),
 }
@@ -53,16 +51,36 @@ METRICS = {
 
 
 def label(task: str) -> str:
-    """A task as people write it."""
+    """Return a task's name as people write it."""
     return NAMES.get(task, task)
 
 
-def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
+def task_of(curve: str) -> str:
+    """Return the task that a curve belongs to: SQuAD has two curves."""
+    return SQUAD if curve == EXACT else curve
 
-    SQuAD's exact match is one more task, EXACT. The value is the mean over the seeds, `low` and `high` their least and
-    greatest score; `control` is the score of the predictor that reads no text. `scores` are those of
-    `results.read_task_scores`.
+
+# === Tables ===
+
+
+def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
+    """Return `score_table` of a run for some tasks, by default all, each row with the data it was measured on.
+
+    Raises ResultsError.
+    """
+    table = score_table(results.read_task_scores(run))
+    if tasks is not None:
+        table = table[table["task"].map(task_of).isin(tasks)]
+    notes = {task: data_note(run, results_name(task_of(task), 1)) for task in table["task"].unique()}
+    return table.assign(data=table["task"].map(notes))
+
+
+def score_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
+
+    The value is the mean over the seeds; `low` and `high` are their lowest and highest score, missing for a single
+    seed. `control` is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
+    `scores` are those of `results.read_task_scores`.
     """
     exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
     known = pd.concat([scores, exact], ignore_index=True)
@@ -74,16 +92,17 @@ def task_curves(scores: pd.DataFrame) -> pd.DataFrame:
     found = grouped.agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique"), n=("n", "max")
     )
+    found.loc[found["seeds"] < 2, ["low", "high"]] = np.nan
     control = main[~is_model].groupby(["task", "metric", "step"])["value"].mean().rename("control")
     return found.join(control).reset_index()
 
 
-def average(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean score of the GLUE tasks in rows of `task_curves`, at the steps that all of them have; may be empty.
+def glue_average(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean score of the GLUE tasks of a `score_table` at the steps that all have: step, value, control, ...
 
-    It is where there is but one of them.
+    Empty if only one GLUE task was run. Two more columns name it: task, and tasks, over which it is the mean.
     """
-    glue = frame[frame["task"].isin(GLUE)]
+    glue = table[table["task"].isin(GLUE)]
     several = glue if glue["task"].nunique() > 1 else glue[:0]
     complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
     means = complete.groupby("step")[["value", "control"]].mean().reset_index()
@@ -91,104 +110,224 @@ def average(frame: pd.DataFrame) -> pd.DataFrame:
     return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
 
 
-def styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The colour and symbol of each curve; SQuAD's two share the colour, so that nine others have one of their own."""
+def published_score(task: str, rows: pd.DataFrame) -> float | None:
+    """Return the published score of ALBERT-base on the data of these rows of a `score_table`; None if unknown."""
+    if task in PUBLISHED_SQUAD:
+        first, second = PUBLISHED_SQUAD[task]
+        # An empty answer is right for half of the questions of 2.0, and in 1.1 only where the gold answer is "." .
+        return second if rows["control"].iloc[-1] > 0.1 else first
+    return PUBLISHED.get(task)
+
+
+# === Scores over pretraining ===
+
+
+def scores(runs: Sequence[Run], axis: Axis, tasks: Sequence[str]) -> Figure:
+    """Return the scores of some tasks over pretraining, with the spread of their seeds and their controls.
+
+    With several tasks of GLUE their average is a curve too, over the tasks that all runs have. Raises FigureError if no
+    run was fine-tuned on one, and ResultsError.
+    """
+    run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
+    described = next((one for one in runs if len(tables[one])), run)
+    common = tables[described]["task"].unique().tolist()
+    for table in tables.values():
+        common = [task for task in common if table.empty or task in set(table["task"])]
+
+    def average(one: Run) -> pd.DataFrame:
+        return glue_average(tables[one][tables[one]["task"].isin(common)])
+
+    def read(one: Run) -> pd.DataFrame:
+        return pd.concat([tables[one], found], ignore_index=True) if len(found := average(one)) else tables[one]
+
+    curves = Curves(
+        by="task",
+        value="value",
+        low="low",
+        high="high",
+        baseline="control",
+        label=label,
+        styles=task_styles,
+        y_title="score on the development set",
+        tickformat=".2~f",
+        decimals=".3f",
+        unit="examples",
+        band="seeds",
+        baseline_name="a control that reads no text",
+        height=460,
+    )
+    figure = curves_figure(
+        runs,
+        axis,
+        read,
+        curves,
+        f"{run.name}-finetuning",
+        "Downstream tasks over pretraining",
+        lambda _: describe_scores(
+            tables[described], average(described), results.read_sources(described), described.step_unit
+        ),
+        results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
+        headline=lambda _: headline(tables[described], described.step_unit),
+    )
+    _mark_best_steps(figure.plot)
+    if len(figure.runs) == 1:
+        _add_published_scores(figure.plot, figure.table, axis.of(described).values([*figure.table["step"]]))
+    return figure
+
+
+def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return colour and symbol of each curve; SQuAD's two share a colour, which leaves nine for the others."""
     ways = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
     found = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
     colour, _ = found.get(SQUAD, ways[len(found) % len(ways)])
     return found | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
 
 
-def tasks_figure(frame: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Rows of `task_curves` as lines with the spread of the seeds, the best step marked, and each control dashed.
+def _mark_best_steps(plot: go.Figure) -> None:
+    """Enlarge the marker of the highest score of each curve."""
+    for trace in plot.data:
+        if trace.customdata is not None:
+            values = np.array(trace.y, float)
+            trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
 
-    Every point carries its task and step as customdata.
+
+def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[float]) -> None:
+    colours = {trace.name: trace.marker.color for trace in plot.data if trace.customdata is not None}
+    for task, rows in table.groupby("task", sort=False):
+        if (value := published_score(task, rows)) is None:
+            continue
+        name, colour = label(task), colours[label(task)]
+        line: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": "dashdot"}}
+        if min(x) == max(x):  # a line would have no length
+            line = {
+                "mode": "markers",
+                "marker": {"symbol": "line-ew", "size": 40, "line": {"color": colour, "width": 2}},
+            }
+        plot.add_scatter(
+            x=[min(x), max(x)],
+            y=[value, value],
+            name=f"{name}, ALBERT-base",
+            hovertemplate=f"{name}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",
+            **line,
+        )
+
+
+def headline(table: pd.DataFrame, unit: StepUnit) -> str:
+    """Return which score of a `score_table` gains most from pretraining.
+
+    If each task was tuned at one step only, which score is farthest above its control.
     """
-    figure = go.Figure()
-    styled = styles(frame["task"].unique())
-    for task, rows in frame.groupby("task", sort=False):
-        (colour, symbol), of, x = styled[task], style.plain(label(task)), axis.values(rows["step"])
-        if "low" in rows and rows["low"].notna().any() and (rows["high"] > rows["low"]).any():
-            style.add_band(figure, x, rows["low"], rows["high"], colour, of, "seeds")
-        smoothing.add_curve(
-            figure,
-            x,
-            rows,
-            "value",
-            of,
-            colour,
-            customdata=rows[["task", "step"]].to_numpy(),
-            hovertemplate=f"{of}, {axis.hover('customdata[1]')}: %{{y:.3f}}<extra></extra>",
-            marker={"size": np.where(rows["value"] == rows["value"].max(), 11, 6), "symbol": symbol},
-        )
-        figure.add_scatter(
-            x=x,
-            y=rows["control"],
-            name=f"{of}, control",
-            legendgroup=of,
-            showlegend=False,
-            hovertemplate=f"{of}, without reading: %{{y:.3f}}<extra></extra>",
-            **_level(x, {"color": colour, "width": 1, "dash": "dash"}),
-        )
-        _add_published(figure, task, rows, x, colour)
-    axis.draw(figure, sorted(set(frame["step"])))
-    return style.finish(figure, "score on the development set", height=460)
-
-
-OVERLAY = Curves(
-    by="task",
-    value="value",
-    low="low",
-    high="high",
-    label=label,
-    styles=styles,
-    y_title="score on the development set",
-    tickformat=".2~f",
-    decimals=".3f",
-    baseline="control",
-    band="seeds",
-    kept=("metric", "seeds", "data"),
-)
-
-
-def published(task: str, rows: pd.DataFrame) -> float | None:
-    """The published score of ALBERT-base on the data of these rows of `task_curves`; None where we know none."""
-    if task in PUBLISHED_SQUAD:
-        first, second = PUBLISHED_SQUAD[task]
-        # An empty answer is right for half of the questions in 2.0, and in 1.1 for those whose answer is "." at most.
-        return second if rows["control"].iloc[-1] > 0.1 else first
-    return PUBLISHED.get(task)
-
-
-def _add_published(figure: go.Figure, task: str, rows: pd.DataFrame, x: list[float], colour: str) -> None:
-    if (value := published(task, rows)) is None:
-        return
-    figure.add_scatter(
-        x=[min(x), max(x)],
-        y=[value, value],
-        name=f"{label(task)}, ALBERT-base",
-        hovertemplate=f"{label(task)}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",
-        **_level(x, {"color": colour, "width": 1.5, "dash": "dashdot"}),
+    by_task = table.sort_values("step").groupby("task", sort=False)
+    first, last = by_task.first(), by_task.last()
+    rises = bool((by_task["step"].nunique() > 1).any())
+    gains = last["value"] - (first["value"] if rises else last["control"])
+    task = gains.fillna(0).idxmax()
+    start, end = first.loc[task], last.loc[task]
+    at_start, at_end = (point(int(row["step"]), unit) for row in (start, end))
+    what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
+    of = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
+    if not rises and not gains[task] > 0:
+        return f"{of} at {at_end}, none is above its control, which reads no text."
+    if not rises:
+        return f"{of} at {at_end}, that of {label(task)} is farthest above its control: {end['value']:.3f} ({what})."
+    if gains[task] <= 0:
+        return f"{of}, none is higher at the last step than at the first."
+    return (
+        f"{of}, that of {label(task)} rises most, from {start['value']:.3f} at {at_start} to {end['value']:.3f} at "
+        f"{at_end} ({what})."
     )
 
 
-def _level(x: Sequence[float], line: dict[str, Any]) -> dict[str, Any]:
-    """How a line of reference is drawn: where there is one step alone, it is a dash, as a line would have no length."""
-    if len(set(x)) > 1:
-        return {"mode": "lines", "line": line}
-    dash = {"color": line["color"], "width": line["width"]}
-    return {"mode": "markers", "marker": {"symbol": "line-ew", "size": 40, "line": dash}}
+def _control(task: str, metric: str) -> str:
+    """Return what the control of a score answers."""
+    if metric in ("spearman", "pearson"):
+        return "always the same value"
+    return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
 
 
-def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
-    """One step's fine-tunings: loss in training and score in development after each epoch, a line for each seed."""
-    figure = go.Figure()
+def describe_scores(
+    table: pd.DataFrame, average: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]], unit: StepUnit
+) -> Caption:
+    """Return the caption of `scores`: metrics, examples, seeds, controls, and how the models were tuned.
+
+    `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
+    """
+    least, most = int(table["seeds"].min()), int(table["seeds"].max())
+    seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: no spread is known"
+    noted = {name: source for name, source in sources.items() if _is_of(name, set(table["task"]))}
+    protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
+    others = ", ".join(map(_name_seed, of_other_data(noted, sources)))
+    averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
+    published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
+    counted = "; ".join(
+        f"{label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
+        for task, rows in table.groupby("task", sort=False)
+    )
+    return Caption(
+        f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {protocols}; {seeds}"
+        f"{averaged}).",
+        sentences(
+            "Bands span the seeds, lines are their mean." if most > 1 else "",
+            "The large marker is the best step. Dashed, or a stroke at the right: a control that reads no text.",
+            _describe_random_weights(table, unit),
+            "Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if published else "",
+            f"Left out, because data or settings differ from the task's first seed: {others}." if others else "",
+        ),
+        f"{counted}.",
+        "Click a point to see the task at that step below.",
+    )
+
+
+def _describe_random_weights(table: pd.DataFrame, unit: StepUnit) -> str:
+    first = int(table["step"].min())
+    begin = point(first, unit)
+    if first:
+        return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
+    return f"{begin.capitalize()}, random weights fine-tuned in the same way, is another control."
+
+
+def _name_seed(name: str) -> str:
+    """Name the task and seed of the results "finetuning:<task>:<seed>"."""
+    task, _, seed = name.removeprefix("finetuning:").rpartition(":")
+    return f"{label(task)} with seed {seed}"
+
+
+def _is_of(name: str, tasks: Collection[str]) -> bool:
+    return name.startswith("finetuning:") and name.split(":")[1] in tasks
+
+
+# === One fine-tuning ===
+
+
+def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: str) -> Figure:
+    """Return the training loss and development score of the first run's fine-tunings on a task at a step.
+
+    Raises ResultsError.
+    """
+    run = runs[0]
+    curve = results.read_tuning(run, task, step)
+    name = results_name(task, 1)
+    return make_figure(
+        (run,),
+        f"{run.name}-{task}-tuning",
+        f"Fine-tuning on {label(task)}, {point(step, run.step_unit)}",
+        plot_tuning_curve(curve, metric),
+        curve,
+        describe_tuning(results.read_sources(run).get(name, {})),
+        name,
+        at=f"step{step}",
+    )
+
+
+def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
+    """Plot loss and score after each epoch, two lines for each seed; `curve` as of `results.read_tuning`."""
+    plot = go.Figure()
     for seed, rows in curve.groupby("seed"):
         for column, name, colour, dash in (
             ("dev_score", f"{METRICS[metric]}, development", style.BLUE, "solid"),
             ("train_loss", "training loss", style.VERMILION, "dot"),
         ):
-            figure.add_scatter(
+            plot.add_scatter(
                 x=rows["update"],
                 y=rows[column],
                 name=f"{name}, seed {seed}",
@@ -196,117 +335,28 @@ def curve_figure(curve: pd.DataFrame, metric: str) -> go.Figure:
                 line={"color": colour, "dash": dash},
                 hovertemplate=f"seed {seed}, update %{{x:,}}: %{{y:.3f}}<extra>{name}</extra>",
             )
-    figure.update_xaxes(title={"text": "updates of the fine-tuning"}, rangemode="tozero")
-    if (updates := sorted(curve["update"].unique().tolist())) and len(updates) <= TICKS:
-        figure.update_xaxes(tickvals=[0, *updates], tickformat=",")
-    return style.finish(figure, "loss, score", height=320)
+    plot.update_xaxes(title={"text": "updates of the fine-tuning"}, rangemode="tozero")
+    if (updates := sorted(curve["update"].unique().tolist())) and len(updates) <= MAX_TICKS:
+        plot.update_xaxes(tickvals=[0, *updates], tickformat=",")
+    return style.finish(plot, "loss, score", height=320)
 
 
-def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFrame:
-    """Accuracy as in training, of one sample of the shortest sequences throughout: step, value, n.
+def describe_tuning(noted: Mapping[str, Any]) -> Caption:
+    """Return the caption of `tuning_curve`, with how the learning rate was chosen if several had the best score.
 
-    The sample that most of the `steps` have, of several the largest: accuracies of two are not to be compared.
-    `measures` is the table of `runs.read_measures`; empty where it has none that is masked so.
+    `noted` is what sources.json has of the results.
     """
-    rows = measures[measures["masking"] == "training"]
-    rows = rows[rows["length"] == rows["length"].min()].drop_duplicates(["step", "sample", "first"])
-    right = (rows["accuracy"] * rows["n"]).groupby([rows["step"], rows["sample"]]).sum().reset_index(name="right")
-    covered = right["step"].isin(steps).groupby(right["sample"]).sum()
-    widest = max(covered.index, key=lambda sample: (covered[sample], sample), default=None)
-    found = right[right["sample"] == widest]
-    return found.assign(value=found["right"] / found["sample"], n=found["sample"])[["step", "value", "n"]]
-
-
-def associations(frame: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlation over the steps of each task's score with the accuracy on masked words.
-
-    Columns: task, value, low and high (see `agreement.rank_agreement`; no value where all scores are equal), steps, and
-    tied: at how many steps the commonest score is that of several. `masked` has the columns step and value. Tasks with
-    fewer than four steps in common with it are left out.
-    """
-    rows = []
-    for task, scores in frame.groupby("task", sort=False):
-        both = scores[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
-        if len(both) < FEWEST:
-            continue
-        found, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()
-        rho = (found.rho, found.low, found.high) if found else (np.nan,) * 3
-        rows.append((task, *rho, len(both), most if most > 1 else 0))
-    return pd.DataFrame(rows, columns=["task", "value", "low", "high", "steps", "tied"])
-
-
-def histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
-    """How the answers of one seed went, by the rules for facts: gold, history, one column a step; the index is example.
-
-    `answers` has the columns step, example, gold and answer, both indices of the `labels` where these are known.
-    """
-    table = answers.pivot(index="example", columns="step", values="answer")
-    gold = answers.groupby("example")["gold"].first()
-    history = curves.classify_histories(table.eq(gold, axis=0))
-    if labels:
-        names = dict(enumerate(labels))
-        table, gold = table.stack().map(names).unstack(), gold.map(names)
-    return _by_example(table, gold=gold, history=history)
-
-
-def values(answers: pd.DataFrame) -> pd.DataFrame:
-    """What one seed answered in a regression, where nothing is right or wrong: gold, one column a step."""
-    table = answers.pivot(index="example", columns="step", values="answer")
-    gold = answers.groupby("example")["gold"].first()
-    return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # of float32 2.08 is 2.0799999
-
-
-def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
-    """How one seed's answers to questions went: history, one column a step; the index is the question's id.
-
-    A column holds the answers where the paragraphs, `contexts` by id, are known, else F1. Right is an exact match.
-    """
-    shown = spans["f1"].astype(float).round(2)
-    if contexts is not None:
-        where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
-        shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
-    table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
-    right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
-    return _by_example(table, history=curves.classify_histories(right))
-
-
-def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
-    """A table whose columns are steps, with these columns before them."""
-    return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
-
-
-def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
-    """A table of examples with at most `COLUMNS` of its steps, evenly on a log axis, and the chosen one; named."""
-    steps = sorted(column for column in table if not isinstance(column, str))
-    shown = sorted({*log_spaced(steps, COLUMNS), *({chosen} & {*steps})})
-    others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: point(step, unit) for step in shown})
-
-
-def task_table(frame: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:
-    """A row for each task: its score now and last, its best step, the control, and when it reached 95 % and 99 %."""
-    rows = []
-    for task, scores in frame.groupby("task", sort=False):
-        by_step = scores.set_index("step")["value"]
-        last = scores.iloc[-1]
-        rows.append(
-            {
-                "task": label(task),
-                "metric": METRICS[last["metric"]],
-                "now": by_step.get(step),
-                "last": last["value"],
-                "best": int(by_step.idxmax()),
-                "control": last["control"],
-                "n": int(last["n"]),
-                "seeds": int(scores["seeds"].max()),
-                **dict(zip(("95 %", "99 %"), map(_with_interval, reached.get(task, ())), strict=False)),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _with_interval(found: Reached | None) -> str:
-    """A step with its interval."""
-    if found is None:
-        return "last score not surely above 0"
-    return f"{found.step:,} ({found.earliest:,} to {found.latest:,})"
+    summary = (
+        "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
+        "the development set after every epoch."
+    )
+    choice = RateChoice.read(noted)
+    if choice is None or not choice.is_tied:
+        return Caption(summary)
+    best = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]
+    by = "it has the lowest loss of these" if choice.losses else "it is the smallest of these"
+    return Caption(
+        summary,
+        f"The trials of the learning rates {', '.join(best)} had the same score, so {choice.learning_rate:g} was not "
+        f"chosen by it: {by}.",
+    )

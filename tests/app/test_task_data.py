@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app import task_data, task_reads
+from app import task_data
 from embryo_core import corpora
 from embryo_core.finetune import task_folders
 from embryo_core.types import Run
@@ -42,17 +42,17 @@ def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_data_are_looked_for_once(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
     """While they and the results stay as they are; files elsewhere in the data root change nothing."""
     for _ in range(2):
-        assert task_reads.texts(own_run, "rte")["sentence1"].tolist() == list("abcd")
-        assert len(task_reads.examples(own_run, "rte", task_reads.seeds(own_run, "rte")[0])) == 4
+        assert task_data.read_texts(own_run, "rte")["sentence1"].tolist() == list("abcd")
+        assert len(task_data.read_examples(own_run, "rte", 1)) == 4
         write_split(own_run.path.parents[1] / "corpora" / "download" / "x", "train", sentence1=["a"], label=[0])
     assert searches == ["rte"]
 
 
 def test_data_that_change_or_go_are_noticed(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
     """In a folder that is only remembered too: other texts are not those of the results."""
-    assert task_reads.texts(own_run, "rte") is not None
+    assert task_data.read_texts(own_run, "rte") is not None
     write_split(elsewhere, "validation", sentence1=list("efgh"), sentence2=list("dcba"), label=[1, 1, 0, 1])
-    assert task_reads.texts(own_run, "rte") is None and len(searches) == 2
+    assert task_data.read_texts(own_run, "rte") is None and len(searches) == 2
 
 
 def test_data_that_come_are_noticed(
@@ -61,8 +61,8 @@ def test_data_that_come_are_noticed(
     """After some seconds, in which they are not looked for at each step."""
     away = shutil.move(elsewhere, elsewhere.with_name("away"))
     for _ in range(3):
-        assert task_reads.texts(own_run, "rte") is None
+        assert task_data.read_texts(own_run, "rte") is None
     assert len(searches) == 1
     shutil.move(away, elsewhere)
-    monkeypatch.setattr(task_data, "MISSED_FOR", 0)
-    assert task_reads.texts(own_run, "rte") is not None and len(searches) == 2
+    monkeypatch.setattr(task_data, "RETRY_AFTER", 0)
+    assert task_data.read_texts(own_run, "rte") is not None and len(searches) == 2

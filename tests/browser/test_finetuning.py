@@ -32,7 +32,7 @@ def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
     visitor.open("finetuning", step="8")
     plot = visitor.page.locator(".js-plotly-plot").first
     names = plot.evaluate("(plot) => plot.data.map((trace) => trace.name)")
-    assert {"RTE", "SQuAD", "SQuAD EM", "RTE, control", "SQuAD, ALBERT-base"} <= set(names)
+    assert {"RTE", "SQuAD", "SQuAD EM", "RTE, baseline", "SQuAD, ALBERT-base"} <= set(names)
     visitor.page.get_by_text("How it was fine-tuned").click()
     expect(visitor.page.locator(".js-plotly-plot")).to_have_count(2)
     ticks = visitor.page.locator(".js-plotly-plot").last.locator(".xtick text")

@@ -9,7 +9,6 @@ from embryo_core.compare import PAPER
 from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
-from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import StepUnit
 from embryo_core.words import point
 
@@ -68,39 +67,6 @@ def knowledge(all_facts: pd.DataFrame, unit: StepUnit) -> str:
     if best["step"] == last["step"]:
         return f"{words}, more than ever before."
     return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), unit)}."
-
-
-def finetuning(frame: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
-    """Which task gains most from pretraining; `frame` as in `charts.finetuning.task_curves`.
-
-    Where each was fine-tuned at one step alone, which is farthest above its control.
-    """
-    by_task = frame.sort_values("step").groupby("task", sort=False)
-    first, last = by_task.first(), by_task.last()
-    rises = bool((by_task["step"].nunique() > 1).any())
-    gains = last["value"] - (first["value"] if rises else last["control"])
-    task = gains.fillna(0).idxmax()
-    name, start, end = literal(named.get(task, task)), first.loc[task], last.loc[task]
-    at_start, at_end = (point(int(row["step"]), unit) for row in (start, end))
-    what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
-    scores = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
-    if not rises and not gains[task] > 0:
-        return f"{scores} at {at_end}, none is above its control, which reads no text."
-    if not rises:
-        return f"{scores} at {at_end}, that of {name} is farthest above its control: {end['value']:.3f} ({what})."
-    if gains[task] <= 0:
-        return f"{scores}, none is higher at the last step than at the first."
-    return (
-        f"{scores}, that of {name} rises most, from {start['value']:.3f} at {at_start} to {end['value']:.3f} at "
-        f"{at_end} ({what})."
-    )
-
-
-def _control(task: str, metric: str) -> str:
-    """What a score is compared with: an answer that is given without reading."""
-    if metric in ("spearman", "pearson"):
-        return "always the same value"
-    return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

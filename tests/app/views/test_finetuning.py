@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.views import finetuning as page
-from embryo_core import corpora, runs
+from embryo_core import corpora
 from embryo_core import results as store
 from embryo_core.errors import ResultsError
-from embryo_core.figures.captions import finetuning as captions
 from embryo_core.types import Findings, Run, TaskScore
 from tests.app.conftest import captions_of
 from tests.conftest import at
@@ -121,22 +118,6 @@ def test_seeds_of_other_data_are_never_averaged(look, tuned):
     assert any("first seed: RTE with seed 2" in caption for caption in captions_of(test))
 
 
-def test_the_correlation_names_the_accuracy_that_it_is_with(tiny_run, monkeypatch):
-    """The training log's, or mask prediction's over all words where the log has none, as of added runs."""
-    rows = {"split": ["train", "heldout"], "step": [8, 8], "masked_lm_accuracy": [None, 0.2]}
-    monkeypatch.setattr(page.results, "measures", lambda run: pd.DataFrame(columns=runs.Measured._fields))
-    scores = pd.DataFrame({"group": ["ADJ", "all"], "step": [8, 8], "value": [0.5, 0.3]})
-    monkeypatch.setattr(page.results, "scores", lambda run, metric: scores)
-    for log, accuracy, value in (
-        (pd.DataFrame(rows), captions.LOGGED, 0.2),
-        (pd.DataFrame(rows).assign(masked_lm_accuracy=None), captions.EVALUATED, 0.3),
-        (pd.DataFrame(), captions.EVALUATED, 0.3),
-    ):
-        monkeypatch.setattr(page.results, "log", lambda run, log=log: log)
-        masked, named = page._masked(tiny_run, [8])
-        assert named == accuracy and masked[["step", "value"]].values.tolist() == [[8, value]]
-
-
 def test_no_task_chosen_is_a_message(look, tuned):
     """One sentence."""
     test = look(tuned, tasks="none")
@@ -174,5 +155,6 @@ def test_names_of_tasks_are_never_markup(look, own_run):
     store_tuning(own_run, "![x](https:)")
     test = look(own_run)
     assert not test.exception
-    written = [element.value for element in (*test.markdown, *test.header)] + [*captions_of(test)]
+    written = [element.value for element in (*test.markdown, *test.header, *test.caption)]
+    written += [caption.help or "" for caption in test.caption]
     assert not any("![x](" in text for text in written)

@@ -53,26 +53,6 @@ def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
     assert one.endswith("0.0 % of 1,000 facts correctly at step 0, the only one that was evaluated.")
 
 
-def test_finetuning_names_the_score_that_gains_most() -> None:
-    """By its name as people write it."""
-    frame = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
-    frame = frame.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
-    sentence = openings.finetuning(frame, {"cola": "CoLA"}, StepUnit.UPDATES)
-    assert sentence == (
-        "Of 2 scores, that of CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most "
-        "frequent answer: 0.000)."
-    )
-    falling = frame.assign(value=[0.4, 0.0, 0.6, 0.5])
-    assert (
-        openings.finetuning(falling, {}, StepUnit.UPDATES)
-        == "Of 2 scores, none is higher at the last step than at the first."
-    )
-    alone = openings.finetuning(frame[frame["step"] == 16], {"cola": "CoLA"}, StepUnit.UPDATES)
-    assert alone.startswith("Of 2 scores at step 16, that of CoLA is farthest above its control: 0.400 (n = 9; always")
-    below = openings.finetuning(frame[frame["step"] == 16].assign(control=0.9), {}, StepUnit.UPDATES)
-    assert below == "Of 2 scores at step 16, none is above its control, which reads no text."
-
-
 def test_compare_tells_the_agreement_of_its_run() -> None:
     """With interval and n: with another run before the paper, of others only without it; nothing where none is told."""
     ends = {"low": 0.2, "high": 0.97, "n": 9}
