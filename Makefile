@@ -71,12 +71,20 @@ bench-%: $(VENV)/dev.installed
 
 # === Set-up, once; again when a lock file changes ===
 
-# Every package has a version and hashes in a lock, and comes as a wheel: nothing of others runs while it is installed.
-# torch comes without its gigabytes for GPUs where pip is set up to find that build.
+# Every package has a version and hashes in a lock, and comes as a wheel, so no code of a package runs during installation.
+# On Linux torch comes from PyTorch's own index without CUDA (200 MB); with TORCH=cuda from PyPI with CUDA (several GB).
+TORCH ?= cpu
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
 locked := $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r
+torch := $(locked) requirements-torch.lock
+ifeq ($(TORCH) $(shell uname -s),cpu Linux)
+torch := $(locked) requirements-torch-cpu.lock --extra-index-url $(TORCH_INDEX) 2>/dev/null || { \
+	echo "requirements-torch-cpu.lock has no wheel for this machine that could be fetched; installing torch with CUDA."; \
+	$(torch); }
+endif
 define install
 	$(locked) $(1)
-	$(locked) requirements-torch-cpu.lock 2>/dev/null || $(locked) requirements-torch.lock
+	$(torch)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 endef
 

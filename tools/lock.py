@@ -1,41 +1,65 @@
-"""`make lock`: writes the lock files, which name every package that is installed, with its version and hashes.
+"""`make lock`: write the lock files, which name every package that is installed, with its version and hashes.
 
-    requirements.lock         what `make app` installs, but for torch
-    requirements-dev.lock     what `make test` installs, but for torch
-    requirements-torch.lock   torch, and the libraries for GPUs that it asks for on Linux
+    requirements.lock            what `make app` installs, except torch
+    requirements-dev.lock        what `make test` installs, except torch
+    requirements-torch.lock      torch from PyPI, with the CUDA libraries that it requires on Linux
+    requirements-torch-cpu.lock  the same version of torch without CUDA, for Linux, from PyTorch's own index
 
-They hold for every platform and every Python that the project supports. `requirements-torch-cpu.lock` is kept by hand.
+They hold for every platform and every Python that the project supports.
 """
 
 import re
 import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # as in the Makefile
 BUILD = "setuptools>=77"  # builds this project; as in pyproject.toml
 TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
+HEAD = "# Written by `make lock`; edit requirements*.txt instead."
+CPU_HEAD = f"# torch without CUDA for Linux, from {CPU_INDEX}. Written by `make lock`."
 
 
 def main() -> None:
     """Resolve the requirements anew: what they leave open becomes the latest version that fits."""
     everything = resolve("requirements-dev.txt")
-    write("requirements-dev.lock", [entry for entry in everything if not TORCH.match(entry)])
-    write("requirements-torch.lock", [entry for entry in everything if TORCH.match(entry)])
+    torch = [entry for entry in everything if TORCH.match(entry)]
+    write("requirements-dev.lock", HEAD, [entry for entry in everything if entry not in torch])
+    write("requirements-torch.lock", HEAD, torch)
     app = resolve("requirements.txt", "-c", "requirements-dev.lock", "-c", "requirements-torch.lock")
-    write("requirements.lock", [entry for entry in app if not TORCH.match(entry)])
+    write("requirements.lock", HEAD, [entry for entry in app if not TORCH.match(entry)])
+    write_cpu_torch(next(entry.split()[0] for entry in torch if entry.startswith("torch==")))
 
 
-def resolve(requirements: str, *constraints: str) -> list[str]:
-    """Entries of a lock file: a package with version and marker, and a line for each hash."""
+def write_cpu_torch(requirement: str) -> None:
+    """Write the lock of torch without CUDA, with a hash for each wheel of the index.
+
+    Where the index cannot be reached, a lock of the same version stays as it is. Otherwise this fails.
+    """
+    name, wanted = "requirements-torch-cpu.lock", f"{requirement}+cpu"
+    try:
+        entries = resolve("-", "--no-deps", "--index-url", CPU_INDEX, given=f"{wanted} ; sys_platform == 'linux'")
+    except subprocess.CalledProcessError as error:
+        if wanted not in (REPOSITORY / name).read_text(encoding="utf-8"):
+            sys.exit(f"{name} needs {wanted} from {CPU_INDEX}, which cannot be read:\n{error.stderr}")
+        print(f"{name} stays as it is, as {CPU_INDEX} cannot be read.", file=sys.stderr)
+    else:
+        write(name, CPU_HEAD, entries)
+
+
+def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
+    """Return the entries of a lock file: a package with version and marker, and a line for each hash."""
     command = ["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
-    command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *constraints, requirements, "-"]
-    done = subprocess.run(command, cwd=REPOSITORY, input=BUILD, check=True, capture_output=True, text=True)
+    command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *options, requirements]
+    command += [] if given else ["-"]
+    done = subprocess.run(command, cwd=REPOSITORY, input=given or BUILD, check=True, capture_output=True, text=True)
     return re.split(r"\n(?=\S)", done.stdout.strip())
 
 
-def write(name: str, entries: list[str]) -> None:
+def write(name: str, head: str, entries: Iterable[str]) -> None:
     """Write a lock file."""
-    head = "# Written by `make lock`; edit requirements*.txt instead."
     (REPOSITORY / name).write_text("\n".join([head, *entries, ""]), encoding="utf-8")
 
 

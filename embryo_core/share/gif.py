@@ -1,12 +1,12 @@
 """A head's history as an animated GIF: each frame is the map at one step, with its axes, colours, step and source.
 
-The font is the one that matplotlib ships: Pillow's own has no letters beyond Latin, and no "▁".
+The font is DejaVu Sans (vendor/): Pillow's own has no letters beyond Latin, and no "▁".
 """
 
 import io
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import distribution
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -134,5 +134,4 @@ def palette() -> Image.Image:
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
     """The font of all text, so many pixels high."""
-    path = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
-    return ImageFont.truetype(path, size)
+    return ImageFont.truetype(Path(__file__).parent / "vendor" / "DejaVuSans.ttf", size)
