@@ -23,7 +23,7 @@ from embryo_core.figures.captions.overview import command
 from embryo_core.figures.captions.sentences import split
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
-from embryo_core.metrics import named
+from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 
 UNIT_NAMES: dict[Unit, str] = {
@@ -227,7 +227,7 @@ def stop(message: str, command: str = "") -> None:
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
     """End the page with a sentence and the command that computes this metric; see `require` for runs that cannot."""
-    (wanted,) = named([metric])
+    (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
     stop(message, command(run, {metric: wanted.source}))
 

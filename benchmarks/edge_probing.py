@@ -20,7 +20,7 @@ from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import corpora, runs
 from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import load
-from embryo_core.evaluate.compute import limits
+from embryo_core.metric import Limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.types import Findings
 
@@ -37,7 +37,7 @@ def main() -> int:
 
     start = time.perf_counter()
     defaults = {option.name: option.default for option in metric.options}
-    data = metric.read(model.tokenizer, limits(model), corpora.open_source(options.probing, **defaults))
+    data = metric.read(model.tokenizer, Limits.of(model), corpora.open_source(options.probing, **defaults))
     middle = time.perf_counter()
     findings = metric.compute(model, data)
     ours = time.perf_counter() - start

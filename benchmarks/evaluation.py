@@ -23,7 +23,7 @@ from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
 from embryo_core.engine.device import passes_at_once
 from embryo_core.engine.model import Model, load
-from embryo_core.evaluate.compute import limits
+from embryo_core.metric import Limits
 from embryo_core.types import Example, Fact, Findings
 
 PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")
@@ -105,9 +105,9 @@ def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str
 
 
 def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
-    metric = metrics.named([part])[0]
+    metric = metrics.get_metrics([part])[0]
     source = corpora.open_source(paths[metric.source])
-    return metric.compute(model, metric.read(model.tokenizer, limits(model), source))
+    return metric.compute(model, metric.read(model.tokenizer, Limits.of(model), source))
 
 
 def _differences(ours: Findings, theirs: Any) -> int:

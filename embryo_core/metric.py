@@ -1,7 +1,7 @@
-"""What turns a checkpoint into findings: a metric, the data that it is given, and its options."""
+"""Metrics: what turns a checkpoint into findings, the data it reads, and its options."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -15,63 +15,67 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the models of a run read, and the words they were trained on; the same at every step."""
+    """The sequence length of a run's models and the words they were trained on; the same at every step."""
 
-    positions: int  # pieces in a sequence, [CLS] and [SEP] included
-    frequencies: Path | None = None  # frequencies.tsv, where pretraining counted its words
+    positions: int  # pieces in a sequence, including [CLS] and [SEP]
+    frequencies: Path | None = None  # frequencies.tsv, if pretraining counted its words
+
+    @classmethod
+    def of(cls, model: "Model") -> "Limits":
+        """Return the limits of a model's run."""
+        frequencies = model.checkpoint.run.frequencies
+        return cls(model.max_positions, frequencies if frequencies.is_file() else None)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Data that a metric is given, and how much of them it uses; made by `corpora.open_source`."""
+    """The data of a metric and how much of them it uses; made by `corpora.open_source`."""
 
     path: Path
-    sha256: str  # of the content, whatever the names of files and their compression
+    sha256: str  # of the content, regardless of file names and compression
     limit: int | None = None  # the first sentences, facts of each relation, examples of each split; None: all
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's own options
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's options
 
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a metric: --NAME on the command line; the type is that of the default."""
+    """A setting of a metric, --NAME on the command line, of the type of its default."""
 
     name: str
     default: Any
     help: str
     choices: tuple[Any, ...] | None = None
-    identifies: bool = False  # results under different values never mix
+    identifies: bool = False  # results with different values never mix
 
 
 class Data(Protocol):
-    """What a metric reads and encodes once for all checkpoints, in a form of its own."""
+    """What a metric reads and encodes once for all checkpoints; each metric has its own class."""
 
     summary: dict[str, Any]  # for captions: "sentences" and/or "facts", "tasks", ..., and "note", one sentence
-
-
-SharedPass = Callable[["Model", "Sequence[tuple[Metric, Any]]"], list[Findings]]
 
 
 class Metric(ABC):
     """Base of all metrics. Adding one: its own file in metrics/ and one entry in METRICS."""
 
     name: str
-    page: str  # that shows it: tokens, knowledge, attention or probing
+    page: str  # that shows it: tokens, knowledge, attention, ...
     source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
-    form: str  # what PATH has to be, for --help
-    needs: frozenset[str]  # of what a model gives: masked_words, replaced_tokens, states, attentions, trainable
+    form: str  # what PATH must be, for --help
+    needs: frozenset[str]  # capabilities of a model (engine/capabilities.py)
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
-    variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on data of the user's own
-    shared_pass: ClassVar[SharedPass | None] = None  # computes all metrics that have it, on one source, in one pass
+    variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on the user's data
+    # Computes all metrics that share it, on one source, in one pass.
+    shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
 
     @abstractmethod
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Data:
-        """Read and encode the data, once per evaluation. Raises CorpusError with what is at fault."""
+        """Read and encode the data, once per evaluation. Raises CorpusError."""
 
     @abstractmethod
     def compute(self, model: "Model", data: Any) -> Findings:
         """Evaluate one loaded checkpoint on what `read` returned."""
 
     def variant(self, name: str) -> "Metric":
-        """The metric of this name on data of the user's own, for metrics with `variants`. Raises CorpusError."""
+        """Return the variant of this name on the user's data, for metrics with `variants`. Raises CorpusError."""
         raise TypeError(f"{self.name} has no variants")

@@ -37,8 +37,10 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     measured = []
     meter = TensorMeter(len(found))
     coming, shown = fetched_ahead(found, discard), progress and bool(found)
-    for checkpoint in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
+    for checkpoint, missing in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
         try:
+            if missing:
+                raise missing
             measured.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))

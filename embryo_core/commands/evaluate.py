@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--limit",
         type=positive,
         metavar="N",
-        help="the first N sentences, facts of each relation, examples of each split",
+        help="use the first N sentences, facts of each relation, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--discard", action="store_true", help="remove weights again that were fetched from the Hub")
@@ -56,8 +57,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -> int:
+    """Compute metrics and print the report; return 1 if anything failed."""
     from embryo_core import metrics
-    from embryo_core.evaluate import evaluate  # torch takes seconds to import, and the other commands do without
+    from embryo_core.evaluate import evaluate  # imports torch, which takes seconds
 
     declared = [option for metric in metrics.METRICS for option in metric.options]
     report = evaluate(
@@ -69,10 +71,10 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
         overwrite=options.overwrite,
         progress=True,
-        compute=_where(options),
+        compute=_compute(options),
     )
     if report.left_out:
-        print(f"Left out, as no data were given for them: {', '.join(report.left_out)}.")
+        print(f"Left out, because no data were given: {', '.join(report.left_out)}.")
     for sentence in report.thinned:
         print(sentence)
     computed = f"{quantity(report.computed, 'result')} computed"
@@ -82,16 +84,16 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
     return 1 if report.failures else 0
 
 
-def _where(options: argparse.Namespace) -> "Compute":
-    """In this process, or on Ray."""
+def _compute(options: argparse.Namespace) -> "Compute":
+    """Return where to compute: in this process or on Ray."""
     from embryo_core.engine.device import find_device
-    from embryo_core.evaluate import here
+    from embryo_core.evaluate import run_locally
+    from embryo_core.evaluate.cluster import run_on_ray
 
     if options.ray is None:
-        return here(find_device(options.device, options.dtype), options.discard)
-    from embryo_core.evaluate.cluster import on_ray
-
-    return on_ray(options.ray, options.device, options.dtype, options.discard)
+        return partial(run_locally, device=find_device(options.device, options.dtype), discard=options.discard)
+    how = {"device": options.device, "dtype": options.dtype, "discard": options.discard}
+    return partial(run_on_ray, address=options.ray, **how)
 
 
 # === Data ===
@@ -143,6 +145,7 @@ def _named_path_of(source: str) -> Callable[[str], tuple[str, Path]]:
 
 
 def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
+    """Return paths by name. Raises CorpusError if a name is given twice."""
     names = [name for name, _ in data]
     for name in names:
         if names.count(name) > 1:

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from time import monotonic
 
-from embryo_core.errors import BrokenCheckpoint, MissingWeights, first_line
+from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, first_line
 from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
@@ -33,28 +33,28 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
     return missing
 
 
-def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[Checkpoint]:
+def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
     """Yield each checkpoint once its weights are cached, and fetch the next one's meanwhile.
 
-    With `remove`, weights that were fetched are removed once the caller goes on. A checkpoint whose weights cannot be
-    fetched is yielded too: loading it raises the reason.
+    A checkpoint whose weights cannot be fetched comes with the reason. With `remove`, weights that were fetched are
+    removed once the caller goes on.
     """
     with ThreadPoolExecutor(1) as pool:
         coming = [pool.submit(_try_to_fetch, checkpoint) for checkpoint in checkpoints[:1]]
         for i, checkpoint in enumerate(checkpoints):
-            fetched = coming.pop().result()
+            fetched, reason = coming.pop().result()
             coming = [pool.submit(_try_to_fetch, following) for following in checkpoints[i + 1 : i + 2]]
-            yield checkpoint
+            yield checkpoint, reason
             for pointer in fetched if remove else ():
                 discard(pointer)
 
 
-def _try_to_fetch(checkpoint: Checkpoint) -> list[Pointer]:
-    """Fetch a checkpoint; return the pointers that were fetched, none after a failure."""
+def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | None]:
+    """Fetch a checkpoint; return the pointers that were fetched, or why they could not be."""
     try:
-        return fetch_checkpoint(checkpoint)
-    except (BrokenCheckpoint, MissingWeights):
-        return []
+        return fetch_checkpoint(checkpoint), None
+    except (BrokenCheckpoint, MissingWeights) as reason:
+        return [], reason
 
 
 def not_cached(checkpoint: Checkpoint) -> list[Pointer]:

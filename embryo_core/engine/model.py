@@ -161,10 +161,15 @@ def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
     fetched.
     """
     fetch_checkpoint(checkpoint)
+    return read_model(checkpoint, device)
+
+
+def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
+    """Read a checkpoint whose weights are on this machine. Raises as `load` does."""
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
     inner = runs.generator(checkpoint)
-    generator = load(inner, device) if inner else None
+    generator = read_model(inner, device) if inner else None
     return Model(checkpoint, tokenizer, _engine(checkpoint, tokenizer.vocabulary_size, device), generator)
 
 

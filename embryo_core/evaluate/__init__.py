@@ -1,5 +1,5 @@
-"""Evaluation of a run: metrics computed at its checkpoints, here or on a cluster, and written."""
+"""Evaluate a run: compute metrics at its checkpoints, on this machine or on a cluster, and write the results."""
 
-from embryo_core.evaluate.evaluation import Report, evaluate, here
+from embryo_core.evaluate.evaluation import Report, evaluate, run_locally
 
-__all__ = ["Report", "evaluate", "here"]
+__all__ = ["Report", "evaluate", "run_locally"]

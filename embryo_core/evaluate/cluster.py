@@ -1,6 +1,6 @@
-"""Evaluation on Ray: workers compute, what they find comes back, and this process alone writes.
+"""Evaluate on Ray: workers compute and only this process writes.
 
-Workers read checkpoints and data by their paths, which have to be the same on every host.
+Workers read checkpoints and data by their paths, which must be the same on every host.
 """
 
 import os
@@ -17,40 +17,39 @@ from typing import Any
 from embryo_core.engine.device import find_device
 from embryo_core.engine.hub_cache import fetched_ahead
 from embryo_core.errors import ConfigError, first_line
-from embryo_core.evaluate.compute import Asked, Computer, Failed, Found
-from embryo_core.evaluate.evaluation import Compute, Outcomes, Pending
+from embryo_core.evaluate.checkpoint import CheckpointEvaluator, Failure, MetricResult
+from embryo_core.evaluate.evaluation import Outcomes
+from embryo_core.evaluate.plan import MetricRequest, Work
 from embryo_core.types import Checkpoint
 
-LOCAL = "local"  # the address of a cluster on this machine alone, which lasts as long as the evaluation
+LOCAL = "local"  # the address of a temporary cluster on this machine
 RETRIES = 3  # of a checkpoint whose worker died
-REACHED = 10  # seconds within which a cluster answers
-AHEAD = 2  # checkpoints that are handed over for each that is computed: a worker that is done has its next one
+CONNECT_TIMEOUT = 10  # seconds
+SUBMITTED = 2  # checkpoints for each worker, so that the next one is waiting
 
 
-def on_ray(address: str, device: str = "cpu", dtype: str = "float32", discard: bool = False) -> Compute:
-    """Compute on a Ray cluster, a checkpoint on each CPU at once, or on each GPU where the `device` may be one.
+def run_on_ray(
+    work: Sequence[Work], address: str, device: str = "cpu", dtype: str = "float32", discard: bool = False
+) -> Outcomes:
+    """Compute on a Ray cluster, one checkpoint on each CPU at once, or on each GPU if the `device` may be one.
 
-    `address` is Ray's (host:port, ray://host:port, auto), or LOCAL. A checkpoint whose worker dies is computed again,
-    RETRIES times; then its metrics are Failed. What is yielded raises ConfigError without Ray, or where no cluster
-    answers.
+    `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, it is computed
+    again, up to RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster answers.
     """
-
-    def compute(pending: Sequence[Pending]) -> Outcomes:
-        if not pending:
-            return
-        with connected(address) as ray:
-            work = Remote(ray, _work, device)
-            for (checkpoint, asked), found in work.do((_absolute(one) for one in pending), device, dtype, discard):
-                if isinstance(found, str):
-                    why = f"Step {checkpoint.step} was given up after {found}; the same command computes it again."
-                    found = [Failed(why, len(asked))]
-                yield from ((checkpoint, outcome) for outcome in found)
-
-    return compute
+    if not work:
+        return
+    with connected(address) as ray:
+        workers = RayWorkers(ray, _evaluate_in_worker, device)
+        for (checkpoint, requests), found in workers.map((_absolute(one) for one in work), device, dtype, discard):
+            if isinstance(found, str):
+                why = f"Step {checkpoint.step} was given up after {found}; the same command computes it again."
+                found = [Failure(why, len(requests))]
+            for outcome in found:
+                yield checkpoint, outcome
 
 
-class Remote:
-    """A function that the workers of a cluster call, one call on each CPU or GPU at once."""
+class RayWorkers:
+    """Workers of a cluster that call a function, one call on each CPU or GPU at once."""
 
     def __init__(self, ray: ModuleType, function: Callable[..., Any], device: str):
         there = ray.cluster_resources()
@@ -58,21 +57,21 @@ class Remote:
         self._ray, self._at_once = ray, gpus or int(there.get("CPU", 1))
         self._call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
 
-    def do(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
-        """Each job, the first arguments of a call, with what the call returned, as they are done.
+    def map(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
+        """Call the function with each job and `more`; yield jobs and what the calls returned, as they finish.
 
-        Where RETRIES + 1 workers ended over one, a few words say so. Raises what a call raised.
+        If RETRIES + 1 workers die of a job, its result is a phrase that says so. Raises what a call raises.
         """
         left = iter(jobs)
 
-        def hand_over(count: int) -> dict:
+        def submit(count: int) -> dict:
             return {self._call(*job, *more): job for job in islice(left, count)}
 
-        waiting = hand_over(AHEAD * self._at_once)
+        waiting = submit(SUBMITTED * self._at_once)
         while waiting:
             (done,), _ = self._ray.wait([*waiting], num_returns=1)
             job = waiting.pop(done)
-            waiting |= hand_over(1)
+            waiting |= submit(1)
             yield job, self._result(done)
 
     def _result(self, done: object) -> Any:
@@ -86,16 +85,18 @@ class Remote:
 
 @contextmanager
 def connected(address: str) -> Iterator[ModuleType]:
-    """Ray, connected to the cluster at this address until the block ends. Raises ConfigError."""
+    """Connect Ray to the cluster at this address until the block ends. Raises ConfigError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError:
         raise ConfigError("Ray is not installed; run: pip install -r requirements-cluster.txt") from None
-    alone = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == LOCAL else {}
+    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address == LOCAL:
+        how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         _reach(address)
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **alone)
+        ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as reason:
         raise ConfigError(
             f"No Ray cluster answers at '{address}' ({first_line(reason)}); start one with: ray start --head, or give "
@@ -108,9 +109,9 @@ def connected(address: str) -> Iterator[ModuleType]:
 
 
 def _ask_for_token(address: str) -> str:
-    """How a token is sent, where this user has one: a cluster that `ray start` began beside it answers no one without.
+    """Return how to send this user's token, if there is one: a cluster that `ray start` began then requires it.
 
-    Ray writes a token when it first uses this machine alone, and sends it elsewhere only where that is asked for.
+    Ray writes a token when it first uses this machine alone, and sends it elsewhere only if asked to.
     """
     has_one = (Path.home() / ".ray" / "auth_token").is_file()
     if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
@@ -119,35 +120,39 @@ def _ask_for_token(address: str) -> str:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError at once where nobody listens at host:port; Ray itself would try for minutes and end the process."""
+    """Raise OSError at once if host:port does not answer; Ray would try for minutes and then end the process."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), timeout=REACHED).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
 
 
-def _absolute(one: Pending) -> Pending:
-    """The same with paths that do not depend on the folder that a process was started in."""
-    checkpoint, asked = one
-    return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in asked]
+def _absolute(work: Work) -> Work:
+    """Make paths independent of the folder in which a process was started."""
+    checkpoint, requests = work
+    return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in requests]
 
 
 # === In a worker ===
 
 
-def _work(
-    checkpoint: Checkpoint, asked: Sequence[Asked], device: str, dtype: str, discard: bool
-) -> list[Found | Failed]:
-    """All that the metrics find at a checkpoint."""
+def _evaluate_in_worker(
+    checkpoint: Checkpoint, requests: Sequence[MetricRequest], device: str, dtype: str, discard: bool
+) -> list[MetricResult | Failure]:
+    """Return all outcomes at a checkpoint."""
     if not checkpoint.run.path.is_dir():
         raise ConfigError(
             f"A worker on host {os.uname().nodename} finds no run in {checkpoint.run.path}; keep runs and data on a "
             "disk that all hosts have at the same place."
         )
-    there = fetched_ahead([checkpoint], discard)  # discarded once the loop goes on
-    return [outcome for one in there for outcome in _computer(device, dtype).compute(one, asked)]
+    evaluator = _evaluator(device, dtype)
+    return [
+        outcome
+        for one, missing in fetched_ahead([checkpoint], discard)  # discards once the loop goes on
+        for outcome in evaluator.evaluate(one, requests, missing)
+    ]
 
 
 @cache
-def _computer(device: str, dtype: str) -> Computer:
-    """One for the process, which computes for one run: a worker serves one evaluation."""
-    return Computer(find_device(device, dtype))
+def _evaluator(device: str, dtype: str) -> CheckpointEvaluator:
+    """Return the evaluator of this process; a worker serves one evaluation of one run."""
+    return CheckpointEvaluator(find_device(device, dtype))

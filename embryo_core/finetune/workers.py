@@ -20,7 +20,7 @@ import torch
 from embryo_core import results, runs
 from embryo_core.engine.device import passes_at_once
 from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
-from embryo_core.evaluate.cluster import Remote, connected
+from embryo_core.evaluate.cluster import RayWorkers, connected
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
@@ -230,8 +230,8 @@ class ClusterWorkers:
 
     def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
-        remote = Remote(self._ray, _work_on_cluster, self._device or "auto")
-        for (_, job, _), found in remote.do(((work, job, self._encoded) for job in jobs), self._device):
+        workers = RayWorkers(self._ray, _work_on_cluster, self._device or "auto")
+        for (_, job, _), found in workers.map(((work, job, self._encoded) for job in jobs), self._device):
             if isinstance(found, str):
                 raise ConfigError(
                     f"A fine-tuning was given up after {found}; what was written stays, and the same command goes on."

@@ -1,4 +1,4 @@
-"""The metrics: one file each. To add one, write metrics/foo.py and put Foo() into METRICS; nothing else changes."""
+"""The metrics, one file each. To add one, write metrics/foo.py and put Foo() into METRICS; nothing else changes."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 
-__all__ = ["METRICS", "named"]
+__all__ = ["METRICS", "get_metrics"]
 
 METRICS: tuple[Metric, ...] = (
     TokenReconstruction(),
@@ -29,12 +29,10 @@ METRICS: tuple[Metric, ...] = (
 )
 
 
-def named(names: Iterable[str]) -> list[Metric]:
-    """The metrics of these names, in the order of METRICS. Raises UnknownMetric with the nearest known name."""
-    known = {metric.name: metric for metric in METRICS}
-    wanted = set()
-    for name in names:
-        if name not in known:
-            raise UnknownMetric(unknown("metric", name, known))
-        wanted.add(name)
+def get_metrics(names: Iterable[str]) -> list[Metric]:
+    """Return the metrics of these names, in the order of METRICS. Raises UnknownMetric with the nearest known name."""
+    known = [metric.name for metric in METRICS]
+    wanted = set(names)
+    for name in wanted.difference(known):
+        raise UnknownMetric(unknown("metric", name, known))
     return [metric for metric in METRICS if metric.name in wanted]

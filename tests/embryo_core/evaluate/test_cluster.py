@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from embryo_core import runs
 from embryo_core.errors import ConfigError, CorpusError
 from embryo_core.evaluate import Report, evaluate
 from embryo_core.evaluate import cluster as on_workers
-from embryo_core.evaluate.cluster import on_ray
-from embryo_core.evaluate.evaluation import Outcomes, Pending
+from embryo_core.evaluate.cluster import run_on_ray
+from embryo_core.evaluate.evaluation import Compute, Outcomes
+from embryo_core.evaluate.plan import Work
 from embryo_core.finetune import task_specs
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
@@ -33,7 +35,7 @@ with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="R
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray cluster of one node with one CPU, on this machine; the process that tests joins it and leaves it."""
+    """Start a Ray cluster of one node with one CPU on this machine; tests join and leave it."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # this host's address is 127.0.0.1, as it is there
     from ray.cluster_utils import Cluster
@@ -43,14 +45,19 @@ def cluster() -> Iterator[Any]:
     made.shutdown()
 
 
+def on(cluster: Any) -> Compute:
+    """Return the function that computes on this cluster."""
+    return partial(run_on_ray, address=cluster.address)
+
+
 def node() -> dict:
-    """What a node of the cluster is given."""
+    """Return the options of a node."""
     return {"num_cpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
 
 
 @pytest.fixture
 def expected(own_run: Run) -> dict[str, bytes]:
-    """The files of an evaluation without Ray, which are then removed."""
+    """Return the files of an evaluation without Ray, which are then removed."""
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3) == ALL
     found = files(own_run)
     shutil.rmtree(own_run.results)
@@ -61,18 +68,18 @@ def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, mo
     """Not before, when the weights would be fetched once more and left there."""
     order = []
 
-    def ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[Checkpoint]:
-        yield from checkpoints
+    def ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[tuple[Checkpoint, None]]:
+        yield from ((checkpoint, None) for checkpoint in checkpoints)
         order.append(f"discarded: {discard}")
 
     class Counting:
-        def compute(self, checkpoint: Checkpoint, asked: Sequence[Any]) -> Iterator[str]:
+        def evaluate(self, checkpoint: Checkpoint, requests: Sequence[Any], missing: None) -> Iterator[str]:
             yield "found"
             order.append("computed")
 
     monkeypatch.setattr(on_workers, "fetched_ahead", ahead)
-    monkeypatch.setattr(on_workers, "_computer", lambda device, dtype: Counting())
-    assert on_workers._work(runs.checkpoint(own_run, 8), [], "cpu", "float32", discard=True) == ["found"]
+    monkeypatch.setattr(on_workers, "_evaluator", lambda device, dtype: Counting())
+    assert on_workers._evaluate_in_worker(runs.checkpoint(own_run, 8), [], "cpu", "float32", discard=True) == ["found"]
     assert order == ["computed", "discarded: True"]
 
 
@@ -80,11 +87,11 @@ def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, mo
 @with_ray
 def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expected):
     """Sources, scores, words, maps and facts alike."""
-    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on_ray(cluster.address)) == ALL
+    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on(cluster)) == ALL
     assert files(own_run) == expected
     second = cluster.add_node(**node())
     try:
-        again = evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, overwrite=True, compute=on_ray(cluster.address))
+        again = evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, overwrite=True, compute=on(cluster))
     finally:
         cluster.remove_node(second)
     assert again == ALL and files(own_run) == expected
@@ -96,8 +103,8 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
     """What it computed is computed by another; no result is lost, and none comes twice."""
     second = cluster.add_node(**node())
 
-    def compute(pending: Sequence[Pending]) -> Outcomes:
-        for number, outcome in enumerate(on_ray(cluster.address)(pending)):
+    def compute(pending: Sequence[Work]) -> Outcomes:
+        for number, outcome in enumerate(run_on_ray(pending, cluster.address)):
             if number == 0:
                 cluster.remove_node(second, allow_graceful=False)
             yield outcome
@@ -140,7 +147,7 @@ def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(
     """One sentence says which, and that the same command goes on."""
     monkeypatch.setattr("embryo_core.metrics.METRICS", [Dying()])
     treebank = {"treebank": SAMPLE_DATA["treebank"]}
-    report = evaluate(own_run, treebank, limit=3, compute=on_ray(cluster.address))
+    report = evaluate(own_run, treebank, limit=3, compute=on(cluster))
     assert report.computed == 2
     (failure,) = report.failures
     assert failure.startswith("Step 8 was given up after 4 workers ended") and "same command" in failure
@@ -152,10 +159,10 @@ def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_p
     """A treebank that cannot be read, and a checkpoint that is damaged."""
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):
-        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=on_ray(cluster.address))
+        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=on(cluster))
     assert not own_run.results.exists()
     (runs.checkpoint(own_run, 8).path / "model.safetensors").unlink()
-    report = evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(cluster.address))
+    report = evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on(cluster))
     assert report.computed == 2 and "model.safetensors does not exist" in report.failures[0]
 
 
@@ -168,11 +175,11 @@ def test_an_address_where_nobody_answers_gets_one_sentence(own_run, monkeypatch,
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     answer = rf"No Ray cluster answers at '{address}' .* ray start --head.* this machine alone\."
     with pytest.raises(ConfigError, match=f"{answer}$"):
-        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(address))
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=partial(run_on_ray, address=address))
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a token")
     with pytest.raises(ConfigError, match=f"{answer} .* put RAY_AUTH_MODE=token before the command"):
-        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray(address))
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=partial(run_on_ray, address=address))
     assert not own_run.results.exists()
 
 
@@ -180,4 +187,4 @@ def test_without_ray_the_command_that_installs_it_is_named(own_run, monkeypatch)
     """Nothing else needs it."""
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install -r requirements-cluster\.txt"):
-        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on_ray("local"))
+        evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=partial(run_on_ray, address="local"))

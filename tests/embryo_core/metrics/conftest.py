@@ -11,8 +11,7 @@ from transformers import AlbertConfig, AlbertForPreTraining
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
 from embryo_core.engine.model import Model, load
-from embryo_core.evaluate.compute import limits
-from embryo_core.metric import Data, Metric
+from embryo_core.metric import Data, Limits, Metric
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, copy_run
@@ -65,7 +64,7 @@ def read(metric: Metric, model: Model, path: Path | None = None, limit: int | No
     """What a metric reads of the data at a path, the sample's unless given; its own options have their defaults."""
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
-    return metric.read(model.tokenizer, limits(model), source)
+    return metric.read(model.tokenizer, Limits.of(model), source)
 
 
 def write_treebank(path: Path, *words: tuple[str, str] | None) -> Path:

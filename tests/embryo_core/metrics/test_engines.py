@@ -8,7 +8,7 @@ from embryo_core import corpora, metrics, runs
 from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model
 from embryo_core.engine.transformers_engine import TransformersEngine
-from embryo_core.evaluate.compute import limits
+from embryo_core.metric import Limits
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Findings
 from tests import demo
@@ -20,11 +20,11 @@ FACTS = 5  # of each relation
 
 def found(name: str, model: Model) -> Findings:
     """What a metric finds in the sample."""
-    (metric,) = metrics.named([name])
+    (metric,) = metrics.get_metrics([name])
     path, limit = (SAMPLE / "lama", FACTS) if metric.source == "lama" else (SAMPLE / "treebank.conllu", SENTENCES)
     options = {option.name: option.default for option in metric.options}
     source = replace(corpora.open_source(path, limit), options=options)
-    return metric.compute(model, metric.read(model.tokenizer, limits(model), source))
+    return metric.compute(model, metric.read(model.tokenizer, Limits.of(model), source))
 
 
 @pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])

@@ -44,7 +44,7 @@ def test_one_sentence_is_singular(name, trained, tmp_path):
     rows = [("the", "DT", 2), ("cat", "NN", 0), ("sat", "VBD", 2)]
     lines = [f"{i}\t{word}\t_\t_\t{tag}\t_\t{head}\t_\t_\t_" for i, (word, tag, head) in enumerate(rows, start=1)]
     (tmp_path / "one.conllu").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
-    (metric,) = metrics.named([name])
+    (metric,) = metrics.get_metrics([name])
     note = read(metric, trained, tmp_path / "one.conllu").summary["note"]
     assert "1 sentence of one.conllu" in note
 
@@ -57,9 +57,9 @@ def test_names_are_unique():
 def test_an_unknown_metric_is_reported_with_the_nearest():
     """And known ones come in the order of METRICS, each once."""
     names = ["world_knowledge", "token_reconstruction", "world_knowledge"]
-    assert [metric.name for metric in metrics.named(names)] == ["token_reconstruction", "world_knowledge"]
+    assert [metric.name for metric in metrics.get_metrics(names)] == ["token_reconstruction", "world_knowledge"]
     with pytest.raises(UnknownMetric, match="Did you mean 'mask_prediction'"):
-        metrics.named(["mask_predictions"])
+        metrics.get_metrics(["mask_predictions"])
 
 
 def test_the_list_of_metrics_imports_no_torch():

@@ -19,7 +19,7 @@ NAMES = ("token_reconstruction", "mask_prediction")
 
 def found(name, model):
     """What a metric finds."""
-    (metric,) = metrics.named([name])
+    (metric,) = metrics.get_metrics([name])
     return metric.compute(model, read(metric, model))
 
 

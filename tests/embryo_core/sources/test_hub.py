@@ -161,7 +161,7 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
     monkeypatch.setattr(hub_cache, "fetch_checkpoint", fetch)
     monkeypatch.setattr(hub_cache, "discard", lambda pointer: gone.append(steps[pointer.commit]))
     seen = []
-    for checkpoint in fetched_ahead(runs.checkpoints(run), remove=True):
+    for checkpoint, _ in fetched_ahead(runs.checkpoints(run), remove=True):
         seen.append((checkpoint.step, list(gone)))
     assert seen == [(0, []), (10, []), (20, [10])] and gone == [10, 20] and fetched == [*STEPS]
 

@@ -11,7 +11,7 @@ from transformers import AlbertModel
 from benchmarks.paper_probing import PaperProbing
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
-from embryo_core.evaluate.compute import limits
+from embryo_core.metric import Limits
 from embryo_core.metrics.probing import probes as module
 from embryo_core.metrics.probing.data import UNSEEN, ProbingData, ProbingTask, read_tasks
 from embryo_core.metrics.probing.probes import RIDGE, Probes, Whitening, cross_entropy, span_features, whitening
@@ -29,7 +29,7 @@ PLENTY = 2**30
 def data(trained: Model, sample: Path) -> ProbingData:
     """Two tasks of the sample, one with two spans."""
     folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
-    return read_tasks(folders, trained.tokenizer, limits(trained), None)
+    return read_tasks(folders, trained.tokenizer, Limits.of(trained), None)
 
 
 def test_spans_by_hand(trained: Model, tmp_path: Path):
@@ -37,7 +37,7 @@ def test_spans_by_hand(trained: Model, tmp_path: Path):
     text = "Rivers run past unforgettable towns"
     spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
     folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
-    data = read_tasks({"t": folder}, trained.tokenizer, limits(trained), None)
+    data = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None)
     features = span_features(trained, data, PLENTY)
     pieces = [trained.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
     ids = [trained.tokenizer.cls_id, *(i for own in pieces for i in own), trained.tokenizer.sep_id]

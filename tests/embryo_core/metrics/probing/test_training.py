@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks import paper_probing
 from embryo_core.engine.model import Model
-from embryo_core.evaluate.compute import limits
+from embryo_core.metric import Limits
 from embryo_core.metrics.probing.data import UNSEEN, ProbingTask, Targets, read_tasks
 from embryo_core.metrics.probing.probes import Probes, span_features
 from embryo_core.metrics.probing.training import PROTOCOLS, Protocol, Regimen, _batches, train_all, train_probes
@@ -164,7 +164,7 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
     rows = [row for row in rows if row[1]]
     splits = {"train": rows[: len(rows) * 3 // 5], "dev": rows[len(rows) * 3 // 5 : len(rows) * 3 // 4]}
     folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
-    data = read_tasks({"vowel": folder}, trained.tokenizer, limits(trained), None)
+    data = read_tasks({"vowel": folder}, trained.tokenizer, Limits.of(trained), None)
     return span_features(trained, data, 2**30), data.tasks[0]
 
 

@@ -1,0 +1,165 @@
+"""Plan an evaluation: which metrics are to be computed, at which checkpoints, on which data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from embryo_core import corpora, metrics, results, runs
+from embryo_core.engine.capabilities import gives
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, OtherData, unknown
+from embryo_core.metric import Metric, Source
+from embryo_core.types import Checkpoint, Run
+from embryo_core.words import quantity
+
+
+@dataclass
+class Report:
+    """What an evaluation did, counted in results: one metric at one checkpoint is one result."""
+
+    computed: int = 0
+    done_before: int = 0
+    failures: list[str] = field(default_factory=list)  # a sentence for each broken checkpoint or failed metric
+    left_out: list[str] = field(default_factory=list)  # metrics without data that were not asked for by name
+    remarks: list[str] = field(default_factory=list)  # sentences on data that may be misunderstood
+    thinned: list[str] = field(default_factory=list)  # a sentence on checkpoints without results and weights
+
+
+@dataclass(frozen=True)
+class MetricRequest:
+    """A metric to compute and its data."""
+
+    metric: Metric
+    source: Source
+
+
+Work = tuple[Checkpoint, list[MetricRequest]]  # what is to be computed at a checkpoint, from one loaded model
+
+
+@dataclass
+class MetricPlan:
+    """The checkpoints at which a metric is to be computed, and its data."""
+
+    metric: Metric
+    pending: list[Checkpoint]
+    done_before: int
+    lost: list[Checkpoint]  # with neither results nor weights
+    source: Source = field(init=False)  # known if anything is pending
+    replaces_other_data: bool = False
+    data_noted: bool = False
+
+    def dataset(self) -> results.Identity:
+        """Return what distinguishes these results from those of other data, and the name of the data."""
+        own = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
+        return {"data": self.source.path.name, "sha256": self.source.sha256, "limit": self.source.limit, **own}
+
+
+def plan_evaluation(
+    run: Run,
+    data: Mapping[str, Path],
+    metric_names: Sequence[str] | None,
+    steps: Iterable[int] | None,
+    limit: int | None,
+    options: Mapping[str, Any],
+    overwrite: bool,
+) -> tuple[list[MetricPlan], Report]:
+    """Return a plan for each metric with something to compute, and a report of what is done, broken or left out.
+
+    Arguments and errors are those of `evaluate`.
+    """
+    if not runs.checkpoints(run) and not runs.broken(run):
+        runs.checkpoint(run, 0)  # raises UnknownStep, which says how a run gets its checkpoints
+    chosen = None if steps is None else runs.loadable(run, steps)
+    done, named = results.done(run), metric_names is not None
+    plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
+    without_data = [plan.metric for plan in plans if plan.pending and plan.metric.source not in data]
+    if without_data and (named or len(without_data) == sum(bool(plan.pending or plan.done_before) for plan in plans)):
+        raise _missing_data(without_data[0])
+    report = Report(done_before=sum(plan.done_before for plan in plans), left_out=[m.name for m in without_data])
+    if steps is None:
+        report.failures += [reason for _, reason in runs.broken(run)]
+        report.thinned += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
+    plans = [plan for plan in plans if plan.pending and plan.metric not in without_data]
+    opened = {name: corpora.open_source(data[name], limit) for name in {plan.metric.source for plan in plans}}
+    for plan in plans:
+        own = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
+        plan.source = replace(opened[plan.metric.source], options=own)
+        _check_existing_results(run, plan, done[plan.metric.name], overwrite)
+    return plans, report
+
+
+def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
+    """Return what is to be computed at each checkpoint, in the order of steps."""
+    pending = sorted({checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda one: one.step)
+    return [
+        (checkpoint, [MetricRequest(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])
+        for checkpoint in pending
+    ]
+
+
+def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
+    """Return the metrics of these names (None: all), then the variants in `data`. Raises UnknownMetric, CorpusError."""
+    sources = sorted({metric.source for metric in metrics.METRICS})
+    with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
+    variants = []
+    for name in data:
+        base, colon, variant = name.partition(":")  # the variant "probing:mine" of the metric that reads "probing"
+        if base not in (with_variants if colon else sources):
+            raise CorpusError(unknown("data", name, [f"{one}:NAME" for one in with_variants] if colon else sources))
+        if colon:
+            variants.append(with_variants[base].variant(variant))
+    own = {metric.name for metric in variants}
+    chosen = metrics.METRICS if names is None else metrics.get_metrics(name for name in names if name not in own)
+    return [*chosen, *variants]
+
+
+def _plan_metric(
+    run: Run, metric: Metric, chosen: list[Checkpoint] | None, done: set[int], named: bool, overwrite: bool
+) -> MetricPlan:
+    """Plan a metric at the chosen checkpoints, by default every `metric.every`-th and the last."""
+    grid = chosen
+    if grid is None:
+        grid = runs.checkpoints(run)
+        grid = [one for i, one in enumerate(grid) if i % metric.every == 0 or i == len(grid) - 1]
+    candidates = [one for one in grid if (one.step in done and not overwrite) or _gives_needs(one, metric)]
+    if named and grid and not candidates:
+        raise MissingCapability(
+            f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "
+            f"'{run.name}' gives; leave it out of --metrics."
+        )
+    pending = [one for one in candidates if one.has_weights and (overwrite or one.step not in done)]
+    lost = [one for one in candidates if not one.has_weights and one.step not in done]
+    return MetricPlan(metric, pending, len(candidates) - len(pending) - len(lost), lost)
+
+
+def _gives_needs(checkpoint: Checkpoint, metric: Metric) -> bool:
+    """Return whether the model gives what the metric needs; True for a broken one, which fails when it is loaded."""
+    try:
+        return metric.needs <= gives(checkpoint)
+    except BrokenCheckpoint:
+        return True
+
+
+def _missing_data(metric: Metric) -> CorpusError:
+    """Return the error for a metric without data."""
+    fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
+    return CorpusError(
+        f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
+    )
+
+
+def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:
+    """Raise OtherData if existing results are of other data and may not be replaced; reading the data takes time."""
+    irreplaceable = done & {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
+    plan.replaces_other_data = overwrite and not irreplaceable
+    if not done or plan.replaces_other_data:
+        return
+    try:
+        results.check_identity(run, plan.metric.name, plan.dataset())
+    except OtherData:
+        if not irreplaceable:
+            raise
+        raise OtherData(
+            f"Results of '{plan.metric.name}' for run '{run.name}' are of other data than those received, and those of "
+            f"{quantity(len(irreplaceable), 'step')} without weights cannot be computed again; give the same data."
+        ) from None
