@@ -10,14 +10,12 @@ from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
 from embryo_core.corpora import baselines
-from embryo_core.curves.phases import Phase, phases_of_log
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.errors import EmbryoError, ResultsError
-from embryo_core.figures import knowledge, patterns, probing_scores, tokens
+from embryo_core.figures import knowledge, overview, patterns, positions, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.findings import Judgement, judge
-from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
@@ -128,38 +126,14 @@ def templates(run: Run) -> dict[str, str]:
     return sources(run).get(FACTS, {}).get("templates", {})
 
 
-@kept_whole(log_state, 8)
-def log(run: Run) -> pd.DataFrame:
-    """The training log: one row per split ("train", "heldout") and step; empty where there is none.
-
-    Nobody may change it: of rows with all their measures a copy takes long.
-    """
-    return pd.DataFrame(runs.read_log(run))
+log, phases = overview.training_log, overview.training_phases
+phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phase_tables.phase_changes)
 
 
 @cached(log_state, 8)
 def measures(run: Run) -> pd.DataFrame:
-    """Held-out accuracy by length, masking and position: the fields of `runs.Measured`; empty where there is none."""
-    try:
-        return pd.DataFrame(runs.read_measures(run), columns=runs.Measured._fields)
-    except EmbryoError:
-        return pd.DataFrame(columns=runs.Measured._fields)
-
-
-@cached(log_state, 32)
-def phases(run: Run) -> list[Phase]:
-    """The phases of a run (see `phases.phases_of_log`); none where its log cannot be read."""
-    try:
-        return phases_of_log(pd.DataFrame(runs.read_log(run)))
-    except EmbryoError:
-        return []
-
-
-@cached(lambda run: log_state(run) + results_state(run), 16)
-def phase_changes(run: Run) -> tuple[pd.DataFrame, dict[str, int]]:
-    """What changes in each phase, and of how many cases (see `charts.phases`). Raises ResultsError."""
-    measured = store.read_many_scores(run, phase_tables.METRICS)
-    return phase_tables.changes(phases(run), measured, run.step_unit), phase_tables.cases(measured)
+    """Return held-out accuracy by length, masking and position (see `positions.measures`)."""
+    return positions.measures(run)
 
 
 # === What accuracies are worth ===
@@ -199,16 +173,6 @@ def relation_table(run: Run) -> pd.DataFrame:
     """A row for each relation (see `charts.knowledge.relation_table`). Raises ResultsError."""
     coverage, (without, _) = scores(run, f"{FACTS}_coverage"), facts_not_named(run)
     return knowledge.relation_table(relation_curves(run), coverage, fact_histories(run), without)
-
-
-@cached(_progress_state, 16)
-def most_frequent_piece(run: Run) -> tuple[str, float] | None:
-    """The commonest word of the training text, its share of the pieces (`baselines.of_text`); None where unknown."""
-    try:
-        found = baselines.of_text(run)
-        return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
-    except EmbryoError:
-        return None
 
 
 # === As the figures take them ===

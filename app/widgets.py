@@ -19,10 +19,10 @@ from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.figures.captions.overlay import COUNTED, left_out
-from embryo_core.figures.captions.overview import command
 from embryo_core.figures.captions.sentences import split
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
+from embryo_core.figures.overview import evaluate_command
 from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 
@@ -229,7 +229,7 @@ def stop_uncomputed(run: Run, metric: str, message: str) -> None:
     """End the page with a sentence and the command that computes this metric; see `require` for runs that cannot."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
-    stop(message, command(run, {metric: wanted.source}))
+    stop(message, evaluate_command(run, {metric: wanted.source}))
 
 
 def require(run: Run, needs: Iterable[str]) -> None:

@@ -74,3 +74,8 @@ def joined(steps: Sequence[int], unit: StepUnit) -> str:
 def several(numbers: str, unit: StepUnit) -> str:
     """Name several steps, whose numbers are text: "steps 0, 8", or "0, 8 words"."""
     return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"
+
+
+def layer_name(layer: int) -> str:
+    """Return the name of a layer: "layer 1"; 0 is "embeddings"."""
+    return f"layer {layer}" if layer else "embeddings"

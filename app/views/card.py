@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.view import View
 from embryo_core import runs
-from embryo_core.figures.captions.overview import weighted
+from embryo_core.figures.overview import weighted_losses
 from embryo_core.figures.style import short
 from embryo_core.types import Run
 from embryo_core.words import headed, percent, point
@@ -66,7 +66,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
-        "Loss": f"sum of all objectives, {weights}" if (weights := weighted(run.config)) else "",
+        "Loss": f"sum of all objectives, {weights}" if (weights := weighted_losses(run.config)) else "",
         "Batches": _batches(run.config),
         "Masking": _masking(run.config),
         "Note": run.note,

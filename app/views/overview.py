@@ -1,103 +1,57 @@
-"""Overview: what the run is, how its losses and accuracies went, and what has been computed of it."""
+"""Overview: what the run is, how its losses and accuracies developed, and what has been computed."""
 
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, pickers, results, widgets
+from app import figures, permalink, pickers, results, widgets
 from app.view import View
-from app.views import audit, card, coverage, measures, ngrams, phases, positions
-from embryo_core.errors import EmbryoError
-from embryo_core.figures import overview as charts
-from embryo_core.figures import style
-from embryo_core.figures.captions import openings
-from embryo_core.figures.captions import overview as captions
+from app.views import card
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures import ngrams, overview, positions
 from embryo_core.figures.findings import named
-from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
+from embryo_core.words import quantity as amount
 
-# Quantity of the log: heading, axis, what is counted, in words and in the log, what the caption says.
-WORDS = {
-    "masked_lm_loss": (
-        "Masked-word loss",
-        "loss (nats per masked piece)",
-        ("masked pieces", "n_masked"),
-        "Cross-entropy of the masked pieces.",
-    ),
-    "masked_lm_accuracy": (
-        "Masked-word accuracy",
-        "accuracy (masked pieces)",
-        ("masked pieces", "n_masked"),
-        "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
-    ),
-}
-OTHERS = {  # a run's second objective is one of three, or it has none
-    "loss": (
-        "Total loss",
-        "loss (nats)",
-        ("masked pieces, and the pairs of sentences or tokens of the other objective", "n_masked"),
-        "",  # see captions.total_loss
-    ),
-    "sentence_order_loss": (
-        "Sentence-order loss",
-        "loss (nats per pair)",
-        ("sentence pairs", "n_sequences"),
-        "Cross-entropy of telling swapped sentences from ordered ones; chance is 0.69.",
-    ),
-    "sentence_order_accuracy": (
-        "Sentence-order accuracy",
-        "accuracy (sentence pairs)",
-        ("sentence pairs", "n_sequences"),
-        "Share of sentence pairs correctly called swapped or ordered; chance is 50 %.",
-    ),
-    "next_sentence_accuracy": (
-        "Next-sentence accuracy",
-        "accuracy (sentence pairs)",
-        ("sentence pairs", "n_sequences"),
-        "Share of sentence pairs correctly called consecutive or not; chance is 50 %.",
-    ),
-    "replaced_token_accuracy": (
-        "Replaced-token accuracy",
-        "accuracy (tokens)",
-        ("tokens", "replaced_token_n"),
-        (
-            "Share of tokens correctly called replaced or original; “original” is right for at least those not masked. "
-            "Dashed, where the log has it: always “original”."
-        ),
-    ),
-}
-CURVES = WORDS | OTHERS
+ABOUT = (
+    "This dashboard follows one masked language model through its pretraining. Drag the time bar above, or press play: "
+    "every page then shows the model at that step. This page has its losses and accuracies, and the phases of training."
+)
+FINDINGS = "Findings of the paper (Chiang, Huang and Lee, 2020), tested on this run:"
 LEADING = ("reconstruction_before_prediction", "syntax_and_semantics", "knowledge_fluctuates")  # need scores alone
-CHANCE = {"sentence_order_accuracy": ("chance", 0.5), "next_sentence_accuracy": ("chance", 0.5)}
+MAX_FAULTS = 20  # that are listed; the command lists them all
+MAX_COLUMN = 420  # pixels
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Overview", results.default_scale_of_log)
-    log = results.log(view.run)
-    widgets.show_opening(openings.overview(log, results.phases(view.run), view.run.step_unit))
-    st.markdown(captions.EMBRYO)
-    _findings(view)
+    log = overview.training_log(view.run)
+    with suppress(FigureError):
+        widgets.show_headline(figures.draw(view, overview.training_curve, quantity="masked_lm_loss").headline)
+    st.markdown(ABOUT)
+    _show_findings(view)
     card.show(view, log)
-    audit.show(view.run)
+    _show_audit(view.run)
     pickers.pick_smoothing()
-    quantities = [*WORDS, *(quantity for quantity in OTHERS if quantity in log)]
-    sections = [partial(_training_curve, view, log, quantity) for quantity in quantities]
-    if ngrams.computed(view.run):
-        sections.append(partial(ngrams.show, view))
-    _two_in_a_row(*sections, partial(coverage.show_missing, view))
-    measures.show(view)
-    positions.show(view)
+    sections = [partial(_training_curve, view, name) for name in overview.logged_quantities(view.run)]
+    if not results.scores(view.run, ngrams.METRIC).empty:
+        sections.append(partial(_figure, view, ngrams.divergence))
+    _two_in_a_row(*sections, partial(_coverage, view))
+    _accuracy_by_position(view)
+    if not results.scores(view.run, positions.COSINE).empty:
+        _two_in_a_row(*(partial(_figure, view, positions.positions, metric=metric) for metric in positions.TITLES))
     with widgets.explaining():
-        phases.show(view)
+        _phases(view)
 
 
 def _two_in_a_row(*sections: Callable[[], None]) -> None:
-    """Draw the sections in two columns, row by row; one that is left over has the whole width."""
+    """Draw the sections in two columns, row by row; a last one without a partner has the whole width."""
     for first in range(0, len(sections), 2):
         pair = sections[first : first + 2]
         for column, section in zip(st.columns(len(pair), gap="large"), pair):
@@ -105,80 +59,104 @@ def _two_in_a_row(*sections: Callable[[], None]) -> None:
                 section()
 
 
-def _findings(view: View) -> None:
-    """Three findings of the paper with what the run says, each a link to it on the Findings page."""
+def _figure(view: View, make: Callable[..., Any], **options: Any) -> None:
+    figure = figures.draw(view, make, **options)
+    st.header(figure.title, anchor=False)
+    figures.show(figure)
+
+
+def _training_curve(view: View, quantity: str) -> None:
+    log, title = overview.training_log(view.run), overview.QUANTITIES[quantity].title
+    if quantity in log:
+        _figure(view, overview.training_curve, quantity=quantity)
+        return
+    st.header(title, anchor=False)
+    has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
+    st.info(f"The run {has}.", icon=":material/info:")
+
+
+def _accuracy_by_position(view: View) -> None:
+    """Draw the accuracies by length and position for one way of masking; nothing if the log has none."""
+    measures = positions.measures(view.run)
+    if measures.empty:
+        return
+    place = st.container()
+    with st.container(horizontal=True):
+        masking = pickers.pick_one(
+            "masking",
+            "Masked",
+            positions.maskings(measures),
+            format_func=lambda name: positions.MASKINGS.get(name, name),
+            segmented=True,
+            optional=True,
+        )
+        sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
+    figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
+    place.header(figure.title, anchor=False)
+    figures.show(figure)
+
+
+def _pick_sample(samples: list[int], length: int) -> int | None:
+    """Return the sample, by its masked pieces at that length; None if there is nothing to choose."""
+    if len(samples) < 2:
+        return None
+    label = f"n at {length:,} tokens"
+    return pickers.pick_one(
+        "pieces", label, samples, format_func="{:,}".format, segmented=True, optional=True, report=False
+    )
+
+
+def _coverage(view: View) -> None:
+    """Draw what has been computed, with the command for the rest; nothing if all has been."""
+    gives = results.given(view.run)
+    with suppress(FigureError):
+        _figure(view, overview.coverage, gives=gives)
+        if missing := overview.missing_metrics(view.run, gives):
+            st.code(overview.evaluate_command(view.run, missing), "bash", wrap_lines=True)
+
+
+def _phases(view: View) -> None:
+    st.header("Phases", anchor=False)
+    table, caption = results.phase_changes(view.run)
+    if len(table):
+        longest = {name: max(len(name), table[name].astype(str).str.len().max()) for name in table}
+        columns = {name: st.column_config.Column(width=int(min(MAX_COLUMN, 24 + 7 * n))) for name, n in longest.items()}
+        st.dataframe(table, hide_index=True, height="content", key="phases", column_config=columns)
+    widgets.show_caption(caption)
+
+
+# === Findings and faults ===
+
+
+def _show_findings(view: View) -> None:
+    """Draw three findings of the paper with the run's verdict, each a link to the Findings page."""
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
-        st.markdown(captions.FINDINGS)
+        st.markdown(FINDINGS)
         for judgement in results.judgements(view.run, LEADING):
             words = f"{judgement.finding.claim} *{named(judgement.verdict).capitalize()}.*"
             arrow = ":material/arrow_forward:"
-            st.button(
-                words, key=judgement.finding.name, type="tertiary", icon=arrow, on_click=_lead, args=(judgement,)
-            )
+            name = judgement.finding.name
+            st.button(words, key=name, type="tertiary", icon=arrow, on_click=_open_finding, args=(judgement,))
 
 
-def _lead(judgement: Judgement) -> None:
+def _open_finding(judgement: Judgement) -> None:
     permalink.choose("finding", judgement.finding.name)
     permalink.lead_to("findings")
 
 
-def _training_curve(view: View, log: pd.DataFrame, quantity: str) -> None:
-    title, unit, (counted, n), about = CURVES[quantity]
-    about = about or captions.total_loss(view.run.config)
-    st.header(title, anchor=False)
-    if log.empty or quantity not in log:
-        has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
-        st.info(f"The run {has}.", icon=":material/info:")
+def _show_audit(run: Run) -> None:
+    """Draw what the last audit found; nothing if there was none, or if it found no fault."""
+    try:
+        audit = results.audit(run)
+    except EmbryoError as error:
+        st.warning(literal(str(error)), icon=":material/warning:")
         return
-    measured = _above_baseline(view.run, log, quantity, n)
-    name = f"{view.run.name}-{quantity}"
-    if view.compared_runs:
-        curves = charts.overlay_curves(quantity, unit)
-        caption = captions.training_curve(about, counted, measured)
-        read = partial(_read, quantity=quantity, n=n)
-        overlays.show(view, read, curves, name, caption, title)
+    if not audit or not audit.faults:
         return
-    data = with_smoothed(measured, quantity, view.smoothing, ["split"])
-    figure = figures.drawn(
-        charts.training_curve, data, quantity, unit, view.axis, _baseline(view.run, quantity)
-    )
-    caption = captions.training_curve(about, counted, data)
-    figures.show_plot(figure, data, name, caption, title, view)
-
-
-def _read(run: Run, quantity: str, n: str) -> pd.DataFrame:
-    return _above_baseline(run, results.log(run), quantity, n)
-
-
-def _above_baseline(run: Run, log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
-    """`_measured` in the log of a run, with the column baseline where there is one."""
-    measured, baseline = _measured(log, quantity, n), _baseline(run, quantity)
-    if baseline:
-        return measured.assign(baseline=baseline[1])
-    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # at each held-out measure
-    return measured.assign(baseline=log[logged]) if logged in log else measured
-
-
-def _baseline(run: Run, quantity: str) -> tuple[str, float] | None:
-    """Name and value of an accuracy's baseline, where that is known."""
-    if quantity == "masked_lm_accuracy" and (found := results.most_frequent_piece(run)):
-        word, share = found
-        return f"always “{style.plain(word)}”", share
-    return CHANCE.get(quantity)
-
-
-def _measured(log: pd.DataFrame, quantity: str, n: str) -> pd.DataFrame:
-    """One quantity of a log where it was measured: split, step, the quantity, n; empty where it never was."""
-    if quantity not in log:
-        return pd.DataFrame(columns=["split", "step", quantity, "n"])
-    counts = log[n] if n in log else _in_measures(log, n)
-    return log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
-
-
-def _in_measures(log: pd.DataFrame, n: str) -> pd.Series:
-    """A count that held-out rows have in their first measure alone, whose numbers are the row's own."""
-    if "measures" not in log:
-        return pd.Series(pd.NA, log.index)
-    firsts = (one[0] if isinstance(one, list) and one else None for one in log["measures"])
-    counts = (first.get(n) if isinstance(first, dict) else None for first in firsts)
-    return pd.Series([count if isinstance(count, int) else pd.NA for count in counts], log.index)
+    count = len(audit.faults)
+    title = f"The audit found {amount(count, 'fault')} in this run's checkpoints; curves break there."
+    with st.expander(title, icon=":material/warning:"):
+        lines = [f"- {literal(fault.what)}" for fault in audit.faults[:MAX_FAULTS]]
+        st.markdown("\n".join([*lines, f"- … and {count - MAX_FAULTS:,} more"] if count > MAX_FAULTS else lines))
+        st.caption("To repeat the audit and list all faults:")
+        st.code(f"python -m embryo_core audit {run.name}", "bash", wrap_lines=True)

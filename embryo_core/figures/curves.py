@@ -5,7 +5,7 @@ makes many lines, each category has a panel. Dashed lines are baselines.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,8 +38,8 @@ class Curves:
     low: str | None = None
     high: str | None = None
     baseline: str | None = None
-    label: Callable[[str], str] = str  # of a category
-    styles: Callable[[Sequence[str]], Mapping[str, tuple[str, str]]] = style.default_styles  # colour and symbol
+    label: Callable[[Any], str] = str  # of a category
+    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles  # colour and symbol
     tickformat: str = ".0%"
     decimals: str = ".1%"  # of a value in a hover text, as Python formats it
     unit: str = ""  # what n counts, such as "words"
@@ -50,6 +50,7 @@ class Curves:
     width: int | None = None  # pixels of a figure that always has panels; None: as wide as the page
     height: int = 430  # pixels without panels
     from_zero: bool = True  # whether the vertical axis begins at zero
+    emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
@@ -103,7 +104,7 @@ def curves_figure(
     drawn = [run for run in runs if run.name not in missing and axis.supports(run)]
     words = caption(first)
     if len(drawn) > 1:
-        words = _with_runs(words, lines, bool(curves.baseline))
+        words = _with_runs(words, lines)
     return make_figure(
         drawn,
         name,
@@ -166,7 +167,7 @@ def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _with_runs(caption: Caption, lines: Sequence[Line], baselines: bool) -> Caption:
+def _with_runs(caption: Caption, lines: Sequence[Line]) -> Caption:
     """Return the caption of one run with the runs of the figure, their n, and how they are drawn."""
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
@@ -176,10 +177,14 @@ def _with_runs(caption: Caption, lines: Sequence[Line], baselines: bool) -> Capt
         caption.details,
         f"Numbers up to here are those of {first}. Each run has its symbol and lightness: {named}.",
         "Several seeds: their mean, with a band from the lowest to the highest." if seeds else "",
-        "Dashed: the baseline, one line if all runs share it." if baselines else "",
+        "Dashed: the baseline, one line if all runs share it." if _any_baseline(lines) else "",
         "" if same_changes(lines) else _describe_changes(lines),
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
+
+
+def _any_baseline(lines: Sequence[Line]) -> bool:
+    return any(line.rows["baseline"].notna().any() for line in lines)
 
 
 def _describe_changes(lines: Sequence[Line]) -> str:
@@ -200,14 +205,18 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     panels = bool(curves.width) or (len(lines) > 1 and 1 < len(styles) and len(styles) * len(lines) > MAX_LINES)
     figure, titles_height, height = _grid(styles, curves, panels)
     across = min(curves.across, len(styles)) if panels else 1
+    shared = _shared_baseline(lines, curves)
     for i, (category, look) in enumerate(styles.items()):
         place = {"rows": i // across + 1 if panels else 1, "cols": i % across + 1 if panels else 1}
         for line, drawn in _plot_category(lines, category, curves, look, bands, steps):
             if panels:
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, **place)
-        figure.add_traces(_plot_baselines(lines, category, curves, look[0], len(styles)), **place)
-    if any(line.rows["baseline"].notna().any() for line in lines):
+        if not shared:
+            figure.add_traces(_plot_baselines(lines, category, curves, look[0], len(styles)), **place)
+    if shared:
+        figure.add_trace(shared)
+    elif _any_baseline(lines):
         style.explain_baselines(figure, curves.baseline_name)
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
@@ -244,6 +253,7 @@ def _plot_category(
     there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
     texts = _hover_texts(there, curves, category)
     along, (colour, symbol) = lines[0].axis.values(steps), look
+    size = curves.emphasis.get(category, 1.0)
     for line, rows in there.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         run_symbol, opacity = style.run_look(lines.index(line)) if len(lines) > 1 else (symbol, 1.0)
@@ -260,7 +270,8 @@ def _plot_category(
             "value",
             name,
             colour,
-            marker={"symbol": run_symbol, "size": (6 if len(lines) > 1 else 8) if len(rows) <= LARGE_MARKERS else 3},
+            line={"width": 2.2 * size},
+            marker={"symbol": run_symbol, "size": size * _marker_size(len(lines), len(rows))},
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
@@ -269,9 +280,32 @@ def _plot_category(
         yield line, figure
 
 
+def _marker_size(lines: int, points: int) -> int:
+    if points > LARGE_MARKERS:
+        return 3
+    return 6 if lines > 1 else 8
+
+
 def _trace_name(lines: Sequence[Line], line: Line, curves: Curves, category: str) -> str:
     label = style.plain(curves.label(category))
     return label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
+
+
+def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None:
+    """Return one grey line if all categories of a single run have the same baseline at all steps; else None."""
+    rows = lines[0].rows
+    levels = rows["baseline"].unique()
+    if len(lines) > 1 or curves.width or rows["curve"].nunique() < 2 or len(levels) > 1 or pd.isna(levels[0]):
+        return None
+    hover = f"{curves.baseline_name}: {levels[0]:{curves.decimals}}".replace("%", " %")
+    return go.Scatter(
+        x=lines[0].axis.values(sorted({rows["step"].min(), rows["step"].max()})),
+        y=np.repeat(levels, 2)[: rows["step"].nunique()],
+        mode="lines",
+        line={"color": style.GREY, "width": 1.5, "dash": "dash"},
+        name=curves.baseline_name,
+        hovertemplate=f"{hover}<extra></extra>",
+    )
 
 
 def _plot_baselines(
@@ -291,7 +325,9 @@ def _plot_baselines(
         shown = rows.iloc[-1:] if stroke else rows
         label, of = style.plain(curves.label(category)), "all runs" if shared else style.plain(line.name)
         group = label if len(lines) == 1 else f"{label}, {of}"
-        described = rows["of_baseline"].iloc[-1] if "of_baseline" in rows else f"baseline %{{y:{curves.decimals}}}"
+        described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
+        if "of_baseline" in rows:
+            described = rows["of_baseline"].iloc[-1]
         traces.append(
             go.Scatter(
                 x=line.axis.values(shown["step"]),

@@ -12,7 +12,7 @@ from embryo_core.figures import cells, smoothing, style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.patterns import PATTERNS, appearance, appearances, baseline, level, of_pattern, read_behaviour
-from embryo_core.figures.probing_layers import layer_colours
+from embryo_core.figures.style import layer_colours
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import headed, percent, point, quantity
 

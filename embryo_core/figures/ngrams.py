@@ -1,60 +1,85 @@
-"""The figure of how far predictions are from the unigram and bigram distributions of the text, over the steps."""
+"""How far predictions are from the unigram and bigram distributions of the text, over the steps."""
+
+from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from embryo_core import results
 from embryo_core.curves import Z
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point, points
 
+METRIC = "ngram_divergence"
 STYLES = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
-Y_TITLE = "divergence (nats)"
+CURVES = Curves(
+    by="group",
+    value="value",
+    low="low",
+    high="high",
+    styles=lambda groups: {group: look for group, look in STYLES.items() if group in groups},
+    y_title="divergence (nats)",
+    tickformat="",
+    decimals=".2f",
+    height=300,
+)
 
 
-def divergences(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
-    """Divergences over the steps with their 95 % intervals: group, step, value, low, high, n.
+def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return the divergence of predictions from unigrams and from bigrams. Raises FigureError and ResultsError."""
+    run = runs[0]
+    return curves_figure(
+        runs,
+        axis,
+        divergence_table,
+        CURVES,
+        f"{run.name}-ngrams",
+        "Distance from unigrams and bigrams",
+        lambda table: describe_divergence(table, data_note(run, METRIC, "held-out text"), run.step_unit),
+        METRIC,
+    )
 
-    `scores` is the metric "ngram_divergence", `errors` "ngram_divergence_error", its standard error.
-    """
+
+def divergence_table(run: Run) -> pd.DataFrame:
+    """Return the divergences of a run with their 95 % intervals: group, step, value, low, high, n."""
+    return with_intervals(results.read_scores(run, METRIC), results.read_scores(run, f"{METRIC}_error"))
+
+
+def with_intervals(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
+    """Return `scores` with 95 % intervals; `errors` are their standard errors."""
     table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
     reach = Z * table["value_error"]
     table = table.assign(low=(table["value"] - reach).clip(lower=0), high=table["value"] + reach)
     return table[["group", "step", "value", "low", "high", "n"]].sort_values(["group", "step"], ignore_index=True)
 
 
-def divergence_figure(data: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Rows of `divergences` as two lines with their bands."""
-    figure = go.Figure()
-    for group, (colour, symbol) in STYLES.items():
-        rows = data[data["group"] == group]
-        x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"], rows["high"], colour, group)
-        smoothing.add_curve(
-            figure,
-            x,
-            rows,
-            "value",
-            group,
-            colour,
-            marker={"size": 6, "symbol": symbol},
-            customdata=rows[["step", "low", "high", "n"]].to_numpy(object),
-            hovertemplate=f"{group}, {axis.hover('customdata[0]')}: %{{y:.2f}} nats<br>"
-            "95 % interval %{customdata[1]:.2f} to %{customdata[2]:.2f}<br>n = %{customdata[3]:,}<extra></extra>",
-        )
-    axis.draw(figure, sorted(set(data["step"])))
-    figure.update_yaxes(rangemode="tozero")
-    return style.finish(figure, Y_TITLE, height=300)
-
-
-OVERLAY = Curves(
-    by="group",
-    value="value",
-    low="low",
-    high="high",
-    label=str,
-    styles=lambda groups: {group: STYLES[group] for group in STYLES if group in groups},
-    y_title=Y_TITLE,
-    tickformat="",
-    decimals=".2f",
-)
+def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Caption:
+    """Return at which step predictions are nearest to unigrams, and at which they are nearer to bigrams."""
+    by_group = {group: rows.set_index("step") for group, rows in table.groupby("group")}
+    unigram, bigram = by_group["unigram"], by_group["bigram"]
+    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # surely
+    step = int(unigram["value"].idxmin())
+    if step in nearer:
+        phase = ", when they are nearer to bigrams: no unigram phase is among these steps"
+    else:
+        phase = ": the unigram phase, in which the model knows which pieces are frequent and little else"
+        if step == unigram.index.min():
+            phase = f", the first that was evaluated, so it may have been earlier{phase}"
+    if len(nearer):
+        steps = points(int(nearer.min()), int(nearer.max()), unit)
+        bigrams = f"At {steps} they are surely nearer to bigrams: what follows the piece before."
+    else:
+        bigrams = "At no step are they surely nearer to bigrams: what follows the piece before."
+    return Caption(
+        f"Predictions are nearest to unigrams, the frequencies of single pieces, at {point(step, unit)} "
+        f"({unigram['value'].min():.2f} nats){phase}.",
+        sentences(
+            bigrams,
+            "Where both divergences rise, the model uses more of the sentence than the piece before. Kullback-Leibler "
+            "divergence from the model's distribution to both, mean over masked pieces; band: 95 % interval.",
+        ),
+        f"Data: {note}.",
+    )

@@ -1,92 +1,310 @@
-"""Figures of the overview: losses and accuracies over the steps, and what has been computed for which step."""
+"""Figures of the Overview: losses and accuracies of the training log, and what has been computed for which step."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
-from embryo_core.words import percent
+from embryo_core import results
+from embryo_core import runs as run_files
+from embryo_core.corpora import baselines
+from embryo_core.curves.phases import LOSS, Phase, phases_of_log
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.metrics import METRICS
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Run
+from embryo_core.words import point
+from embryo_core.words import quantity as amount
 
-ORIGINAL = "always “original”"
-ROW, AROUND = 24, 110  # pixels, of a row of what has been computed, and around the rows
+ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is around the rows
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
+LOSS_WEIGHTS = {  # settings that weight a loss in what training minimizes
+    "sentence_order_weight": "the sentence-order loss",
+    "generator_weight": "the generator's loss",
+    "discriminator_weight": "the discriminator's loss",
+}
 
 
-def training_curve(
-    log: pd.DataFrame, quantity: str, y_title: str, axis: StepAxis, baseline: tuple[str, float] | None = None
-) -> go.Figure:
-    """One quantity of the log over the steps: training averages as a thin line, held-out measures as points.
+@dataclass(frozen=True)
+class Quantity:
+    """A column of the training log."""
 
-    A dashed line stands at the `baseline`, its name and value, where one is known; else along the column baseline, what
-    always calling a token original gives at each held-out measure, where the log has it.
+    title: str
+    y_title: str
+    unit: str  # what n counts
+    count: str  # column of n
+    about: str  # what it means, for the caption
+    baseline: float | None = None  # chance, if it is the same for all runs
+
+
+QUANTITIES = {
+    "masked_lm_loss": Quantity(
+        "Masked-word loss",
+        "loss (nats per masked piece)",
+        "masked pieces",
+        "n_masked",
+        "Cross-entropy of the masked pieces.",
+    ),
+    "masked_lm_accuracy": Quantity(
+        "Masked-word accuracy",
+        "accuracy (masked pieces)",
+        "masked pieces",
+        "n_masked",
+        "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
+    ),
+    "loss": Quantity(
+        "Total loss",
+        "loss (nats)",
+        "masked pieces, and the pairs of sentences or tokens of the other objective",
+        "n_masked",
+        "",  # see describe_total_loss
+    ),
+    "sentence_order_loss": Quantity(
+        "Sentence-order loss",
+        "loss (nats per pair)",
+        "sentence pairs",
+        "n_sequences",
+        "Cross-entropy of detecting swapped sentences; chance is 0.69.",
+    ),
+    "sentence_order_accuracy": Quantity(
+        "Sentence-order accuracy",
+        "accuracy (sentence pairs)",
+        "sentence pairs",
+        "n_sequences",
+        "Share of sentence pairs correctly called swapped or ordered; chance is 50 %.",
+        0.5,
+    ),
+    "next_sentence_accuracy": Quantity(
+        "Next-sentence accuracy",
+        "accuracy (sentence pairs)",
+        "sentence pairs",
+        "n_sequences",
+        "Share of sentence pairs correctly called consecutive or not; chance is 50 %.",
+        0.5,
+    ),
+    "replaced_token_accuracy": Quantity(
+        "Replaced-token accuracy",
+        "accuracy (tokens)",
+        "tokens",
+        "replaced_token_n",
+        "Share of tokens correctly called replaced or original; “original” is right for at least all tokens that were "
+        "not masked. Dashed, where the log has it: always “original”.",
+    ),
+}
+ALWAYS = ("masked_lm_loss", "masked_lm_accuracy")  # have a section even if the log lacks them
+
+
+# === The log ===
+
+
+def training_log(run: Run) -> pd.DataFrame:
+    """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
+
+    The table is shared, so never modify it. Raises BrokenRun.
     """
-    figure = go.Figure()
-    for split, (label, colour) in SPLITS.items():
-        rows = log[(log["split"] == split) & log[quantity].notna()]
-        if rows.empty:
-            continue
-        heldout = split == "heldout"
-        smoothing.add_curve(
-            figure,
-            axis.values(rows["step"]),
-            rows,
-            quantity,
-            label,
-            colour,
-            line={"width": 2.2 if heldout else 1.2},
-            marker={"size": 6 if heldout else 2},
-            customdata=rows[["step", "n"]],
-            hovertemplate=f"{label}, {axis.hover('customdata[0]')}<br>{y_title}: %{{y:.3f}}"
-            + ("<br>n = %{customdata[1]:,}" if heldout else "")
-            + "<extra></extra>",
-        )
-    axis.draw(figure, list(log["step"]) or [0])
-    style.finish(figure, y_title, height=300)
-    if baseline is not None:
-        name, value = baseline
-        ends = axis.values([min(log["step"], default=0), max(log["step"], default=0)])
-        style.add_baseline(figure, ends, value, style.GREY, name, f"{name}: {percent(value)}")
-        figure.data[-1].update(showlegend=True, name=name)
-    elif "baseline" in log:
-        rows = log[log["baseline"].notna()]
-        hover = f"{ORIGINAL}, {axis.hover('customdata')}: %{{y:.1%}}"
-        style.add_baseline(figure, axis.values(rows["step"]), rows["baseline"], style.GREY, ORIGINAL, hover)
-        figure.data[-1].update(showlegend=True, name=ORIGINAL, customdata=rows["step"])
-    if quantity.endswith("accuracy"):
-        figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return figure
+    try:
+        found = (run.path / "log.jsonl").stat()
+    except OSError:
+        return pd.DataFrame(run_files.read_log(run))
+    return _training_log(run, found.st_mtime_ns, found.st_size)
 
 
-def overlay_curves(quantity: str, y_title: str) -> Curves:
-    """How one quantity of the log is drawn for several runs."""
+@lru_cache(maxsize=16)
+def _training_log(run: Run, modified: int, size: int) -> pd.DataFrame:
+    return pd.DataFrame(run_files.read_log(run))
+
+
+def training_phases(run: Run) -> list[Phase]:
+    """Return the phases of a run (see `curves.phases`); none if its log cannot be read."""
+    try:
+        found = (run.path / "log.jsonl").stat()
+        return [*_training_phases(run, found.st_mtime_ns, found.st_size)]
+    except (OSError, EmbryoError):
+        return []
+
+
+@lru_cache(maxsize=64)
+def _training_phases(run: Run, modified: int, size: int) -> tuple[Phase, ...]:
+    return tuple(phases_of_log(_training_log(run, modified, size)))
+
+
+def logged_quantities(run: Run) -> list[str]:
+    """Return the quantities that the Overview draws: those of masked words, and all others that the log has."""
+    log = training_log(run)
+    return [name for name in QUANTITIES if name in ALWAYS or name in log]
+
+
+def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
+    """Return a row for each measurement of a quantity: split, step, the quantity, n and, if it is known, baseline."""
+    log, count = training_log(run), QUANTITIES[quantity].count
+    if quantity not in log:
+        return pd.DataFrame(columns=["split", "step", quantity, "n"])
+    counts = log[count] if count in log else _counts_in_measures(log, count)
+    table = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have it
+    if quantity == "masked_lm_accuracy" and (word := most_frequent_piece(run)):
+        return table.assign(baseline=word[1])
+    if QUANTITIES[quantity].baseline is not None:
+        return table.assign(baseline=QUANTITIES[quantity].baseline)
+    return table.assign(baseline=log[logged]) if logged in log else table
+
+
+def _counts_in_measures(log: pd.DataFrame, count: str) -> pd.Series:
+    """Return a count that held-out rows have only in their first measure, whose numbers are the row's own."""
+    if "measures" not in log:
+        return pd.Series(pd.NA, log.index)
+    firsts = (measures[0] if isinstance(measures, list) and measures else None for measures in log["measures"])
+    counts = (first.get(count) if isinstance(first, dict) else None for first in firsts)
+    return pd.Series([found if isinstance(found, int) else pd.NA for found in counts], log.index)
+
+
+def most_frequent_piece(run: Run) -> tuple[str, float] | None:
+    """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
+    try:
+        found = baselines.of_text(run)
+        return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
+    except EmbryoError:
+        return None
+
+
+def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
+    """Return one quantity of the log over the steps: training averages as a thin line, held-out text as a thick one.
+
+    Raises FigureError if no run has it, and BrokenRun.
+    """
+    run, drawn = runs[0], QUANTITIES[quantity]
     share = quantity.endswith("accuracy")
-    names = {split: label for split, (label, _) in SPLITS.items()}
-    return Curves(
+    curves = Curves(
         by="split",
         value=quantity,
-        low=None,
-        high=None,
-        label=names.get,
+        y_title=drawn.y_title,
+        baseline="baseline",
+        label=lambda split: SPLITS[split][0],
         styles=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
-        y_title=y_title,
         tickformat=".0%" if share else "",
         decimals=".1%" if share else ".3f",
-        baseline="baseline",
+        baseline_name=baseline_name(run, quantity),
+        height=300,
+        emphasis={"train": 0.5},
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: quantity_table(one, quantity),
+        curves,
+        f"{run.name}-{quantity}",
+        drawn.title,
+        lambda table: _training_caption(run, drawn, table),
+        headline=lambda table: _headline(training_log(run), run) if quantity == LOSS else "",
     )
 
 
+def baseline_name(run: Run, quantity: str) -> str:
+    """Return what a baseline always answers, or that it is chance."""
+    if quantity == "replaced_token_accuracy":
+        return "always “original”"
+    if quantity == "masked_lm_accuracy" and (word := most_frequent_piece(run)):
+        return f"always “{style.plain(word[0])}”"
+    return "chance"
+
+
+def _training_caption(run: Run, quantity: Quantity, table: pd.DataFrame) -> Caption:
+    first, *rest = (quantity.about or describe_total_loss(run.config)).split(". ", 1)
+    heldout = table.loc[table["split"] == "heldout", "n"].dropna()
+    counted = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
+    return Caption(
+        f"{first.removesuffix('.')}.",
+        sentences(*rest, "Training: mean over the batches since the point before."),
+        f"Held-out: the same{counted} {quantity.unit} at every checkpoint, never trained on." if counted else "",
+    )
+
+
+def describe_total_loss(config: Mapping[str, Any]) -> str:
+    """Return what the total loss sums up, and what training minimizes if that is a weighted sum."""
+    if weights := weighted_losses(config):
+        return f"Plain sum of the losses of all objectives; training minimizes it with {weights}."
+    return "Sum of the losses of all objectives, which training minimizes."
+
+
+def weighted_losses(config: Mapping[str, Any]) -> str:
+    """Return the losses that training weights by another factor than 1: "the sentence-order loss × 0.5"."""
+    factors = {loss: config.get(setting, 1) for setting, loss in LOSS_WEIGHTS.items()}
+    return ", ".join(f"{loss} × {factor:g}" for loss, factor in factors.items() if factor != 1)
+
+
+def _headline(log: pd.DataFrame, run: Run) -> str:
+    """Return how far the masked-word loss fell, and where it took off; "" if it was measured fewer than two times."""
+    split = "heldout" if (log["split"] == "heldout").any() else "train"
+    rows = log[(log["split"] == split) & log[LOSS].notna()].sort_values("step")
+    if len(rows) < 2:
+        return ""
+    first, last = rows[LOSS].iloc[[0, -1]]
+    end = point(int(rows["step"].iloc[-1]), run.step_unit)
+    fall = f"The masked-word loss goes from {first:.2f} to {last:.2f} nats by {end}"
+    found = training_phases(run)
+    if not found:
+        return f"{fall}; no phases can be distinguished."
+    take_off = next((phase for phase in found if phase.name == "take-off"), None)
+    if take_off is None:
+        return f"{fall}; nothing takes off after its first fall."
+    start = point(take_off.start, run.step_unit)
+    return f"{fall}; it takes off at {start} (95 % interval {take_off.earliest:,} to {take_off.latest:,})."
+
+
+# === What has been computed ===
+
+
+def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
+    """Return which metrics have been computed at which checkpoints of the first run: a row of marks for each metric.
+
+    `gives` is what the run's models give (see `capabilities.gives`). Raises FigureError if all have been computed at
+    all planned steps.
+    """
+    run = runs[0]
+    checkpoints = run_files.checkpoints(run)
+    steps = [checkpoint.step for checkpoint in checkpoints]
+    written = results.done(run)
+    done = {metric.name: written.get(metric.name, set()) for metric in METRICS if metric.needs <= gives}
+    table = coverage_table(run.planned_steps, steps, done)
+    if table["done"].all():
+        raise FigureError(f"All metrics have been computed for '{run.name}'.")
+    without_weights = {checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights}
+    with_results = len(without_weights & set().union(*written.values()))
+    caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, gives))
+    plot = plot_coverage(table, axis.of(run, runs))
+    return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
+
+
+def missing_metrics(run: Run, gives: frozenset[str]) -> dict[str, str]:
+    """Return the metrics that lack a checkpoint with weights, each with the data that it reads."""
+    loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
+    written = results.done(run)
+    wanted = {metric.name: metric.source for metric in METRICS if metric.needs <= gives}
+    return {name: source for name, source in wanted.items() if not loadable <= written.get(name, set())}
+
+
+def evaluate_command(run: Run, missing: Mapping[str, str]) -> str:
+    """Return the command that computes metrics, given with the data that each reads: {"attention": "treebank"}."""
+    data = " ".join(f"--{source} PATH" for source in dict.fromkeys(missing.values()))
+    return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
+
+
 def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:
-    """What has been `done` of each metric at the `steps` of a run: metric (as shown), step, done; checkpoints first."""
+    """Return metric (as shown), step and done; the rows of checkpoints come first, with all `planned` steps."""
     rows = [("checkpoint", step, step in steps) for step in sorted({*planned, *steps})]
     rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
     return pd.DataFrame(rows, columns=["metric", "step", "done"])
 
 
-def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Rows of `coverage_table`: one row per metric, one mark per checkpoint, filled where computed."""
+def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Return the plot of a `coverage_table`: a row for each metric, in it a mark for each checkpoint."""
     figure = go.Figure()
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]
@@ -105,6 +323,19 @@ def coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
         )
     axis.draw(figure, list(done["step"]))
     metrics = list(dict.fromkeys(done["metric"]))
-    style.finish(figure, "", height=AROUND + ROW * len(metrics))
+    style.finish(figure, "", height=MARGINS + ROW_HEIGHT * len(metrics))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
     return figure
+
+
+def describe_coverage(
+    run: Run, steps: int, without_weights: int, with_results: int, missing: Collection[str]
+) -> Caption:
+    """Return how many checkpoints there are, how many lack weights (and have results), and whether metrics lack."""
+    every, details = "every checkpoint", ""
+    if without_weights:
+        known = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"
+        details = f"Without weights (hollow on the time bar): {without_weights}, {known} of them with results."
+        every = "every checkpoint with weights"
+    done = "To compute what is missing, run the command below." if missing else f"All metrics are computed at {every}."
+    return Caption(f"{amount(steps, 'checkpoint')} of {len(run.planned_steps):,} planned.", sentences(details, done))

@@ -1,16 +1,19 @@
 """The table of a run's phases: where each begins, and what changes in it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from embryo_core import results
 from embryo_core.corpora.word_groups import ALL
-from embryo_core.curves.phases import Phase
+from embryo_core.curves.phases import FASTER, RESAMPLES, Phase
+from embryo_core.figures.figure import Caption, sentences
+from embryo_core.figures.overview import training_phases
 from embryo_core.figures.patterns import PREFIX, WEIGHTS
 from embryo_core.figures.positions import COSINE, DEVIATION, POSITIONS, WORDS
-from embryo_core.types import StepUnit
+from embryo_core.types import Run, StepUnit
 from embryo_core.words import points
 
 ACCURACIES = {
@@ -20,13 +23,45 @@ ACCURACIES = {
 }
 METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))  # whose scores are needed
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
+NO_PHASES = Caption("No phases can be distinguished: the masked-word loss does not turn, or has too few measurements.")
+
+
+def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
+    """Return a run's phases with what changes in each, and the caption of this table. Raises ResultsError."""
+    found = training_phases(run)
+    if not found:
+        return pd.DataFrame(), NO_PHASES
+    scores = results.read_many_scores(run, METRICS)
+    return changes(found, scores, run.step_unit), describe_phases(found, cases(scores))
+
+
+def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Caption:
+    """Return how phases are found and what their columns are, with n of each column."""
+    return Caption(
+        "Phases are the stretches between breakpoints of lines fitted to the masked-word loss over the logarithm of "
+        "the step.",
+        sentences(
+            f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits with random signs of the "
+            "residuals (wild bootstrap), widened to the measured steps on both sides. It does not cover other seeds. "
+            f"In falls and take-offs the loss falls by over {FASTER:g} times as much per doubling as over the whole "
+            "run; in the other phases it falls by less. Each change is between two evaluated steps: the last one up to "
+            "the beginning of the phase and the last one up to its end; if they are far from these, they are named. "
+            f"“{HEAD}” is the one whose weight changed most. “{RATIO}” is the standard deviation of the position "
+            f"embeddings divided by that of the words; “{SIMILARITY}” is the mean cosine between the states of two "
+            "pieces of a sentence.",
+            "" if any(phase.name == "take-off" for phase in phases) else "Nothing takes off in this run: no fast fall "
+            "follows a plateau.",
+            "docs/metrics.md has the rules.",
+        ),
+        " ".join(f"{title}: n = {n:,}." for title, n in cases.items()),
+    )
 
 
 def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
-    """A row per phase: its name, steps, interval, fall of the loss, and what it changes, from one end to the other.
+    """Return a row for each phase: name, steps, interval, fall of the loss, and what changes from its start to its end.
 
-    The latter are accuracies, the deviation of position embeddings in that of words, the mean cosine between the last
-    layer's states of a sentence, the last two where they were measured, and the head that changes most.
+    These are accuracies, the deviation of position embeddings divided by that of words, the mean cosine between the
+    last layer's states of a sentence (both if they were measured), and the head that changes most.
     """
     rows, measured = [], _measured(scores)
     for number, phase in enumerate(phases):
@@ -43,14 +78,14 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
 
 
 def cases(scores: pd.DataFrame) -> dict[str, int]:
-    """How many cases are behind each column of `changes`, at the last step that has it."""
+    """Return n of each column of `changes`, at the last step that has it."""
     counts = {title: table["n"] for title, table in _measured(scores).items()}
     counts[HEAD] = _fixed_places(scores).set_index("step")["n"].sort_index()
     return {title: int(n.iloc[-1]) for title, n in counts.items() if len(n)}
 
 
 def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Value and n by step of each quantity; of accuracies also those that were not measured."""
+    """Return value and n by step of each quantity; accuracies that were not measured are empty."""
     overall = scores[scores["group"] == ALL]
     found = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
@@ -67,9 +102,10 @@ def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
-    """The evaluated steps that stand for the beginning and the end of a phase; None where they are no two.
+    """Return the evaluated steps nearest to the start and the end of a phase; None if there are no two.
 
-    That is the last one up to each, or, where it is less than half as far, the first one in the phase.
+    Each is the last one up to that step. If that of the start is less than half as far in training, the first one in
+    the phase is taken.
     """
     steps = np.unique(steps)
     first, last = (steps[steps <= step].max(initial=-1) for step in (phase.start, phase.end))
@@ -79,34 +115,34 @@ def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
 
 
 def _is_near(found: int, step: int) -> bool:
-    """Whether an evaluated step up to another is at least half as far in training."""
+    """Return whether an evaluated step before another is at least half as far in training."""
     return found >= 0 and 2 * (found + 1) >= step + 1
 
 
-def _told(ends: tuple[int, int], phase: Phase, unit: StepUnit) -> str:
-    """The evaluated steps, where they are far from the ends of the phase."""
+def _name_steps(ends: tuple[int, int], phase: Phase, unit: StepUnit) -> str:
+    """Return the evaluated steps if they are far from the ends of the phase; else ""."""
     if ends[0] <= phase.start and _is_near(ends[1], phase.end):
         return ""
     return f" ({points(*ends, unit)})"
 
 
 def _change(values: pd.Series, phase: Phase, percent: bool, unit: StepUnit) -> str:
-    """What a quantity, by step, is at both ends of a phase: "0.05 → 0.41", or "5.0 → 41.0 %"."""
+    """Return a quantity, given by step, at both ends of a phase: "0.05 → 0.41", or "5.0 → 41.0 %"."""
     ends = _ends(values.index, phase)
     if ends is None:
         return ""
     first, last = (values[step] for step in ends)
     words = f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
-    return words + _told(ends, phase, unit)
+    return words + _name_steps(ends, phase, unit)
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """The attention weights of every head on fixed places."""
+    """Return the attention weights of every head on fixed places."""
     return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
 
 
 def _head(scores: pd.DataFrame, phase: Phase, unit: StepUnit) -> str:
-    """The head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
+    """Return the head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
     rows = _fixed_places(scores)
     ends = _ends(rows["step"], phase)
     if ends is None:
@@ -115,4 +151,4 @@ def _head(scores: pd.DataFrame, phase: Phase, unit: StepUnit) -> str:
     first, last = (table[step] for step in ends)
     metric, layer, head = at = (last - first).abs().idxmax()
     words = f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {first[at]:.2f} → {last[at]:.2f}"
-    return words + _told(ends, phase, unit)
+    return words + _name_steps(ends, phase, unit)

@@ -1,26 +1,189 @@
-"""Figures of what positions are worth: deviations of the embeddings, and cosines of the states, over the steps."""
+"""Positions: accuracy by length and position, size of position embeddings, similarity of the states of a sentence."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
-from embryo_core.figures.probing_layers import layer_colours
-from embryo_core.figures.probing_scores import layer_name
+from embryo_core import results
+from embryo_core import runs as run_files
+from embryo_core.curves import difference_interval, interval
+from embryo_core.errors import EmbryoError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.figures.overview import baseline_name, most_frequent_piece
+from embryo_core.types import Run
+from embryo_core.words import layer_name, percent, point
 
+METRIC = "positions"
 DEVIATION, COSINE = "positions_deviation", "positions_cosine"
-WORDS, POSITIONS = "words", "positions"
-COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)  # of groups of positions
+TITLES = {DEVIATION: "Position and word embeddings", COSINE: "Similarity of states within a sentence"}
 Y_TITLES = {DEVIATION: "standard deviation", COSINE: "mean cosine"}
+WORDS, POSITIONS = "words", "positions"
+COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
+SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
+MAX_SAMPLES = 4  # to choose from
+MASKINGS = {"training": "as in training"}  # names of ways of masking; others are named as they are
 
 
-def curves_of(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The curves of one of the two metrics: curve, step, value, n; of deviations a curve is a table, else a layer.
+# === Accuracy by length and position ===
 
-    Where positions are measured in several groups, all together are left out.
+
+def measures(run: Run) -> pd.DataFrame:
+    """Return held-out accuracy by length, masking and position: the fields of `runs.Measured`; empty if unmeasured."""
+    try:
+        return pd.DataFrame(run_files.read_measures(run), columns=run_files.Measured._fields)
+    except EmbryoError:
+        return pd.DataFrame(columns=run_files.Measured._fields)
+
+
+def maskings(table: pd.DataFrame) -> list[str]:
+    """Return the ways of masking among `measures`; 15 % of single pieces, which runs share, comes first."""
+    found = list(dict.fromkeys(table["masking"]))
+    return sorted(found, key=lambda masking: (not masking.startswith("single"), masking == "training"))
+
+
+def samples(table: pd.DataFrame, masking: str) -> list[int]:
+    """Return the samples of the text by their number of masked pieces in the shortest sequences, the largest first.
+
+    Samples with less than a quarter of the steps of another come last: they show no development. Empty if there are
+    too many to choose from, for example a new text at each step.
+    """
+    rows = table[table["masking"] == masking]
+    shortest = rows[rows["length"] == rows["length"].min()]
+    steps = shortest.groupby("sample")["step"].nunique()
+    if len(steps) > MAX_SAMPLES:
+        return []
+    return sorted(steps.index.tolist(), key=lambda sample: (4 * steps[sample] < steps.max(), -sample))
+
+
+def position_table(table: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:
+    """Return the accuracies of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n.
+
+    If a text has several `samples`, `sample` is one of them, by default the first. Of longer sequences the sample of
+    the same rank by size is taken.
+    """
+    rows = table[table["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
+    if found := samples(table, masking):
+        rank = sorted(found, reverse=True).index(found[0] if sample is None else sample)
+        ranks = rows.groupby("length")["sample"].transform("rank", method="dense", ascending=False)
+        rows = rows[ranks == rank + 1]
+    if rows.empty:
+        return pd.DataFrame(columns=["curve", "step", "value", "low", "high", "n"])
+    places = zip(rows["length"], rows["first"], rows["last"], strict=True)
+    low, high = interval(rows["accuracy"], rows["n"])
+    names = [f"{length} tokens, positions {first} to {min(last, length - 1)}" for length, first, last in places]
+    named = {"curve": names, "step": rows["step"], "value": rows["accuracy"], "low": low, "high": high, "n": rows["n"]}
+    return pd.DataFrame(named).reset_index(drop=True)
+
+
+def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: int | None = None) -> Figure:
+    """Return held-out accuracy by length and position; `sample` is that of the first run, others show their first.
+
+    Raises FigureError if no run was measured in this way.
+    """
+    run = runs[0]
+
+    def read(one: Run) -> pd.DataFrame:
+        table = position_table(measures(one), masking, sample if one == run else None)
+        word = most_frequent_piece(one)
+        return table.assign(baseline=word[1]) if word else table
+
+    curves = Curves(
+        by="curve",
+        value="value",
+        low="low",
+        high="high",
+        styles=_position_styles,
+        y_title="accuracy (masked pieces)",
+        baseline="baseline",
+        baseline_name=baseline_name(run, "masked_lm_accuracy"),
+        height=300,
+    )
+    title = "Masked-word accuracy by length and position"
+    return curves_figure(
+        runs, axis, read, curves, f"{run.name}-by-position", title, lambda table: describe_positions(table, masking)
+    )
+
+
+def _position_styles(curves: Sequence[str]) -> dict[str, tuple[str, str]]:
+    others = zip(COLOURS * len(curves), SYMBOLS * len(curves))
+    return dict(zip(_by_number(curves), [(style.BLUE, "circle"), *others]))
+
+
+def _by_number(names: Iterable[str]) -> list[str]:
+    """Return names in the order of the numbers in them."""
+    return sorted(names, key=lambda name: [int(number) for number in re.findall("[0-9]+", name)])
+
+
+def describe_positions(table: pd.DataFrame, masking: str) -> Caption:
+    """Return the difference between the ends of the longest sequences at the last step, and n of each curve."""
+    last = table.groupby("curve", sort=False).last()
+    about = (
+        f"Share of masked pieces of held-out text predicted exactly, masked {MASKINGS.get(masking, masking)}; the same "
+        "sequences and masks at every step."
+    )
+    drawn = "Band: 95 % interval. Dashed: always the training text's most frequent word."
+    counts = ", ".join(f"{n:,} ({name})" for name, n in last["n"].items())
+    compared = _compare_ends(last)
+    summary, details = (compared, sentences(about, drawn)) if compared else (about, drawn)
+    return Caption(summary, details, f"n at the last step = {counts}.")
+
+
+def _compare_ends(last: pd.DataFrame) -> str:
+    """Return how the last positions of the longest sequences compare with the first; "" if there is one group."""
+    length = last.index[-1].partition(",")[0]
+    longest = last[[name.startswith(f"{length},") for name in last.index]]
+    if len(longest) < 2:
+        return ""
+    (first, one), (second, other) = next(longest.iterrows()), (longest.index[-1], longest.iloc[-1])
+    low, high = (100 * end for end in difference_interval(other["value"], one["value"], other["n"], n_second=one["n"]))
+    return (
+        f"In sequences of {length}, {second.partition(', ')[2]} are at {percent(other['value'])} and "
+        f"{first.partition(', ')[2]} at {percent(one['value'])}: a difference of "
+        f"{100 * (other['value'] - one['value']):+.1f} points ({low:+.1f} to {high:+.1f})."
+    )
+
+
+# === Embeddings and states ===
+
+
+def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
+    """Return the deviation of embeddings, a curve for each table, or the cosine of states, a curve for each layer.
+
+    Raises FigureError and ResultsError.
+    """
+    run = runs[0]
+    describe = describe_deviation if metric == DEVIATION else describe_cosine
+    curves = Curves(
+        by="curve",
+        value="value",
+        label=lambda curve: curve if isinstance(curve, str) else layer_name(curve),
+        styles=_styles,
+        y_title=Y_TITLES[metric],
+        tickformat="",
+        decimals=".3f",
+        height=300,
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: embedding_table(results.read_scores(one, metric), metric),
+        curves,
+        f"{run.name}-{metric.replace('_', '-')}",
+        TITLES[metric],
+        lambda table: describe(table, run),
+        METRIC if metric == COSINE else "",  # deviations are those of the weights, not of data
+    )
+
+
+def embedding_table(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return one of the two metrics as curve, step, value, n; a curve is a table of embeddings, or a layer.
+
+    If positions are measured in several groups, all positions together are left out.
     """
     by = "group" if metric == DEVIATION else "layer"
     rows = scores[scores["metric"] == metric].rename(columns={by: "curve"})
@@ -32,52 +195,51 @@ def curves_of(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     return rows[["curve", "step", "value", "n"]].sort_values("step", kind="stable", ignore_index=True)
 
 
-def styles(curves: Sequence) -> Mapping[str | int, tuple[str, str]]:
-    """Colour and symbol of each curve: of words and of groups of positions, or of layers."""
-    if not all(isinstance(curve, str) for curve in curves):
-        return {layer: (colour, "circle") for layer, colour in layer_colours(sorted(curves)).items()}
-    groups = [curve for curve in curves if curve != WORDS]
-    of_groups = {group: (colour, "circle") for group, colour in zip(groups, COLOURS * len(groups))}
-    return ({WORDS: (style.BLUE, "square")} if WORDS in curves else {}) | of_groups
+def _styles(curves: Sequence[Any]) -> Mapping[Any, tuple[str, str]]:
+    """Return a colour and a symbol for each curve: words and groups of positions, or layers."""
+    layers = [curve for curve in curves if not isinstance(curve, str)]
+    if layers:
+        return {layer: (colour, "circle") for layer, colour in style.layer_colours(sorted(layers)).items()}
+    groups = _by_number(curve for curve in curves if curve != WORDS)
+    looks = {group: (colour, "circle") for group, colour in zip(groups, COLOURS * len(groups))}
+    return ({WORDS: (style.BLUE, "square")} if WORDS in curves else {}) | looks
 
 
-def label(curve: str | int) -> str:
-    """How a curve is named: a table of embeddings, or a layer."""
-    return curve if isinstance(curve, str) else layer_name(curve)
-
-
-def figure(data: pd.DataFrame, metric: str, axis: StepAxis) -> go.Figure:
-    """Rows of `curves_of` as a line each; cosines from 0 to 1, or from the lowest where that is below 0."""
-    found = go.Figure()
-    for curve, (colour, symbol) in styles([*dict.fromkeys(data["curve"])]).items():
-        rows = data[data["curve"] == curve]
-        smoothing.add_curve(
-            found,
-            axis.values(rows["step"]),
-            rows,
-            "value",
-            label(curve),
-            colour,
-            marker={"size": 6, "symbol": symbol},
-            customdata=rows[["step", "n"]].to_numpy(object),
-            hovertemplate=f"{label(curve)}, {axis.hover('customdata[0]')}: %{{y:.3f}}<br>"
-            "n = %{customdata[1]:,}<extra></extra>",
+def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
+    """Return how large position embeddings are in comparison with those of words: the smallest and the last ratio."""
+    n = table.groupby("curve", sort=False)["n"].last()
+    counted = f"n = {', '.join(f'{rows:,} ({name})' for name, rows in n.items())} rows of an embedding table."
+    by_curve = table.pivot(index="step", columns="curve", values="value")
+    groups = [name for name in by_curve if name.startswith(POSITIONS)]
+    if not groups:
+        return Caption(
+            "Standard deviation of the word embeddings; this model has no embedding for each position.", data=counted
         )
-    axis.draw(found, sorted(set(data["step"])))
-    found.update_yaxes(rangemode="tozero")
-    return style.finish(found, Y_TITLES[metric], height=300)
-
-
-def overlay_curves(metric: str) -> Curves:
-    """How the same curves of several runs are drawn."""
-    return Curves(
-        by="curve",
-        value="value",
-        low=None,
-        high=None,
-        label=label,
-        styles=styles,
-        y_title=Y_TITLES[metric],
-        tickformat="",
-        decimals=".3f",
+    ratio = by_curve[groups[0]] / by_curve[WORDS]
+    step = int(ratio.idxmin())
+    return Caption(
+        f"The standard deviation of {groups[0]}, divided by that of the words, is smallest at "
+        f"{point(step, run.step_unit)} ({ratio[step]:.2f}){_at_last(ratio, step, run)}.",
+        "Standard deviation of all numbers of an embedding table. Small position embeddings carry little of the order "
+        "of words; those of positions that training never reached keep their initial values.",
+        counted,
     )
+
+
+def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
+    """Return when the states of a sentence are most similar in the last layer, and what they are measured on."""
+    last = table[table["curve"] == table["curve"].max()].set_index("step")["value"]
+    step = int(last.idxmax())
+    return Caption(
+        f"The states of a sentence are most similar in the last layer at {point(step, run.step_unit)} "
+        f"({last[step]:.2f}){_at_last(last, step, run)}.",
+        "Mean cosine between the states of two different pieces of a sentence, then over the sentences; [CLS] and "
+        "[SEP] are left out. At 1 the states of all pieces have the same direction.",
+        f"n = {int(table['n'].max()):,} sentences. Data: {data_note(run, METRIC, 'a treebank')}.",
+    )
+
+
+def _at_last(values: pd.Series, named: int, run: Run) -> str:
+    """Return the value at the last evaluated step, unless that is the step that was named before."""
+    last = int(values.index[-1])
+    return "" if last == named else f", and {values.iloc[-1]:.2f} at {point(last, run.step_unit)}, the last"

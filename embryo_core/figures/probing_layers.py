@@ -13,11 +13,10 @@ from embryo_core.figures import cells, smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves
 from embryo_core.figures.probing import plain, task_styles
-from embryo_core.figures.probing_scores import layer_name
-from embryo_core.words import headed, percent
+from embryo_core.figures.style import layer_colours
+from embryo_core.words import headed, layer_name, percent
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
-LOW, MIDDLE, HIGH = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # of layers, on a light and a dark page
 
 
 @dataclass(frozen=True)
@@ -94,16 +93,6 @@ def overlay_curves(quantity: str) -> Curves:
         baseline="majority" if quantity == "f1" else None,
         kept=("task", "score"),
     )
-
-
-def layer_colours(layers: Sequence[int]) -> dict[int, str]:
-    """A sequential scale from the lowest layer to the highest, each colour readable on a light and on a dark page."""
-    fractions = np.linspace(0, 1, max(len(layers), 2))
-    channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(LOW, MIDDLE, HIGH)]
-    return {
-        layer: "#" + "".join(f"{round(channel[i]):02x}" for channel in channels)
-        for i, layer in enumerate(layers)
-    }
 
 
 def layers_figure(

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from embryo_core import curves
+from embryo_core.words import layer_name  # noqa: F401
 
 PREFIX = "edge_probing_"
 NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
@@ -102,8 +103,3 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
 def label(task: str) -> str:
     """A task as people read it; a task of the user's own has its own name."""
     return NAMES.get(task, task)
-
-
-def layer_name(layer: int) -> str:
-    """A layer as people read it; 0 is the embeddings."""
-    return f"layer {layer}" if layer else "embeddings"

@@ -21,6 +21,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross
 
 RUN_SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
 LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs; dashes are baselines
+LAYER_COLOURS = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # RGB of the lowest, middle, highest layer
 
 PARTS_OF_SPEECH = {
     "conjunction": BLUE,
@@ -68,6 +69,13 @@ def colour(group: str) -> str:
 def default_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return a colour and a symbol for each name, in the order of the palette."""
     return {name: (PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)]) for i, name in enumerate(names)}
+
+
+def layer_colours(layers: Sequence[int]) -> dict[int, str]:
+    """Return a sequential scale from the lowest layer to the highest, readable on a light and on a dark page."""
+    fractions = np.linspace(0, 1, max(len(layers), 2))
+    channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(*LAYER_COLOURS)]
+    return {layer: "#" + "".join(f"{round(one[i]):02x}" for one in channels) for i, layer in enumerate(layers)}
 
 
 def run_look(i: int) -> tuple[str, float]:

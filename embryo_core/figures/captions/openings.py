@@ -6,31 +6,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from embryo_core.compare import PAPER
-from embryo_core.curves.phases import LOSS, Phase
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import StepUnit
 from embryo_core.words import point
-
-
-def overview(log: pd.DataFrame, phases: Sequence[Phase], unit: StepUnit) -> str:
-    """How far the loss fell, and where it took off; `log` as in `results.log`."""
-    if not {"split", "step", LOSS} <= set(log):
-        return ""
-    split = "heldout" if (log["split"] == "heldout").any() else "train"
-    rows = log[(log["split"] == split) & log[LOSS].notna()].sort_values("step")
-    if len(rows) < 2:
-        return ""
-    first, last = rows.iloc[0], rows.iloc[-1]
-    by = point(int(last["step"]), unit)
-    words = f"The masked-word loss goes from {first[LOSS]:.2f} to {last[LOSS]:.2f} nats by {by}"
-    if not phases:
-        return f"{words}; no phases can be told apart."
-    off = next((phase for phase in phases if phase.name == "take-off"), None)
-    if off is None:
-        return f"{words}; nothing takes off after its first fall."
-    start = point(off.start, unit)
-    return f"{words}; it takes off at {start} (95 % interval {off.earliest:,} to {off.latest:,})."
 
 
 def probing(best: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:

@@ -5,9 +5,8 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import results
-from app.views.overview import _above_baseline
 from embryo_core import runs
+from embryo_core.runs import Audit, Fault
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
 
@@ -30,7 +29,7 @@ def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> N
 
 
 def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
-    """With a caption that names the phases."""
+    """With a caption that names the phase."""
     page = dashboard_with_results.open("overview")
     assert "Distance from unigrams and bigrams" in [heading.value for heading in page.header]
     assert any("the unigram phase" in caption for caption in captions_of(page))
@@ -41,7 +40,6 @@ def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
     page = dashboard_with_results.open("overview")
     headings = [heading.value for heading in page.header]
     assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
-    assert any("over that of the words, is least at step" in caption for caption in captions_of(page))
 
 
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
@@ -60,7 +58,7 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
         runs.remove_weights(checkpoint)
     page = dashboard_with_results.open("overview")
     assert not page.exception and not page.code
-    assert any("hollow on the time bar: 3, none of them" in caption for caption in captions_of(page))
+    assert any(": 3, none of them" in caption for caption in captions_of(page))
 
 
 def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
@@ -76,7 +74,7 @@ def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results,
     page = dashboard_without_results.open("overview", masking="training")
     assert not page.exception and title in [heading.value for heading in page.header]
     (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
-    assert "n at the last step: 32 tokens, positions 0 to 31 40" in caption
+    assert "40 (32 tokens, positions 0 to 31)" in caption
 
 
 def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_without_results, own_run: Run) -> None:
@@ -91,7 +89,7 @@ def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_witho
         page = dashboard_without_results.open("overview", **picked)
         assert not page.exception
         (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
-        assert f"n at the last step: 32 tokens, positions 0 to 31 {n}." in caption
+        assert f" {n} (32 tokens, positions 0 to 31)" in caption
 
 
 def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
@@ -121,33 +119,6 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 
-def test_the_baseline_of_replaced_tokens_is_that_of_the_log(dashboard_without_results, own_run: Run) -> None:
-    """Of the rows that have it, as those that were measured before it was logged lack it."""
-    log = own_run.path / "log.jsonl"
-    rows = [json.loads(line) for line in log.read_text().replace("sentence_order", "replaced_token").splitlines()]
-    for row in rows:
-        if row["split"] == "heldout" and row["step"]:
-            row["replaced_token_baseline"] = 0.875
-            row["measures"] = [{"replaced_token_n": 4095}]
-        else:
-            row["measures"] = [None]  # of a stranger
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    page = dashboard_without_results.open("overview")
-    assert not page.exception
-    words = " ".join(captions_of(page))
-    assert "Dashed, where the log has it" in words and "the same 4,095 tokens" in words
-    found = _above_baseline(own_run, results.log(own_run), "replaced_token_accuracy", "replaced_token_n")
-    steps = [row["step"] for row in rows if "replaced_token_baseline" in row]
-    assert found[found["baseline"].notna()]["step"].tolist() == steps and len(steps) == 2
-
-
-def test_held_out_curves_tell_their_n(dashboard_with_results) -> None:
-    """The captions name what was measured and on how much of it."""
-    captions = " ".join(caption for caption in captions_of(dashboard_with_results.open("overview")))
-    assert "200 masked pieces" in captions
-    assert "20 sentence pairs" in captions
-
-
 def test_a_section_that_is_left_over_has_the_whole_width() -> None:
     """Two sections stand beside each other, the third below both."""
 
@@ -163,3 +134,28 @@ def test_a_section_that_is_left_over_has_the_whole_width() -> None:
     shown = AppTest.from_function(page).run()
     assert [column.header[0].value for column in shown.columns] == ["first", "second", "third"]
     assert [column.weight for column in shown.columns] == [0.5, 0.5, 1]
+
+
+def open_overview(dashboard, run, monkeypatch):
+    """Open the Overview of a run that a test may change."""
+    monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))
+    page = dashboard.open("overview")
+    assert not page.exception
+    return page
+
+
+def test_faults_are_listed_with_the_command(dashboard_with_results, own_run, monkeypatch):
+    """Each with its sentence, which is never read as markup."""
+    runs.write_audit(own_run, Audit((Fault((8,), "tensor", "The *bias* at step 8 is odd."),), 3))
+    page = open_overview(dashboard_with_results, own_run, monkeypatch)
+    (found,) = [one for one in page.expander if "audit" in one.label]
+    assert found.label == "The audit found 1 fault in this run's checkpoints; curves break there."
+    assert "\\*bias\\* at step 8" in found.markdown[0].value
+    assert found.code[0].value == "python -m embryo_core audit tiny"
+
+
+def test_a_run_without_faults_says_nothing(dashboard_with_results, own_run, monkeypatch):
+    """Audited or not."""
+    runs.write_audit(own_run, Audit((), 3))
+    page = open_overview(dashboard_with_results, own_run, monkeypatch)
+    assert not [one for one in page.expander if "audit" in one.label]

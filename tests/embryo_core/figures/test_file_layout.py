@@ -5,20 +5,21 @@ import json
 import pandas as pd
 import pytest
 
-from embryo_core.figures import file_layout, findings, overview
+from embryo_core.figures import file_layout, findings
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.captions import figure_file as captions
+from embryo_core.figures.curves import Curves, Line, plot_curves
 from embryo_core.types import Change, StepUnit
 
-LOG = pd.DataFrame(
-    [("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "masked_lm_accuracy", "n"]
-)
+AXIS = StepAxis("log", step_unit=StepUnit.UPDATES)
+CURVES = Curves(by="split", value="accuracy", y_title="accuracy")
+LOG = pd.DataFrame([("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], columns=["split", "step", "accuracy", "n"])
 
 
 @pytest.fixture
 def figure():
-    """A figure of a page, with its step line."""
-    return overview.training_curve(LOG, "masked_lm_accuracy", "accuracy", StepAxis("log", step_unit=StepUnit.UPDATES))
+    """Return a figure of a page, with its step line."""
+    return plot_curves([Line("demo", AXIS, CURVES.rows(LOG), LOG)], CURVES)
 
 
 @pytest.mark.parametrize("columns", file_layout.SIZES)
@@ -58,12 +59,7 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
         assert max(map(len, lines)) <= widest[columns]
     assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
     assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
-    short = file_layout.layout(
-        overview.training_curve(LOG, "masked_lm_accuracy", "", StepAxis("log", step_unit=StepUnit.UPDATES)),
-        "one",
-        "",
-        "",
-    )
+    short = file_layout.layout(plot_curves([Line("demo", AXIS, CURVES.rows(LOG), LOG)], CURVES), "one", "", "")
     assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
 
 

@@ -8,7 +8,7 @@ from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import head_behaviour as charts
 from embryo_core.figures import patterns
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.probing_layers import layer_colours
+from embryo_core.figures.style import layer_colours
 from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores

@@ -1,46 +1,43 @@
-"""The figure of divergences draws the stored means with their intervals."""
+"""Divergences from unigrams and bigrams: intervals, curves, and which phases the caption names."""
 
 import pandas as pd
 import pytest
 
-from embryo_core.figures import ngrams as charts
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.captions import ngrams as captions
-from embryo_core.types import StepUnit
+from embryo_core.figures import ngrams
+from embryo_core.figures.axis import Axis
+from embryo_core.types import Run, StepUnit
 
 
-@pytest.fixture
-def data() -> pd.DataFrame:
-    """Three steps: near to unigrams at 8, to bigrams at 16, then away from both."""
-    values = {("unigram", 0): 2.0, ("unigram", 8): 0.01, ("unigram", 16): 1.5}
-    values |= {("bigram", 0): 3.0, ("bigram", 8): 0.9, ("bigram", 16): 0.5}
-    scores = pd.DataFrame([(*key, value, 70) for key, value in values.items()], columns=["group", "step", "value", "n"])
-    return charts.divergences(scores, scores.assign(value=0.1))
+def divergences(*rows: tuple[int, float, float]) -> pd.DataFrame:
+    """Return a table of divergences from (step, unigrams, bigrams), each known to about 0.1."""
+    values = [(group, step, one) for step, *both in rows for group, one in zip(("unigram", "bigram"), both)]
+    scores = pd.DataFrame(values, columns=["group", "step", "value"]).assign(n=70)
+    return ngrams.with_intervals(scores, scores.assign(value=0.05))
 
 
-def test_intervals_are_two_standard_errors_and_never_negative(data: pd.DataFrame):
+def test_intervals_are_two_standard_errors_and_never_negative() -> None:
     """1.96 standard errors to both sides; a divergence cannot be below 0."""
-    rows = data.set_index(["group", "step"])
-    assert rows.loc[("unigram", 0), ["low", "high"]].tolist() == pytest.approx([1.804, 2.196], abs=1e-4)
+    rows = divergences((0, 2.0, 3.0), (8, 0.01, 0.9)).set_index(["group", "step"])
+    assert rows.loc[("unigram", 0), ["low", "high"]].tolist() == pytest.approx([1.902, 2.098], abs=1e-3)
     assert rows.loc[("unigram", 8), "low"] == 0
 
 
-def test_the_figure_draws_both_curves(data: pd.DataFrame):
-    """Each with its band, and a hover that tells n."""
-    figure = charts.divergence_figure(data, StepAxis("linear", step_unit=StepUnit.UPDATES))
-    lines = {line.name: line for line in figure.data if line.mode == "lines+markers"}
-    assert {name: list(line.y) for name, line in lines.items()} == {"unigram": [2, 0.01, 1.5], "bigram": [3, 0.9, 0.5]}
-    assert [row[3] for row in lines["bigram"].customdata] == [70] * 3
-    assert sum("95 % band" in line.name for line in figure.data) == 2
+def test_both_curves_are_the_stored_divergences(tiny_results: Run) -> None:
+    """Each has its band, and n in its hover text."""
+    figure = ngrams.divergence([tiny_results], Axis("log"))
+    for group, rows in figure.table.groupby("group"):
+        (curve,) = [trace for trace in figure.plot.data if trace.name == group]
+        (band,) = [trace for trace in figure.plot.data if trace.name == f"{group}, 95 % band"]
+        assert list(curve.y) == list(rows["value"]) and list(band.y) == [*rows["high"], *rows["low"][::-1]]
+        assert all(f"n = {n:,}" in point[2] for n, point in zip(rows["n"], curve.customdata))
+    assert figure.headline == "" and "masked pieces" in figure.caption.data
 
 
-def test_the_caption_tells_which_phases_show(data: pd.DataFrame):
-    """The step nearest to unigrams; the steps surely nearer to bigrams, or that there are none."""
-    words = captions.divergence(data, "70 masked pieces", StepUnit.UPDATES)
-    assert "single pieces at step 8 (0.01 nats): the unigram phase" in words and "70 masked pieces" in words
-    assert "surely nearer to what follows the piece before (bigrams) than to these at step 16." in words
-    assert "the first that was evaluated" not in words
-    assert "at step 8 (0.01 nats), the first that was evaluated, so" in captions.divergence(
-        data[data["step"] >= 8], "", StepUnit.UPDATES
-    )
-    assert "At no step are they surely nearer" in captions.divergence(data[data["step"] < 16], "", StepUnit.UPDATES)
+def test_the_caption_names_the_phases() -> None:
+    """The step nearest to unigrams is no unigram phase if bigrams are surely nearer there; the first may be late."""
+    whole = ngrams.describe_divergence(divergences((0, 2, 3), (8, 0.5, 1.5), (16, 2, 1)), "a text", StepUnit.UPDATES)
+    assert "step 8 (0.50 nats): the unigram phase" in whole.summary and "step 16" in whole.details
+    assert "first" not in whole.summary and whole.data == "Data: a text."
+    late = ngrams.describe_divergence(divergences((8, 0.5, 1.5), (16, 0.6, 1)), "", StepUnit.WORDS)
+    assert "8 words (0.50 nats), the first" in late.summary and "At no step" in late.details
+    assert "no unigram phase" in ngrams.describe_divergence(divergences((8, 2.0, 1.5)), "", StepUnit.UPDATES).summary

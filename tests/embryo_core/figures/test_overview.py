@@ -1,81 +1,144 @@
-"""The figures of the overview draw exactly the numbers of the log and of what has been computed."""
+"""Figures of the Overview: curves of the training log, and what has been computed."""
+
+import json
+from collections.abc import Callable
 
 import pandas as pd
+import pytest
 
+from embryo_core import runs
+from embryo_core.curves.phases import Phase
+from embryo_core.errors import FigureError
 from embryo_core.figures import overview
-from embryo_core.figures.axis import StepAxis
-from embryo_core.types import StepUnit
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.types import Run, StepUnit
+
+Row = dict[str, object]
 
 
-def test_training_curves_are_the_log() -> None:
-    """Training and held-out rows become one trace each, with their own values and n."""
-    log = pd.DataFrame(
-        [("heldout", 0, 0.0, 200), ("train", 4, 0.1, None), ("train", 8, 0.2, None), ("heldout", 8, 0.15, 200)],
-        columns=["split", "step", "masked_lm_accuracy", "n"],
-    )
-    train, heldout = overview.training_curve(
-        log, "masked_lm_accuracy", "accuracy", StepAxis("linear", step_unit=StepUnit.UPDATES)
-    ).data
-    assert (list(train.x), list(train.y)) == ([4, 8], [0.1, 0.2])
-    assert (list(heldout.x), list(heldout.y)) == ([0, 8], [0.0, 0.15])
-    assert heldout.customdata[1].tolist() == [8, 200]
+@pytest.fixture
+def with_log(own_run: Run) -> Callable[[list[Row]], Run]:
+    """Return a function that gives the tiny run a log with these rows."""
+
+    def write(rows: list[Row]) -> Run:
+        (own_run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return own_run
+
+    return write
 
 
-def test_a_log_without_heldout_rows_has_one_curve() -> None:
-    """A run that has not measured held-out text yet shows training only."""
-    log = pd.DataFrame([("train", 4, 6.0, None)], columns=["split", "step", "masked_lm_loss", "n"])
-    assert (
-        len(overview.training_curve(log, "masked_lm_loss", "loss", StepAxis("log", step_unit=StepUnit.UPDATES)).data)
-        == 1
-    )
+def row(split: str, step: int, **values: object) -> Row:
+    """Return a row of a log."""
+    return {"split": split, "step": step, "masked_lm_loss": 5.0} | values
 
 
-def test_guessing_has_its_line() -> None:
-    """Where chance is known it is dashed from the first step to the last."""
-    log = pd.DataFrame(
-        [("train", 4, 0.6, None), ("train", 8, 0.7, None)], columns=["split", "step", "sentence_order_accuracy", "n"]
-    )
-    axis = StepAxis("linear", step_unit=StepUnit.UPDATES)
-    chance = overview.training_curve(log, "sentence_order_accuracy", "accuracy", axis, ("chance", 0.5)).data[-1]
-    assert chance.name == "chance" and chance.showlegend
-    assert (list(chance.x), list(chance.y), chance.line.dash) == ([4, 8], [0.5, 0.5], "dash")
+def test_training_curves_are_the_log(tiny_run: Run) -> None:
+    """Training and held-out rows are a curve each, with their own values and n; the held-out one is thicker."""
+    figure = overview.training_curve([tiny_run], Axis("linear"), "masked_lm_accuracy")
+    log = pd.DataFrame(runs.read_log(tiny_run))
+    drawn = {trace.name: trace for trace in figure.plot.data}
+    for split, name in (("train", "training"), ("heldout", "held-out")):
+        rows = log[(log["split"] == split) & log["masked_lm_accuracy"].notna()]
+        assert list(drawn[name].x) == list(rows["step"]) and list(drawn[name].y) == list(rows["masked_lm_accuracy"])
+    assert drawn["held-out"].line.width > drawn["training"].line.width
+    assert "n = 200" in drawn["held-out"].customdata[0][2] and "200 masked pieces" in figure.caption.data
 
 
-def test_always_original_is_drawn_where_it_was_logged() -> None:
-    """A dashed line through the held-out measures that have it, and none in a log that does not."""
-    log = pd.DataFrame(
-        [("heldout", 4, 0.6, None), ("train", 4, 0.6, None), ("heldout", 6, 0.7, 0.87), ("heldout", 8, 0.9, 0.9)],
-        columns=["split", "step", "replaced_token_accuracy", "baseline"],
-    ).assign(n=10)
-    axis = StepAxis("linear", step_unit=StepUnit.UPDATES)
-    line = overview.training_curve(log, "replaced_token_accuracy", "accuracy", axis).data[-1]
-    assert (line.name, line.showlegend, line.line.dash) == ("always “original”", True, "dash")
-    assert (list(line.x), list(line.y), list(line.customdata)) == ([6, 8], [0.87, 0.9], [6, 8])
-    assert line.hovertemplate.startswith("always “original”, step %{customdata:,}: ")
-    words = overview.training_curve(
-        log, "replaced_token_accuracy", "", StepAxis("linear", step_unit=StepUnit.WORDS)
-    ).data[-1]
-    assert words.hovertemplate.startswith("always “original”, %{customdata:,} words: ")
-    old = overview.training_curve(log.drop(columns="baseline"), "replaced_token_accuracy", "accuracy", axis)
-    assert [trace.name for trace in old.data] == ["training", "held-out"]
+def test_a_baseline_that_all_curves_share_is_one_line(with_log) -> None:
+    """Chance is dashed from the first step to the last, and in the table."""
+    rows = [row(split, step, sentence_order_accuracy=0.6) for step in (4, 8) for split in ("train", "heldout")]
+    figure = overview.training_curve([with_log(rows)], Axis("linear"), "sentence_order_accuracy")
+    (chance,) = [trace for trace in figure.plot.data if trace.line.dash == "dash"]
+    assert (list(chance.x), list(chance.y), chance.name) == ([4, 8], [0.5, 0.5], "chance")
+    assert set(figure.table["baseline"]) == {0.5}
+
+
+def test_a_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
+    """What always calling a token original gives is a curve of its own; older rows and logs lack it."""
+    rows = [row("heldout", 4, replaced_token_accuracy=0.6), row("train", 4, replaced_token_accuracy=0.6)]
+    later = {6: (0.7, 0.87), 8: (0.9, 0.9)}
+    rows += [
+        row("heldout", step, replaced_token_accuracy=value, replaced_token_baseline=baseline)
+        for step, (value, baseline) in later.items()
+    ]
+    figure = overview.training_curve([with_log(rows)], Axis("linear"), "replaced_token_accuracy")
+    (dashed,) = [trace for trace in figure.plot.data if trace.name == "held-out, baseline"]
+    assert (list(dashed.x), list(dashed.y), dashed.line.dash) == ([6, 8], [0.87, 0.9], "dash")
+
+
+def test_counts_of_replaced_tokens_are_found_in_the_measures(with_log) -> None:
+    """Held-out rows have them in their first measure; measures of another form are ignored."""
+    measures = [{"replaced_token_n": 4095}]
+    rows = [row("heldout", 4, replaced_token_accuracy=0.6, measures=measures)]
+    rows.append(row("heldout", 8, replaced_token_accuracy=0.7, measures=[None]))
+    run = with_log(rows)
+    assert overview.quantity_table(run, "replaced_token_accuracy")["n"].dropna().tolist() == [4095]
+    assert "4,095 tokens" in overview.training_curve([run], Axis("log"), "replaced_token_accuracy").caption.data
+
+
+def test_a_log_is_read_again_when_it_grows(with_log) -> None:
+    """The table is kept as long as the file stays the same; a run without a log has an empty one."""
+    run = with_log([row("train", 4)])
+    assert overview.training_log(run) is overview.training_log(run)
+    with_log([row("train", 4), row("heldout", 4)])
+    assert len(overview.training_log(run)) == 2
+    (run.path / "log.jsonl").unlink()
+    assert overview.training_log(run).empty and overview.logged_quantities(run) == list(overview.ALWAYS)
+    with pytest.raises(FigureError, match=run.name):
+        overview.training_curve([run], Axis("log"), "masked_lm_loss")
+
+
+@pytest.mark.parametrize(
+    ("phases", "numbers"),
+    [
+        ([], ()),
+        ([Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 2000, 0.5)], ()),
+        ([Phase("take-off", 1500, 8, 1600, 2000, 2.0)], ("step 1,500", "8 to 1,600")),
+    ],
+)
+def test_the_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, numbers) -> None:
+    """The loss goes from its first to its last held-out value."""
+    monkeypatch.setattr(overview, "training_phases", lambda run: phases)
+    losses = {0: 9.0, 8: 7.0, 2000: 5.25}
+    run = with_log([row("heldout", step, masked_lm_loss=loss) for step, loss in losses.items()])
+    headline = overview.training_curve([run], Axis("log"), "masked_lm_loss").headline
+    assert all(number in headline for number in ("9.00", "5.25", "step 2,000", *numbers))
+    assert ("take" in headline) == (bool(phases))
+
+
+def test_the_total_loss_names_the_weights_that_are_not_1() -> None:
+    """They are what training minimizes."""
+    assert "×" not in overview.describe_total_loss({"sentence_order_weight": 1.0})
+    assert "the sentence-order loss × 0.5" in overview.describe_total_loss({"sentence_order_weight": 0.5})
+    weights = {"generator_weight": 1.0, "discriminator_weight": 50.0}
+    assert overview.weighted_losses(weights) == "the discriminator's loss × 50" and not overview.weighted_losses({})
 
 
 def test_coverage_marks_what_is_computed() -> None:
-    """Each metric and checkpoint is one mark, in the trace of what is computed or of what is not."""
-    done = pd.DataFrame(
-        [("attention", 0, True), ("attention", 8, False), ("world knowledge", 0, True)],
-        columns=["metric", "step", "done"],
-    )
-    there, missing = overview.coverage(done, StepAxis("linear", step_unit=StepUnit.UPDATES)).data
+    """Each metric and checkpoint is one mark; a plot is high enough for the name of every row."""
+    axis = StepAxis("linear", step_unit=StepUnit.UPDATES)
+    rows = [("attention", 0, True), ("attention", 8, False), ("world knowledge", 0, True)]
+    plot = overview.plot_coverage(pd.DataFrame(rows, columns=["metric", "step", "done"]), axis)
+    there, missing = plot.data
     assert list(zip(there.y, there.x)) == [("attention", 0), ("world knowledge", 0)]
     assert list(zip(missing.y, missing.x)) == [("attention", 8)]
+    many = pd.DataFrame([(str(i), 0, True) for i in range(20)], columns=["metric", "step", "done"])
+    assert overview.plot_coverage(many, axis).layout.height - plot.layout.height >= 18 * 20
 
 
-def test_coverage_has_room_for_the_name_of_every_row() -> None:
-    """The more metrics, the higher: Plotly leaves out names that would touch."""
-    done = pd.DataFrame([(str(i), 0, True) for i in range(20)], columns=["metric", "step", "done"])
-    few, many = (
-        overview.coverage(rows, StepAxis("linear", step_unit=StepUnit.UPDATES)).layout.height
-        for rows in (done[:2], done)
-    )
-    assert many - few == 18 * overview.ROW >= 18 * 20
+def test_coverage_of_a_run_has_the_command_for_the_rest(tiny_run: Run, tiny_results: Run) -> None:
+    """Metrics that read the same data share one option; with full results there is no figure."""
+    gives = frozenset({"masked_words", "states", "attentions"})
+    figure = overview.coverage([tiny_run], Axis("log"), gives)
+    assert not figure.table.loc[figure.table["metric"] != "checkpoint", "done"].any()
+    command = overview.evaluate_command(tiny_run, overview.missing_metrics(tiny_run, gives))
+    assert command.startswith(f"python -m embryo_core evaluate {tiny_run.name} --metrics ")
+    assert command.count("--treebank PATH") == command.count("--lama PATH") == 1
+    assert not overview.missing_metrics(tiny_results, gives)
+
+
+def test_the_caption_of_coverage_counts_checkpoints_without_weights(tiny_run: Run) -> None:
+    """And how many of them have results."""
+    for with_results, said in ((0, "5, none"), (2, "5, 2"), (5, "5, all")):
+        assert said in str(overview.describe_coverage(tiny_run, 8, 5, with_results, []))
+    assert "Without weights" not in str(overview.describe_coverage(tiny_run, 3, 0, 0, []))

@@ -1,71 +1,158 @@
-"""Figures of positions draw the stored scores, a line for each table of embeddings or each layer."""
+"""Positions: accuracy by length and position, deviations of embeddings and cosines of states."""
+
+import json
 
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
-from embryo_core.figures import positions as charts
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.captions import positions as captions
-from embryo_core.types import StepUnit
+from embryo_core import runs
+from embryo_core.figures import positions
+from embryo_core.figures.axis import Axis
+from embryo_core.types import Run
 
+SINGLE = "single pieces 15 %"
 STEPS = [0, 8, 16]
 
 
+# === Accuracy by length and position ===
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Return two lengths at two steps, masked in two ways."""
+    groups = {(64, 0): (0.25, 400), (128, 0): (0.3, 200), (128, 64): (0.2, 100)}
+    rows = [
+        runs.Measured(step, length, masking, first, first + 63, accuracy * (step / 8), n, 400 if length == 64 else 300)
+        for masking in ("training", SINGLE)
+        for step in (4, 8)
+        for (length, first), (accuracy, n) in groups.items()
+    ]
+    return pd.DataFrame(rows, columns=runs.Measured._fields)
+
+
+def test_rows_are_what_was_measured(table: pd.DataFrame) -> None:
+    """With Wilson's intervals."""
+    found = positions.position_table(table, SINGLE)
+    assert {name: rows["value"].tolist() for name, rows in found.groupby("curve", sort=False)} == {
+        "64 tokens, positions 0 to 63": [0.125, 0.25],
+        "128 tokens, positions 0 to 63": [0.15, 0.3],
+        "128 tokens, positions 64 to 127": [0.1, 0.2],
+    }
+    for row in found.itertuples():
+        exact = binomtest(round(row.value * row.n), row.n).proportion_ci(method="wilson")
+        assert (row.low, row.high) == pytest.approx(exact)
+
+
+def test_curves_are_in_the_order_of_length_and_position(own_run: Run) -> None:
+    """A run has a curve for each group of positions and one baseline; a run without measures has no table."""
+    assert positions.measures(own_run).empty
+    groups = [{"first": first, "last": first + 31, "accuracy": 0.25, "n": 40} for first in (0, 32)]
+    measures = [{"length": length, "masking": "training", "positions": groups[:n]} for length, n in ((64, 2), (32, 1))]
+    row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
+    with (own_run.path / "log.jsonl").open("a") as log:
+        log.write(json.dumps(row) + "\n")
+    figure = positions.accuracy_by_position([own_run], Axis("log"), "training")
+    names = [trace.name for trace in figure.plot.data if trace.mode == "lines+markers"]
+    assert names == ["32 tokens, positions 0 to 31", "64 tokens, positions 0 to 31", "64 tokens, positions 32 to 63"]
+    assert figure.table["n"].tolist() == [40] * 3 and "40 (32 tokens, positions 0 to 31)" in figure.caption.data
+
+
+def test_single_pieces_come_first(table: pd.DataFrame) -> None:
+    """As in training comes last, and an unknown way of masking is offered too."""
+    more = pd.concat([table, table.assign(masking="whole words 15 %")], ignore_index=True)
+    assert positions.maskings(more) == [SINGLE, "whole words 15 %", "training"]
+    assert positions.position_table(table, "whole words 15 %").empty
+
+
+def larger(table: pd.DataFrame, steps: int) -> pd.DataFrame:
+    """Return eight steps; the first `steps` are measured on a hundred times as many pieces too, one point higher."""
+    long = pd.concat([table[table["step"] == 8].assign(step=step) for step in range(1, 9)])
+    more = long[long["step"] <= steps]
+    more = more.assign(accuracy=more["accuracy"] + 0.01, n=100 * more["n"], sample=100 * more["sample"])
+    return pd.concat([long, more], ignore_index=True)
+
+
+def test_a_curve_is_of_one_sample(table: pd.DataFrame) -> None:
+    """The largest is first if it has a quarter of the steps; longer sequences take the sample of the same rank."""
+    both = larger(table, steps=5)
+    assert positions.samples(both, SINGLE) == [40_000, 400]
+    large, small = positions.position_table(both, SINGLE), positions.position_table(both, SINGLE, 400)
+    pd.testing.assert_frame_equal(large, positions.position_table(both, SINGLE, 40_000))
+    assert large.groupby("curve", sort=False)["value"].agg(["count", "max"]).to_numpy().tolist() == [
+        [5, pytest.approx(value + 0.01)] for value in (0.25, 0.3, 0.2)
+    ]
+    pd.testing.assert_frame_equal(small, positions.position_table(larger(table, steps=0), SINGLE))
+    assert positions.samples(larger(table, steps=2), SINGLE) == [40_000, 400]
+    assert positions.samples(larger(table, steps=1), SINGLE) == [400, 40_000]
+
+
+def test_too_many_samples_are_drawn_as_one(table: pd.DataFrame) -> None:
+    """If each step has a sample of its own there is nothing to choose."""
+    each = larger(table, steps=0)
+    each["sample"] += each["step"]
+    assert positions.samples(each, SINGLE) == []
+    assert set(positions.position_table(each, SINGLE)["step"]) == set(range(1, 9))
+
+
+def test_the_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame) -> None:
+    """At the last step, with Newcombe's interval of the difference; one group is compared with nothing."""
+    found = positions.position_table(table, "training")
+    caption = positions.describe_positions(found, "training")
+    for said in ("positions 64 to 127 are at 20.0 %", "at 30.0 %", "-10.0 points (-19.4 to +0.7)"):
+        assert said in caption.summary
+    assert "100 (128 tokens, positions 64 to 127)" in caption.data
+    short = positions.describe_positions(found[found["curve"].str.startswith("64")], "training")
+    assert "points" not in str(short)
+
+
+# === Embeddings and states ===
+
+
 def rows(metric: str, values: list[float], group: str | None = None, layer: int | None = None) -> pd.DataFrame:
-    """Scores at three steps."""
+    """Return scores at three steps."""
     return pd.DataFrame({"metric": metric, "group": group, "layer": layer, "step": STEPS, "value": values, "n": 9})
 
 
 @pytest.fixture
 def scores() -> pd.DataFrame:
-    """A model of 128 positions, of two layers."""
+    """Return scores of a model of 128 positions and two layers."""
     deviations = {
         "words": [0.02, 0.1, 0.2],
         "positions": [0.02, 0.04, 0.1],
         "positions 0 to 63": [0.02, 0.03, 0.14],
         "positions 64 to 127": [0.02, 0.02, 0.02],
     }
-    tables = [rows(charts.DEVIATION, values, group=group) for group, values in deviations.items()]
-    layers = [rows(charts.COSINE, values, layer=i) for i, values in enumerate([[0.1, 0.2, 0.3], [0.4, 0.9, 0.5]])]
+    tables = [rows(positions.DEVIATION, values, group=group) for group, values in deviations.items()]
+    layers = [rows(positions.COSINE, values, layer=i) for i, values in enumerate([[0.1, 0.2, 0.3], [0.4, 0.9, 0.5]])]
     return pd.concat([*tables, *layers], ignore_index=True)
 
 
-@pytest.mark.parametrize("metric", [charts.DEVIATION, charts.COSINE])
-def test_every_line_is_what_was_measured(scores: pd.DataFrame, metric: str):
-    """By its name, at its steps, with n in the hover."""
-    data = charts.curves_of(scores, metric)
-    figure = charts.figure(data, metric, StepAxis("linear", step_unit=StepUnit.UPDATES))
-    drawn = {line.name: list(line.y) for line in figure.data if line.mode == "lines+markers"}
-    stored = scores[scores["metric"] == metric]
-    by = "group" if metric == charts.DEVIATION else "layer"
-    expected = {name: list(own["value"]) for name, own in stored.groupby(by) if name != charts.POSITIONS}
-    assert drawn == {charts.label(name if isinstance(name, str) else int(name)): y for name, y in expected.items()}
-    points = [line.customdata.tolist() for line in figure.data if line.mode == "lines+markers"]
-    assert points == [[[step, 9] for step in STEPS]] * len(drawn)
+@pytest.mark.parametrize("metric", [positions.DEVIATION, positions.COSINE])
+def test_every_line_is_what_was_measured(tiny_results: Run, metric: str) -> None:
+    """A curve for each table of embeddings or each layer, with n in the hover text, in different colours."""
+    figure = positions.positions([tiny_results], Axis("linear"), metric)
+    curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
+    assert len(curves) == figure.table["curve"].nunique() == len({curve.line.color for curve in curves}) > 1
+    for curve in curves:
+        own = figure.table[figure.table["curve"] == curve.customdata[0][0]]
+        assert list(curve.y) == list(own["value"]) and f"n = {own['n'].iloc[0]:,}" in curve.customdata[0][2]
 
 
-def test_positions_in_one_group_are_one_line(scores: pd.DataFrame):
+def test_all_positions_together_are_drawn_only_if_there_is_one_group(scores: pd.DataFrame) -> None:
     """All together and the only group would be the same line twice."""
+    groups = set(positions.embedding_table(scores, positions.DEVIATION)["curve"])
+    assert groups == {"words", "positions 0 to 63", "positions 64 to 127"}
     few = scores[scores["group"] != "positions 64 to 127"]
-    assert set(charts.curves_of(few, charts.DEVIATION)["curve"]) == {"words", "positions"}
+    assert set(positions.embedding_table(few, positions.DEVIATION)["curve"]) == {"words", "positions"}
 
 
-def test_runs_beside_one_another_have_the_same_curves(scores: pd.DataFrame):
-    """With a colour for each table or layer, whatever their order."""
-    for metric in (charts.DEVIATION, charts.COSINE):
-        data = charts.curves_of(scores, metric)
-        found = charts.overlay_curves(metric).rows(data)
-        assert found["value"].tolist() == data["value"].tolist()
-        assert len(set(charts.styles([*dict.fromkeys(found["curve"])]).values())) == found["curve"].nunique()
-
-
-def test_the_captions_tell_the_turn(scores: pd.DataFrame):
-    """Where positions are least beside words, where states are most alike, and n."""
-    words = captions.deviation(charts.curves_of(scores, charts.DEVIATION), StepUnit.UPDATES)
-    assert "positions 0 to 63, over that of the words, is least at step 8 (0.30), and 0.70 at step 16, the" in words
-    words = captions.cosine(charts.curves_of(scores, charts.COSINE), "12 pairs", StepUnit.UPDATES)
-    assert "last layer at step 8 (0.90), and 0.50 at step 16, the last." in words and "n = 9 sentences" in words
-    alone = scores[(scores["metric"] == charts.DEVIATION) & (scores["group"] == "words")]
-    assert "no embedding for each position" in captions.deviation(
-        charts.curves_of(alone, charts.DEVIATION), StepUnit.UPDATES
-    )
+def test_the_captions_have_the_turn(scores: pd.DataFrame, tiny_run: Run) -> None:
+    """When positions are smallest in comparison with words, when states are most similar, and n."""
+    caption = positions.describe_deviation(positions.embedding_table(scores, positions.DEVIATION), tiny_run)
+    assert all(said in caption.summary for said in ("positions 0 to 63", "step 8 (0.30)", "0.70 at step 16"))
+    caption = positions.describe_cosine(positions.embedding_table(scores, positions.COSINE), tiny_run)
+    assert "step 8 (0.90), and 0.50 at step 16" in caption.summary and "n = 9 sentences" in caption.data
+    alone = scores[(scores["metric"] == positions.DEVIATION) & (scores["group"] == "words")]
+    table = positions.embedding_table(alone, positions.DEVIATION)
+    assert "step" not in str(positions.describe_deviation(table, tiny_run))

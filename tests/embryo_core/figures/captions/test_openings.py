@@ -1,31 +1,10 @@
 """Opening sentences name the values of their tables, whatever the run."""
 
 import pandas as pd
-import pytest
 
-from embryo_core.curves.phases import Phase
 from embryo_core.figures.captions import openings
 from embryo_core.findings import FINDINGS, Judgement
 from embryo_core.types import StepUnit
-
-LOG = pd.DataFrame({"split": "heldout", "step": [0, 8, 2000], "masked_lm_loss": [9.0, 7.0, 5.25]})
-START, FALL = Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 2000, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("phases", "ending"),
-    [
-        ([], "; no phases can be told apart."),
-        ([START, FALL], "; nothing takes off after its first fall."),
-        ([START, FALL, Phase("take-off", 1500, 8, 1600, 2000, 2.0)], "at step 1,500 (95 % interval 8 to 1,600)."),
-    ],
-)
-def test_the_overview_tells_the_loss_and_the_take_off(phases, ending) -> None:
-    """A run that does not take off says so; one without a log says nothing."""
-    sentence = openings.overview(LOG, phases, StepUnit.UPDATES)
-    assert sentence.startswith("The masked-word loss goes from 9.00 to 5.25 nats by step 2,000")
-    assert sentence.endswith(ending)
-    assert openings.overview(pd.DataFrame(), [], StepUnit.UPDATES) == ""
 
 
 def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
