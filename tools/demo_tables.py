@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.corpora.word_groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
 from embryo_core.curves.step_scales import log_spaced
-from embryo_core.figures.findings import named
+from embryo_core.figures.findings import verdict_name
 from embryo_core.study import Study
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
@@ -246,7 +246,7 @@ def findings(study: Study) -> Iterator[str]:
     yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
     yield line(*["---"] * 4)
     for found in study.findings().itertuples():
-        yield line(found.claim.rstrip("."), named(found.verdict), f"{found.hold} of {found.of}", found.opposed)
+        yield line(found.claim.rstrip("."), verdict_name(found.verdict), f"{found.hold} of {found.of}", found.opposed)
 
 
 # === Cells ===

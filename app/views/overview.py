@@ -12,7 +12,7 @@ from app.view import View
 from app.views import card
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import ngrams, overview, positions
-from embryo_core.figures.findings import named
+from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
@@ -133,7 +133,7 @@ def _show_findings(view: View) -> None:
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
         st.markdown(FINDINGS)
         for judgement in results.judgements(view.run, LEADING):
-            words = f"{judgement.finding.claim} *{named(judgement.verdict).capitalize()}.*"
+            words = f"{judgement.finding.claim} *{verdict_name(judgement.verdict).capitalize()}.*"
             arrow = ":material/arrow_forward:"
             name = judgement.finding.name
             st.button(words, key=name, type="tertiary", icon=arrow, on_click=_open_finding, args=(judgement,))

@@ -1,6 +1,7 @@
-"""A finding's comparisons as intervals beside a line at 0, and all findings of a run as a table."""
+"""The Findings page: all findings of a run as a table, and the comparisons of one as a figure of intervals."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import quote
 
 import numpy as np
@@ -8,33 +9,55 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.findings import Judgement, Verdict
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
+from embryo_core.findings import Judgement, Verdict, judge
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point
 
 SIDES = {  # of a comparison: colour and symbol
     "holds": (style.BLUE, "circle"),
     "not decided": (style.GREY, "circle-open"),
     "opposed": (style.VERMILION, "x"),
 }
-NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}  # of verdicts, where not their own
 SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
+NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}  # others are their own names
+RULES: dict[Verdict, str] = {  # in the order in which they are counted
+    "reproduced": "more than half of its comparisons hold, and none is opposed",
+    "partly": "at least one comparison holds, but no more than half do, or some are opposed",
+    "not": "no comparison holds, and fewer than a quarter are opposed",
+    "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
+    "cannot be said": "what it compares has not been computed, or was not learned",
+}
 PICTURE = (120, 32)  # pixels
 ROW, GAP = 24, 80  # pixels, of a comparison and between panels
 
 
-def overview(judgements: Sequence[Judgement], beside: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
-    """A row for each finding: picture, verdict, finding, paper, comparisons (1 holds, 0 not decided, -1 opposed), ...
+def verdict_name(verdict: Verdict) -> str:
+    """Return a verdict as pages write it."""
+    return NAMES.get(verdict, verdict)
 
-    The counts hold, opposed and of (all) follow. Runs `beside` have a column of verdicts each (`verdicts_column`).
+
+# === All findings ===
+
+
+def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
+    """Return a row for each finding: picture, verdict, finding, paper, comparisons, hold, opposed, of.
+
+    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; the last three columns count them. Each `compared`
+    run adds a column of verdicts (`verdict_column`).
     """
     rows = []
     for number, judgement in enumerate(judgements):
-        sides = comparisons(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
+        sides = comparison_table(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
+        others = {verdict_column(i): verdict_name(other[number].verdict) for i, other in enumerate(compared)}
         rows.append(
             {
                 "picture": picture(judgement),
-                "verdict": named(judgement.verdict),
-                **{verdicts_column(place): named(other[number].verdict) for place, other in enumerate(beside)},
+                "verdict": verdict_name(judgement.verdict),
+                **others,
                 "finding": judgement.finding.claim,
                 "paper": judgement.finding.place,
                 "comparisons": sorted(sides.map(SIGNS), reverse=True),
@@ -46,20 +69,60 @@ def overview(judgements: Sequence[Judgement], beside: Sequence[Sequence[Judgemen
     return pd.DataFrame(rows)
 
 
-def named(verdict: Verdict) -> str:
-    """A verdict in the words of a page."""
-    return NAMES.get(verdict, verdict)
-
-
-def verdicts_column(place: int) -> str:
-    """The column with the verdicts of a run beside the page's own, by its place from 0."""
+def verdict_column(place: int) -> str:
+    """Return the column of a compared run's verdicts, by its place from 0."""
     return f"verdict, run {place + 2}"
 
 
-def picture(judgement: Judgement) -> str | None:
-    """The curves behind a verdict over the logarithm of the step, as the address of an SVG; None where there are none.
+def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
+    """Return how many findings have each verdict, up to the `last` evaluated step; "" if none can be tested."""
+    tested = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
+    if not tested:
+        return ""
+    counts = Counter(judgement.verdict for judgement in tested)
+    steps = f", up to {point(last, unit)} of {planned:,} planned" if last < planned else ""
+    return (
+        f"Of the paper's findings, {len(tested)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
+        f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
+    )
 
-    A verdict on shares alone has a bar for each comparison instead.
+
+def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
+    """Return the caption of `overview`: the number of findings with each verdict, and the rules of the verdicts.
+
+    `compared` are the names of compared runs.
+    """
+    counts = Counter(judgement.verdict for judgement in judgements)
+    shown = ", ".join(f"{counts[verdict]} {verdict_name(verdict)}" for verdict in RULES if counts[verdict])
+    rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
+    others = (
+        f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
+        if compared
+        else ""
+    )
+    return Caption(
+        f"Of {len(judgements)} findings of the paper: {shown}.",
+        "Each finding predicts several comparisons. One holds if its whole 95 % interval is on the paper's side, and "
+        f"is opposed if all of it is on the other. Verdicts: {rules}. Bars up hold, bars down are opposed. Small "
+        "pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, or a "
+        f"bar for each comparison.{others}",
+        hint="Click a row to see its comparisons, or a picture to open its page.",
+    )
+
+
+def describe_verdict(judgement: Judgement) -> tuple[str, str]:
+    """Return the verdict on a finding, and a sentence with its counts and statistic."""
+    counts = f"{judgement.summary}. " if judgement.comparisons else ""
+    return verdict_name(judgement.verdict).capitalize(), f"{counts}{judgement.statistic}".strip()
+
+
+# === Small pictures ===
+
+
+def picture(judgement: Judgement) -> str | None:
+    """Return the curves behind a verdict over the logarithm of the step, as the address of an SVG.
+
+    A verdict on shares alone has a bar for each comparison instead; without comparisons there is None.
     """
     if judgement.curves:
         shapes = _lines(judgement)
@@ -73,34 +136,52 @@ def picture(judgement: Judgement) -> str | None:
 
 
 def _lines(judgement: Judgement) -> Iterator[str]:
-    """A line for each curve, all on one scale."""
+    """Draw a line for each curve, all on one scale."""
     last = max(curve.steps[-1] for curve in judgement.curves)
     low = min(curve.values.min() for curve in judgement.curves)
     high = max(curve.values.max() for curve in judgement.curves)
     for i, curve in enumerate(judgement.curves):
         x = np.log1p(curve.steps) / np.log1p(last)
-        points = " ".join(map(_point, x, (curve.values - low) / ((high - low) or 1)))
+        points = " ".join(map(_pixel, x, (curve.values - low) / ((high - low) or 1)))
         colour = style.PALETTE[i % len(style.PALETTE)]
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
 def _bars(values: Sequence[float]) -> Iterator[str]:
-    """A bar for each value, from the zero line."""
+    """Draw a bar for each value, from the zero line."""
     low, high = min(0.0, *values), max(0.0, *values)
     for i, value in enumerate(values):
-        ends = [(end - low) / ((high - low) or 1) for end in (0.0, value)]
-        ends = [_point((i + 0.5) / len(values), end) for end in ends]
+        ends = [_pixel((i + 0.5) / len(values), (end - low) / ((high - low) or 1)) for end in (0.0, value)]
         yield f'<polyline points="{" ".join(ends)}" stroke="{style.BLUE}" stroke-width="10"/>'
 
 
-def _point(x: float, y: float) -> str:
-    """A point of the picture from its shares of width and height, counted from below."""
+def _pixel(x: float, y: float) -> str:
+    """Return a point of the picture, given as shares of its width and of its height from below."""
     width, height = (side - 4 for side in PICTURE)
     return f"{2 + x * width:.1f},{2 + (1 - y) * height:.1f}"
 
 
-def comparisons(judgement: Judgement) -> pd.DataFrame:
-    """The comparisons of a finding, in the order of its test: comparison, value, low, high, unit, n, side."""
+# === Comparisons of one finding ===
+
+
+def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
+    """Return the comparisons of a finding, by its name, in the first run, each with its 95 % interval.
+
+    Raises FigureError if there is nothing to compare, and ResultsError.
+    """
+    run = runs[0]
+    (judgement,) = judge(run, [name])
+    finding = judgement.finding
+    if not judgement.comparisons:
+        raise FigureError(f"'{finding.claim}' {judgement.verdict} of run '{run.name}': {judgement.statistic}")
+    table = comparison_table(judgement)
+    metric = (finding.metrics[0] if finding.metrics else "").removesuffix("_f1").removesuffix("_same")
+    caption = describe_comparisons(judgement, data_note(run, metric))
+    return make_figure((run,), f"{run.name}-{name}", finding.claim, plot_comparisons(table), table, caption, metric)
+
+
+def comparison_table(judgement: Judgement) -> pd.DataFrame:
+    """Return the comparisons of a finding in the order of its test: comparison, value, low, high, unit, n, side."""
     rows = [
         {
             "comparison": one.what,
@@ -116,28 +197,28 @@ def comparisons(judgement: Judgement) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def comparisons_figure(table: pd.DataFrame) -> go.Figure:
-    """Rows of `comparisons`, at least one, from above; those of one unit share a panel."""
+def plot_comparisons(table: pd.DataFrame) -> go.Figure:
+    """Plot the rows of a `comparison_table`, at least one, from above; those of one unit share a panel."""
     panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
     heights = [len(rows) + 1 for _, rows in panels]
     height = ROW * sum(heights) + GAP * len(panels)
-    figure = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
+    plot = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
     for i, (unit, rows) in enumerate(panels, 1):
-        _panel(figure, rows, i)
+        _add_panel(plot, rows, i)
         names = rows["comparison"].map(style.plain).tolist()
-        figure.update_xaxes(title_text=f"{unit} (above 0: as in the paper)", row=i, col=1)
-        figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
-        figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
-    style.finish(figure, "", height=height)
-    return style.set_axes(figure, "y", automargin=True, tickfont={"size": style.FONT - 1})
+        plot.update_xaxes(title_text=f"{unit} (above 0: as in the paper)", row=i, col=1)
+        plot.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
+        plot.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
+    style.finish(plot, "", height=height)
+    return style.set_axes(plot, "y", automargin=True, tickfont={"size": style.FONT - 1})
 
 
-def _panel(figure: go.Figure, rows: pd.DataFrame, i: int) -> None:
+def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
     for side, (colour, symbol) in SIDES.items():
         own = rows[rows["side"] == side]
         if own.empty:
             continue
-        figure.add_scatter(
+        plot.add_scatter(
             x=own["value"],
             y=own["comparison"].map(style.plain),
             error_x={
@@ -152,10 +233,22 @@ def _panel(figure: go.Figure, rows: pd.DataFrame, i: int) -> None:
             marker={"color": colour, "symbol": symbol, "size": 9},
             name=side,
             legendgroup=side,
-            showlegend=not any(trace.name == side for trace in figure.data),
+            showlegend=not any(trace.name == side for trace in plot.data),
             customdata=own[["low", "high", "n"]],
             hovertemplate="%{y}<br>%{x:.3~f} (%{customdata[0]:.3~f} to %{customdata[1]:.3~f}), "
             "n = %{customdata[2]:,}<extra></extra>",
             row=i,
             col=1,
         )
+
+
+def describe_comparisons(judgement: Judgement, note: str) -> Caption:
+    """Return the caption of `comparisons`, measured on the data that the `note` names."""
+    counts = sorted(comparison.n for comparison in judgement.comparisons)
+    n = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+    return Caption(
+        f"Predicted: {judgement.finding.predicts}",
+        "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
+        "or none. The comparisons are not independent of each other. docs/metrics.md has the rules.",
+        f"Data: {note}; n = {n}." if note else f"n = {n}.",
+    )

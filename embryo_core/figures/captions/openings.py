@@ -1,13 +1,11 @@
 """The one sentence that opens a page: what its main figure says about this run, computed from the figure's table."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
 
 from embryo_core.compare import PAPER
 from embryo_core.figures.markdown import literal
-from embryo_core.findings import Judgement
 from embryo_core.types import StepUnit
 from embryo_core.words import point
 
@@ -66,19 +64,6 @@ def compare(agreements: pd.DataFrame, run: str) -> str:
         f"The orders in which {literal(row['first'])} and {literal(row['second'])} acquire parts of speech in mask "
         f"prediction have a rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, "
         f"n = {row['n']})."
-    )
-
-
-def findings(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
-    """How many findings have each verdict, on steps up to the `last` evaluated one; nothing where none can be said."""
-    judged = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
-    if not judged:
-        return ""
-    counts = Counter(one.verdict for one in judged)
-    steps = f", up to {point(last, unit)} of {planned:,} planned" if last < planned else ""
-    return (
-        f"Of the paper's findings, {len(judged)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
-        f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
     )
 
 

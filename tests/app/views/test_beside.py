@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import figures
 from embryo_core import results, runs
-from embryo_core.figures.findings import named
+from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import judge
 from embryo_core.types import AttentionMap, Findings, Run, Score, TaskScore
@@ -335,7 +335,7 @@ def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) ->
     assert not page.exception and not page.error
     table = page.dataframe[0].value
     other = judge(runs.read_run(two.path.with_name("twin")))
-    assert table["verdict, run 2"].tolist() == [named(judgement.verdict) for judgement in other]
+    assert table["verdict, run 2"].tolist() == [verdict_name(judgement.verdict) for judgement in other]
     assert any(text.value.startswith("twin: ") for text in page.markdown)
     assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
 

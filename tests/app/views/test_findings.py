@@ -5,7 +5,7 @@ import json
 import pytest
 
 from embryo_core.figures.file_panels import LETTER
-from embryo_core.figures.findings import named
+from embryo_core.figures.findings import verdict_name
 from embryo_core.findings import FINDINGS, judge
 from tests.app.conftest import captions_of
 
@@ -16,21 +16,21 @@ def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
     for judgement in judgements:
         test = open_page("findings", tiny_results, finding=judgement.finding.name)
         assert not test.exception and not test.error
-        assert test.dataframe[0].value["verdict"].tolist() == [named(one.verdict) for one in judgements]
+        assert test.dataframe[0].value["verdict"].tolist() == [verdict_name(one.verdict) for one in judgements]
         text = " ".join(one.value for one in test.markdown)
-        assert named(judgement.verdict).capitalize() in text
+        assert verdict_name(judgement.verdict).capitalize() in text
         if judgement.comparisons:
             assert f"{judgement.holding} of {len(judgement.comparisons)} hold" in text
             assert any(judgement.finding.predicts in caption for caption in captions_of(test))
     counted = next(caption for caption in captions_of(test) if caption.startswith("Of "))
     for verdict in {one.verdict for one in judgements}:
-        assert f"{sum(one.verdict == verdict for one in judgements)} {named(verdict)}" in counted
+        assert f"{sum(one.verdict == verdict for one in judgements)} {verdict_name(verdict)}" in counted
 
 
 def test_the_longest_verdict_has_room(open_page, tiny_results):
     """In the column of its table."""
     columns = json.loads(open_page("findings", tiny_results).dataframe[0].proto.columns)
-    assert columns["verdict"]["width"] >= len(named("partly")) * LETTER * 0.9
+    assert columns["verdict"]["width"] >= len(verdict_name("partly")) * LETTER * 0.9
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.name)

@@ -49,7 +49,7 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
     """Their rows become as high as the lines, the small print and the axis title as narrow as the plot."""
     names = ["part of speech with semantic roles", "constituents with coreference"]
     rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
-    figure = findings.comparisons_figure(rows.assign(unit="doublings of the step"))
+    figure = findings.plot_comparisons(rows.assign(unit="doublings of the step"))
     one, two = (file_layout.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
     assert list(one["yaxis"]["tickvals"]) == names
     assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names

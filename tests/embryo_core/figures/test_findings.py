@@ -7,9 +7,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from embryo_core.figures import findings as charts
-from embryo_core.findings import FINDINGS, Comparison, Judgement
+from embryo_core.errors import FigureError
+from embryo_core.figures import findings
+from embryo_core.figures.axis import Axis
+from embryo_core.findings import FINDINGS, Comparison, Judgement, judge
 from embryo_core.findings.evidence import Curve
+from embryo_core.types import Run, StepUnit
 
 COMPARISONS = (
     Comparison("noun before verb", 2.0, 1.0, 4.0, "checkpoints", 50),
@@ -21,9 +24,9 @@ JUDGEMENT = Judgement(FINDINGS[0], "partly", COMPARISONS, "")
 
 def test_every_comparison_is_drawn_with_its_interval():
     """The points, their ends and n are those of the table, whatever the side; each unit has its own panel."""
-    table = charts.comparisons(JUDGEMENT)
+    table = findings.comparison_table(JUDGEMENT)
     assert table["side"].tolist() == ["holds", "opposed", "not decided"]
-    figure = charts.comparisons_figure(table)
+    figure = findings.plot_comparisons(table)
     drawn = sorted(
         (x, x - below, x + above, n, trace.xaxis)
         for trace in figure.data
@@ -37,13 +40,13 @@ def test_every_comparison_is_drawn_with_its_interval():
 
 def test_names_are_no_markup():
     """A name from elsewhere is text on the axis; the rows stand from above in the order of the table."""
-    figure = charts.comparisons_figure(charts.comparisons(JUDGEMENT))
+    figure = findings.plot_comparisons(findings.comparison_table(JUDGEMENT))
     assert figure.layout.yaxis.categoryarray == ("&lt;b&gt;verb&lt;/b&gt; before noun", "noun before verb")
 
 
 def test_the_overview_has_a_row_for_each_finding():
     """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
-    table = charts.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
+    table = findings.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
     assert table["comparisons"].tolist() == [[1, 0, -1], []]
     assert table[["hold", "opposed", "of"]].to_numpy().tolist() == [[1, 1, 3], [0, 0, 0]]
 
@@ -61,16 +64,39 @@ def test_a_picture_has_the_curves_behind_the_verdict():
     """All on one scale, higher values further up, later steps further right, within the picture."""
     steps = np.array([0, 1, 100])
     rising, flat = (Curve(steps, np.array(values), np.ones(3)) for values in ((0.0, 0.2, 0.8), (0.4, 0.4, 0.4)))
-    first, second = drawn(charts.picture(replace(JUDGEMENT, curves=(rising, flat))))
+    first, second = drawn(findings.picture(replace(JUDGEMENT, curves=(rising, flat))))
     assert [y for _, y in first] == sorted((y for _, y in first), reverse=True)
     assert [x for x, _ in first] == sorted(x for x, _ in first) == [x for x, _ in second]
     assert {y for _, y in second} == {16.0}  # half way up
-    width, height = charts.PICTURE
+    width, height = findings.PICTURE
     assert all(0 <= x <= width and 0 <= y <= height for x, y in [*first, *second])
 
 
 def test_a_verdict_without_curves_has_bars():
     """One for each comparison, up where it is on the paper's side; nothing where nothing can be said."""
-    up, down, _ = drawn(charts.picture(JUDGEMENT))
+    up, down, _ = drawn(findings.picture(JUDGEMENT))
     assert up[1][1] < up[0][1] == down[0][1] < down[1][1]
-    assert charts.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None
+    assert findings.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None
+
+
+def test_the_headline_counts_what_can_be_judged():
+    """What cannot be said is left out; a run of which nothing can be said has no headline."""
+    verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
+    judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
+    words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)
+    assert "7 can be tested" in words
+    assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
+    assert findings.headline(judgements[-1:], 16, 16, StepUnit.UPDATES) == ""
+    assert "up to step 1,600 of 40,000 planned" in findings.headline(judgements, 1600, 40_000, StepUnit.UPDATES)
+
+
+def test_a_finding_is_a_figure(tiny_results: Run):
+    """Its table has the comparisons of `judge`, and its caption the prediction; without comparisons it is an error."""
+    for judgement in judge(tiny_results):
+        if not judgement.comparisons:
+            with pytest.raises(FigureError, match="cannot be said"):
+                findings.comparisons([tiny_results], Axis(), judgement.finding.name)
+            continue
+        figure = findings.comparisons([tiny_results], Axis(), judgement.finding.name)
+        assert figure.table["value"].tolist() == [one.value for one in judgement.comparisons]
+        assert judgement.finding.predicts in figure.caption.summary and figure.runs == (tiny_results.name,)

@@ -3,7 +3,6 @@
 import pandas as pd
 
 from embryo_core.figures.captions import openings
-from embryo_core.findings import FINDINGS, Judgement
 from embryo_core.types import StepUnit
 
 
@@ -42,15 +41,3 @@ def test_compare_tells_the_agreement_of_its_run() -> None:
     assert "one and the paper" in openings.compare(rows[1:], "one")
     assert "two and the paper" in openings.compare(rows[2:], "one")
     assert openings.compare(rows.assign(rho=None), "one") == ""
-
-
-def test_findings_count_what_can_be_judged():
-    """What cannot be said is left out; a run of which nothing can be said has no sentence."""
-    verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
-    judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
-    words = openings.findings(judgements, 16, 16, StepUnit.UPDATES)
-    assert "7 can be tested" in words
-    assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
-    assert openings.findings(judgements[-1:], 16, 16, StepUnit.UPDATES) == ""
-    unfinished = openings.findings(judgements, 1600, 40_000, StepUnit.UPDATES)
-    assert "7 can be tested on this run, up to step 1,600 of 40,000 planned: 3 reproduced" in unfinished
