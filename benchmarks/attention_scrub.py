@@ -60,7 +60,7 @@ SCRUB = """async ([steps, seconds]) => {
 
 
 def write_run(root: Path) -> Run:
-    """A run whose heads turn from uniform to their own diagonal, with maps at every step and weights at none."""
+    """Return a run whose heads turn from uniform to their own diagonal, with maps at every step and weights at none."""
     run = Run("scrub", root / "runs" / "scrub", "albert", "none", {}, "0" * 64, {}, STEPS, "benchmark")
     runs.write_run(run)
     place = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))

@@ -84,7 +84,7 @@ def _thinned(facts: list[Fact], every: int) -> list[Fact]:
 
 
 def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str, Path]:
-    """The chosen sentences and facts as files, since a metric reads its own data."""
+    """Write the chosen sentences and facts to files, since a metric reads its own data."""
     with (folder / "treebank.jsonl").open("w", encoding="utf-8") as file:
         for example in examples:
             targets = [{"span1": target.span1, "label": target.label} for target in example.targets]

@@ -37,7 +37,7 @@ def planted(steps: list[int], noise: float, kept: float, rng: np.random.Generato
 
 
 def take_off(steps: list[int], losses: np.ndarray) -> Phase | None:
-    """The phase of this name."""
+    """Return the phase of this name."""
     return next((phase for phase in phases(steps, losses) if phase.name == "take-off"), None)
 
 

@@ -90,16 +90,13 @@ def train(name: str, options: argparse.Namespace) -> None:
     start = ["--init-from", str(options.runs / options.init_from)] if options.init_from else []
     settings = f"{SIZE.format(steps=options.steps)} {own} seed={options.seed}".split()
     folder = options.runs / f"{name}-{options.seed}"
-    subprocess.run(
-        [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder)]
-        + [*start, "--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings],
-        cwd=runs.REPOSITORY,
-        check=True,
-    )
+    command = [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder), *start]
+    command += ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings]
+    subprocess.run(command, cwd=runs.REPOSITORY, check=True)
 
 
 def table(folder: Path, until: float) -> list[str]:
-    """The table in Markdown, one row a run, in the order of their names."""
+    """Return the table in Markdown, one row per run, in the order of their names."""
     rows = [
         f"| variant | tokens until {until} | loss | accuracy | n | other objective | steps |",
         "|---|---|---|---|---|---|---|",

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
-    """A compacted store of random maps, scores and words."""
+    """Write a compacted store of random maps, scores and words."""
     run = Run(
         "random", root / "runs" / "random", "albert", "mlm+sop", {}, "0" * 64, {}, tuple(range(steps)), "benchmark"
     )

@@ -72,7 +72,7 @@ def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
 
 
 def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
-    """The demo's tables, each step's rows repeated at all steps that stand for it."""
+    """Write the demo's tables, with each step's rows repeated at all steps made from it."""
     from embryo_core.results.rows import read_table
     from embryo_core.results.tables import TABLES
     from embryo_core.results.write import replace_table

@@ -96,7 +96,7 @@ def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
 
 
 def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
-    """The batch in transformers' form: labels of all tokens, -100 where there is nothing to predict."""
+    """Return the batch in transformers' form: labels of all tokens, -100 where there is nothing to predict."""
     labels = np.full(batch.ids.shape, -100)
     rows = np.broadcast_to(np.arange(len(batch.ids))[:, None], batch.positions.shape)
     used = batch.weights > 0
@@ -106,13 +106,13 @@ def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
 
 
 def transformers_model(kind: type, settings: dict) -> torch.nn.Module:
-    """A model of transformers with random weights, in training."""
+    """Return a model of transformers with random weights, in training."""
     settings = {name: value for name, value in settings.items() if name not in ("architectures", "dtype")}
     return kind(kind.config_class(**settings, attn_implementation="sdpa")).train()
 
 
 def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
-    """An ALBERT or a BERT: parameters, and the sum of its two losses."""
+    """Return an ALBERT or a BERT: its parameters, and the sum of its two losses."""
     kind, label = {
         "albert": (AlbertForPreTraining, "sentence_order_label"),
         "bert": (BertForPreTraining, "next_sentence_label"),
@@ -127,7 +127,7 @@ def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
 
 
 def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
-    """Generator and discriminator on the same embeddings: parameters, and the weighted sum of their losses."""
+    """Return generator and discriminator on the same embeddings: parameters, and the weighted sum of their losses."""
     settings = FAMILIES["electra"].huggingface(config)
     generator = transformers_model(ElectraForMaskedLM, settings | config.generator)
     discriminator = transformers_model(ElectraForPreTraining, settings)

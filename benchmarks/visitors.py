@@ -100,13 +100,13 @@ class Visitor:
 
 
 def light(draw: random.Random) -> str:
-    """A short text with one mask that hardly anybody has asked before."""
+    """Return a short text with one mask that has probably not been asked before."""
     one, two, three = draw.sample(WORDS, 3)
     return f"the {one} and the {two} of the {three} were born in [MASK] ."
 
 
 def heavy(draw: random.Random) -> str:
-    """A text of eight masks in 105 words."""
+    """Return a text of eight masks in 105 words."""
     words = draw.choices(WORDS, k=HEAVY_WORDS)
     for i in range(HEAVY_MASKS):
         words[int((i + 0.5) * HEAVY_WORDS / HEAVY_MASKS)] = "[MASK]"
@@ -166,7 +166,7 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
 
 
 def memory(process: int) -> float:
-    """The most memory that a process has held, in MB."""
+    """Return the peak memory of a process, in MB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1e3
 

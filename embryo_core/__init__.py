@@ -1,4 +1,4 @@
-"""Runs in, results out; `embryo.open` gives a run as data (docs/python.md)."""
+"""Read runs, evaluate their checkpoints, make figures; `embryo.open` gives a run as data (docs/python.md)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ __all__ = ["open"]
 
 
 def open(run: str | Path) -> "Study":  # named for `embryo.open(...)`
-    """The run of this name under the data roots, or in the folder of this path. Raises UnknownRun, BrokenRun."""
+    """Open a run by its name in the data folders, or by its path. Raises UnknownRun, BrokenRun."""
     from embryo_core.study import Study
 
     return Study(run)

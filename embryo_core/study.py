@@ -1,4 +1,4 @@
-"""A run as data, for notebooks and scripts: measurements as DataFrames, live answers, findings (docs/python.md)."""
+"""A run as data for notebooks and scripts: results as DataFrames, live answers, findings (docs/python.md)."""
 
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from embryo_core.words import quantity
 
 
 class Study:
-    """One run with its results. Every table is read anew, so it holds what has been evaluated by now.
+    """One run with its results. Every call reads its table anew, and so includes what has been evaluated since.
 
-    Methods that read a table of the results raise ResultsError where it cannot be read, and `log` raises BrokenRun. So
-    do `baselines`, which loads the tokenizer for a metric with words (it raises TokenizerMismatch too), and `findings`,
-    which reads the word frequencies. `query` has a list of its own.
+    Methods that read results raise ResultsError. `log` and `findings` raise BrokenRun, and `baselines`, which loads the
+    tokenizer for a metric with words, BrokenRun or TokenizerMismatch.
     """
 
     def __init__(self, run: str | Path):
@@ -32,30 +31,30 @@ class Study:
         return tuple(checkpoint.step for checkpoint in runs.checkpoints(self.run))
 
     def log(self) -> pd.DataFrame:
-        """The training log, a row per step and split ("train", "heldout"): losses and accuracies with their n."""
+        """Return the training log, a row per step and split ("train", "heldout"): losses, accuracies and n."""
         return pd.DataFrame(runs.read_log(self.run))
 
     def scores(self, metric: str | None = None) -> pd.DataFrame:
-        """Scores of a metric or of all: run, metric, step, layer, group, value, n."""
+        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n."""
         return results.read_scores(self.run, metric)
 
     def words(
         self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None
     ) -> pd.DataFrame:
-        """The words behind the scores of a metric, of one group or all, at one step or all.
+        """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
         Columns: metric, step, tag, word, band, n, correct.
         """
         return results.read_words(self.run, metric, group, step)
 
     def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
-        """What each step answered to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
+        """Return each step's answers to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
         return results.read_cloze(self.run, relation, fact)
 
     def baselines(self, metric: str = "world_knowledge") -> pd.DataFrame:
-        """The accuracy of always giving the most frequent answer of each group: group, answer, value, n.
+        """Return the accuracy of always giving the most frequent answer of each group: group, answer, value, n.
 
-        For "world_knowledge" that is a relation's most frequent object, for a metric with words the word.
+        The answer is a relation's most frequent object for "world_knowledge", and a word for a metric with words.
         """
         if metric == "world_knowledge":
             return baselines.of_facts(results.read_histories(self.run))
@@ -63,11 +62,11 @@ class Study:
         return baselines.of_words(words[words["step"] == words["step"].max()], load_tokenizer(self.run).cased)
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
-        """Scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n."""
+        """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n."""
         return results.read_task_scores(self.run, task)
 
     def attention(self, layer: int, head: int) -> pd.DataFrame:
-        """Averaged maps of a head, both counted from 1: step, origin, target (positions from 0), weight."""
+        """Return the averaged maps of a head, counted from 1: step, origin, target (positions from 0), weight."""
         history = results.read_attention(self.run, layer, head)
         step, origin, target = np.indices(history.weights.shape)
         return pd.DataFrame(
@@ -94,7 +93,7 @@ class Study:
         return rows[["mask", "rank", "token", "probability"]].reset_index(drop=True)
 
     def findings(self) -> pd.DataFrame:
-        """What the run says about each finding of the paper (docs/metrics.md), a row for each.
+        """Return the verdict on each finding of the paper (docs/metrics.md), a row for each.
 
         Columns: name, claim, place, verdict, hold, opposed, of, statistic.
         """

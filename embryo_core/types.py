@@ -1,4 +1,4 @@
-"""The vocabulary of the project: what a run, a checkpoint, an example and the findings of a metric are."""
+"""The vocabulary of the project: runs, checkpoints, examples, facts, and the findings of a metric."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class StepUnit(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """From `step` on a run was trained otherwise: on other text, on longer sequences, at a falling rate."""
+    """A change in training from `step` on: other text, longer sequences, a falling learning rate."""
 
     step: int
     what: str  # a few words, such as "sequences of 128 tokens"
@@ -31,9 +31,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a continued run began: at a checkpoint of another run, after so many sequences and tokens (0: unknown).
+    """Where a continued run began: a checkpoint of another run, with the sequences and tokens seen (0: unknown).
 
-    `text_tokens` are those of the text whose words frequencies.tsv counts, which is the first run's (0: unknown).
+    `text_tokens` is the size of the first run's text, whose words frequencies.tsv counts (0: unknown).
     """
 
     run: str
@@ -41,13 +41,13 @@ class Origin:
     sequences: int
     tokens: int
     weights_sha256: str
-    changes: tuple[Change, ...] = ()  # of that run before the step, and at it, where it is not other text
+    changes: tuple[Change, ...] = ()  # of that run up to the step, except a change of text at it
     text_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """How a tokenizer writes its special tokens; None for unknown words: it can write every text."""
+    """The special tokens of a tokenizer; `unk` is None if it can write every text."""
 
     mask: str = "[MASK]"
     cls: str = "[CLS]"  # before every text
@@ -69,7 +69,7 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
-    note: str = ""  # what else a reader of the checkpoints has to know
+    note: str = ""  # what else a reader of the checkpoints must know
     origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
     special_tokens: SpecialTokens | None = None  # None: those of a tokenizer that pretrain made
     step_unit: StepUnit = StepUnit.UPDATES
@@ -92,7 +92,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Pointer:
-    """Where weights are that were added and not copied: a file of this machine, or one of a Hub repository."""
+    """The place of weights that were added without copying: a file on this machine, or in a Hub repository."""
 
     file: str  # absolute path; in a repository the name
     repository: str = ""  # owner/name; "" is this machine
@@ -109,9 +109,9 @@ class Checkpoint:
     run: Run
     step: int
     path: Path
-    sequences: int | None  # training sequences seen so far; None where nobody counted
+    sequences: int | None  # training sequences seen so far; None if unknown
     tokens: int | None  # training tokens seen so far, padding excluded
-    written: int  # when its manifest was, in nanoseconds: a step that was trained again is another checkpoint
+    written: int  # manifest mtime (ns); changes if the step is retrained
     has_weights: bool = True
     pointer: Pointer | None = None  # None: the weights are in `path`
 
@@ -130,7 +130,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Example:
-    """Words with labelled spans: the form of edge probing, to which every annotated corpus is read."""
+    """Words with labelled spans, the form of edge probing; every annotated corpus is read into it."""
 
     words: tuple[str, ...]
     targets: tuple[Target, ...]
@@ -153,7 +153,7 @@ class Fact:
         return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
 
 
-# === What a metric finds; the store adds run and step ===
+# === Findings of a metric; the store adds run and step ===
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class WordCount:
     word: str
     n: int
     correct: int
-    band: str | None = None  # of frequency ranks in the training corpus (word_groups.BANDS); None: in none
+    band: str | None = None  # of frequency ranks in the training corpus (word_groups.BANDS)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class ProbeCurve:
-    """One point of a probe's own training curve: its loss in training and F1 in development after some iterations."""
+    """One point of a probe's training curve: training loss and development F1 after some iterations."""
 
     task: str
     layer: int  # 0 is the embeddings
@@ -229,7 +229,7 @@ class TaskScore:
 
 @dataclass(frozen=True)
 class TuningPoint:
-    """One point of a fine-tuning's own curve: after so many updates, its loss in training and score in development."""
+    """One point of a fine-tuning's curve: training loss and development score after some updates."""
 
     task: str
     seed: int
@@ -240,7 +240,7 @@ class TuningPoint:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a fine-tuned checkpoint answered to one development example, by its row in the validation file from 0."""
+    """The answer of a fine-tuned checkpoint to one development example, known by its row in the validation file."""
 
     task: str
     seed: int
@@ -251,14 +251,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class SpanAnswer:
-    """What it answered to one question about a paragraph: characters of the paragraph; start = end is no answer."""
+    """Its answer to one question about a paragraph: characters of the paragraph; start = end means no answer."""
 
     task: str
     seed: int
     question: str  # its id
     start: int
     end: int  # excluded
-    exact: float  # 1 where it is one of the gold answers
+    exact: float  # 1 if it is one of the gold answers
     f1: float  # over words, with the nearest gold answer
 
 
@@ -288,11 +288,11 @@ class Prediction:
 
 
 def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:
-    """An example with one single-word target per word, as in part-of-speech tagging."""
+    """Return an example with one single-word target per word, as in part-of-speech tagging."""
     return Example(tuple(words), tuple(Target((i, i + 1), label) for i, label in enumerate(labels)))
 
 
-# === What is read of results ===
+# === Views of results ===
 
 
 @dataclass(frozen=True, eq=False)

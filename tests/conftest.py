@@ -54,7 +54,7 @@ def sample() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The real corpora, treebank and facts beside the repository, where they are at hand."""
+    """Return the real corpora, treebank and facts next to the repository, if they are there."""
     path = REPOSITORY.parent / "shared" / "data"
     if not path.is_dir():
         pytest.skip("the real data is not beside the repository")
@@ -79,19 +79,19 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[
 
 @pytest.fixture(scope="session")
 def tiny_run(shared: Callable[..., Path]) -> Run:
-    """A run "tiny" with checkpoints at steps 0, 8 and 16 and no results; to be read only (see `own_run`)."""
+    """Return a run "tiny" with checkpoints at steps 0, 8 and 16 and no results; to be read only (see `own_run`)."""
     return runs.read_run(shared("tiny", lambda root: build_run(root / "runs" / "tiny")) / "runs" / "tiny")
 
 
 @pytest.fixture
 def own_run(tiny_run: Run, tmp_path: Path) -> Run:
-    """A copy of the tiny run under `tmp_path`, which the test may change and evaluate."""
+    """Return a copy of the tiny run under `tmp_path`, which the test may change and evaluate."""
     return copy_run(tiny_run, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
-    """The tiny run in a root of its own with all metrics evaluated on data/sample, and tuned; to be read only."""
+    """Return the tiny run in another root, evaluated on data/sample and fine-tuned; to be read only."""
     from embryo_core.evaluate import evaluate
     from tests.tuned import store_tuning
 
@@ -120,7 +120,7 @@ def shorten_probing(patch: pytest.MonkeyPatch) -> None:
 
 
 def at(run: Run, step: int) -> Checkpoint:
-    """A checkpoint to write results at, whether or not the run has one at this step."""
+    """Return a checkpoint to write results at, whether or not the run has one at this step."""
     return Checkpoint(run, step, run.path / "checkpoints" / f"step{step}", sequences=0, tokens=0, written=0)
 
 

@@ -9,5 +9,5 @@ PATH = min((FOLDER / "runs").iterdir())
 
 
 def read() -> Run:
-    """That run."""
+    """Return that run."""
     return runs.read_run(PATH)

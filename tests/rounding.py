@@ -9,7 +9,7 @@ LAMBDA = 10.0  # of the probabilistic bound; it fails with probability 2 exp(-LA
 
 
 def bound(additions: int, values: np.ndarray) -> float:
-    """The absolute tolerance for two float32 results of so many additions in series, where the values are of this size.
+    """Return the absolute tolerance for two float32 results of many additions in series, for values of this size.
 
     Each addition rounds by at most u, half of float32's eps, relative to the sum. Errors of n additions in series
     partly cancel and stay below LAMBDA sqrt(n) u of the value's size (Higham and Mary 2019, "A new approach to
@@ -20,7 +20,7 @@ def bound(additions: int, values: np.ndarray) -> float:
 
 
 def rounding(model: Model, length: int, values: np.ndarray) -> float:
-    """The absolute tolerance for states, logits or attention scores `values` of sequences of `length` pieces.
+    """Return the absolute tolerance for states, logits or attention scores `values` of sequences of `length` pieces.
 
     A layer has products over H inputs (query, output, inner), over the size of a head and the length (attention) and
     over 4 H (outer); a normalisation after each of its halves keeps the size. The same again, once, stands for
@@ -32,7 +32,7 @@ def rounding(model: Model, length: int, values: np.ndarray) -> float:
 
 
 def probability_rounding(model: Model, length: int, probabilities: np.ndarray) -> float:
-    """The relative tolerance for probabilities, or products of them, from logits of sequences of `length` pieces.
+    """Return the relative tolerance for (products of) probabilities from logits of sequences of `length` pieces.
 
     A probability is the exponential of a logit less the logarithm of the sum of all exponentials, each of which is off
     by at most the rounding of a logit; logits are about as large as the logarithms of probabilities.

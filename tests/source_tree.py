@@ -12,7 +12,7 @@ MODULES = sorted(str(p.relative_to(REPOSITORY)) for package in PACKAGES for p in
 
 @cache
 def tree(module: str) -> ast.Module:
-    """The syntax tree of a module."""
+    """Return the syntax tree of a module."""
     return ast.parse((REPOSITORY / module).read_text(encoding="utf-8"))
 
 
@@ -23,7 +23,7 @@ def imports(module: str) -> frozenset[str]:
 
 
 def offered(package: str) -> set[str]:
-    """The names in the __all__ of a package; none where it has no such list."""
+    """Return the names in the __all__ of a package; empty without such a list."""
     nodes = [node for node in tree(package).body if isinstance(node, ast.Assign)]
     lists = [ast.literal_eval(node.value) for node in nodes if ast.unparse(node.targets[0]) == "__all__"]
     return {name for names in lists for name in names}
@@ -64,7 +64,7 @@ def imported(node: ast.AST, module: str) -> list[str]:
 
 
 def room_of(name: str) -> str:
-    """The room or module of the upper floor that a dotted name is in: embryo_core.runs of embryo_core.runs.log."""
+    """Return the room, or the module next to the rooms, of a dotted name: embryo_core.runs of embryo_core.runs.log."""
     return ".".join(name.split(".")[:2])
 
 

@@ -237,7 +237,7 @@ def requirements(file: str) -> set[str]:
 
 
 def run_python(code: str, **environment: str) -> str:
-    """What a fresh Python prints when it runs this code in the repository."""
+    """Run this code in a fresh Python in the repository, and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=REPOSITORY,

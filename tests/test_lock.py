@@ -37,7 +37,7 @@ def pins(name: str) -> dict[str, set[str]]:
 
 
 def required(name: str) -> list[Requirement]:
-    """What a requirements file asks for, files that it includes among them."""
+    """Return what a requirements file asks for, including the files that it includes."""
     found = []
     for line in (REPOSITORY / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):

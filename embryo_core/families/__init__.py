@@ -9,7 +9,7 @@ __all__ = ["FAMILIES"]
 
 
 def found() -> dict[str, Layout]:
-    """The LAYOUT of every file in this folder, by its model_type."""
+    """Return the LAYOUT of every file in this folder, by its model_type."""
     layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
     return {layout.model_type: layout for layout in layouts}
 

@@ -44,7 +44,7 @@ UNREAD = 0  # time of the last access, before
 
 @pytest.fixture(scope="session")
 def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with results in tables and in parts, and an example; imports and the first page are done."""
+    """Return a run with results in tables and in parts, and an example, after imports and a first page."""
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
     run = runs.read_run(root / "runs" / tiny_results.name)
     store_questions(run)
@@ -60,7 +60,7 @@ def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def copy_as_bad(run: Run, root: Path) -> tuple[Path, Path]:
-    """A copy of a run and one of its results, below a folder of data, under the name "bad"."""
+    """Copy a run and one of its results, below a folder of data, under the name "bad"."""
     return tuple(Path(shutil.copytree(path, root / path.parent.name / "bad")) for path in (run.path, run.results))
 
 
@@ -95,8 +95,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def attempt(call: Callable, *arguments: object) -> object:
-    """What a call returns, or None where it raises an error of ours, whose message can be printed."""
+    """Return what a call returns, or None if it raises an EmbryoError whose message can be printed."""
     try:
         return call(*arguments)
     except EmbryoError as error:
-        assert str(error).isprintable(), str(error)
+        message = str(error)
+    assert message.isprintable(), message

@@ -28,24 +28,24 @@ class File:
 
 
 def load_last(run: Run) -> object:
-    """The model of step 16; None where it is not listed."""
+    """Load the model of step 16; None if it is not listed."""
     assert all(reason.isprintable() for _, reason in runs.broken(run))
     return [load(checkpoint) for checkpoint in runs.loadable(run) if checkpoint.step == 16] or None
 
 
 def load_own_tokenizer(run: Run) -> object:
-    """The tokenizer, where it is that of run.json."""
+    """Load the tokenizer, if it is that of run.json."""
     return load_tokenizer(runs.read_run(run.path))
 
 
 def in_step(name: str) -> File:
-    """A file of the last checkpoint."""
+    """Return a file of the last checkpoint."""
     folder = "runs/bad/checkpoints/step16"
     return File(f"{folder}/{name}", load_last, f"{folder}/manifest.json")
 
 
 def table(path: str, read: Callable[[Run], object]) -> File:
-    """A table of the results."""
+    """Return a table of the results."""
     return File(f"results/bad/{path}.parquet", read, f"results/bad/{path}.parquet.sha256")
 
 
