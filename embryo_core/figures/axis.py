@@ -96,15 +96,15 @@ class StepAxis:
         return "step (optimizer updates)" if self.step_unit == StepUnit.UPDATES else f"{self.step_unit} seen"
 
     def point(self, step: int | str) -> str:
-        """A step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
+        """Return a step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
         return point(step, self.step_unit)
 
     def hover(self, place: str) -> str:
-        """The same where Plotly fills in the number that stands at a `place`, such as "customdata[0]"."""
+        """Return the same for a hover template: Plotly fills in the number at a `place`, such as "customdata[0]"."""
         return self.point(f"%{{{place}:,}}")
 
-    def told(self, change: Change) -> str:
-        """A change in training as a legend or a caption has it, by what the axis counts."""
+    def describe(self, change: Change) -> str:
+        """Return a change in training for a legend or a caption, in what the axis counts."""
         return f"from {self._place(change.step)}: {change.what}"
 
     def _place(self, step: int) -> str:
@@ -116,11 +116,11 @@ class StepAxis:
         return f"{style.short(value)} {self.title.removesuffix(' seen')}"
 
     def values(self, steps: Iterable[int]) -> list[float]:
-        """Where steps lie on the axis, as Plotly takes it (see `step_scales.axis_values`)."""
+        """Return the places of steps on the axis, as Plotly takes them (see `step_scales.axis_values`)."""
         return self.values_on(self.scale, [*steps])
 
     def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:
-        """The same on an axis of this scale."""
+        """Return the same on an axis of this scale."""
         if self.progress is None:
             return axis_values(steps, scale).tolist()
         values = self.progress.at(steps)
@@ -157,7 +157,7 @@ class StepAxis:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
-            what = f"{of}: training changes" if of else self.told(change)
+            what = f"{of}: training changes" if of else self.describe(change)
             for panel in panels:
                 across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
                 line = {"color": style.faint(style.GREY, opacity), "width": 1}
@@ -171,7 +171,7 @@ class StepAxis:
         return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
 
     def counts(self, steps: Sequence[int]) -> list[float]:
-        """What the axis counts at `steps`, wherever 0 lies on it."""
+        """Return what the axis counts at `steps`, without the place that 0 has on a log axis."""
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
     def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:

@@ -188,8 +188,8 @@ def _any_baseline(lines: Sequence[Line]) -> bool:
 
 
 def _describe_changes(lines: Sequence[Line]) -> str:
-    named = [f"{line.name} {', '.join(map(line.axis.told, line.axis.changes))}" for line in lines if line.axis.changes]
-    return f"Vertical lines: {'; '.join(named)}."
+    named = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
+    return f"Vertical lines: {'; '.join(f'{name} {changes}' for name, changes in named if changes)}."
 
 
 # === Plot ===
@@ -202,7 +202,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     """
     steps = sorted(set(lines[0].rows["step"]))
     styles = curves.styles(_categories(lines))
-    panels = bool(curves.width) or (len(lines) > 1 and 1 < len(styles) and len(styles) * len(lines) > MAX_LINES)
+    panels = bool(curves.width) or (len(lines) > 1 and len(styles) > 1 and len(styles) * len(lines) > MAX_LINES)
     figure, titles_height, height = _grid(styles, curves, panels)
     across = min(curves.across, len(styles)) if panels else 1
     shared = _shared_baseline(lines, curves)

@@ -95,7 +95,9 @@ def describe_presence(
 ) -> tuple[str, str]:
     """Return the rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
     if change is None:
-        share, offset = baseline(frame)
+        best = baseline(frame)
+        assert best is not None, "without a baseline every pattern has a change"
+        share, offset = best
         rule = (
             "The first step from which an attention head stays at least as accurate as the best fixed offset, up to "
             f"the last step. Always answering the word at {offset:+d} is right for {percent(share)} of the same words."
@@ -181,7 +183,7 @@ def plot_presence(
     last = len(steps) - 1
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
-    ticks = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
+    ticks: dict[str, Any] = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
     return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", unit), **ticks))
 
 
@@ -292,7 +294,7 @@ def _mark_appearance(
     """Draw the level at which the pattern counts as present, and the step from which it is in the chosen head."""
     least = level(change, own["value"].iloc[0], base)
     first = axis.point(int(own["step"].iloc[0]))
-    name = f"best fixed offset ({base[1]:+d})" if change is None else f"{first} {change:+g}"
+    name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
     figure.add_hline(
         y=least,
         line={"color": style.GREY, "width": 1.5, "dash": "dash"},

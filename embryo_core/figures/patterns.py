@@ -107,7 +107,10 @@ def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 def level(change: float | None, first: float, base: tuple[float, int] | None) -> float:
     """Return the value at which a pattern counts as present in a head whose value at the first step is `first`."""
-    return base[0] if change is None else first + change
+    if change is not None:
+        return first + change
+    assert base is not None, "without a baseline every pattern has a change"
+    return base[0]
 
 
 def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int] | None) -> int | None:

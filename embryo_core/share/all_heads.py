@@ -25,10 +25,10 @@ def all_heads_gif(
     unit: StepUnit,
     note: str = "",
 ) -> bytes:
-    """The maps of all heads, weights [S, layers, heads, L, L] at steps [S]; the still beginning is shortened.
+    """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF with a frame for each step.
 
-    The colours of each head end at its own weight (see `map_style.colour_end`), or at one that they have `shared`.
-    Below the maps stands the `note` of their data, and what rows, columns and colours are.
+    The colours of each head end at its own weight (see `map_style.colour_end`), or at one weight if `shared`. The
+    `note` on the data is written below the maps, with the meaning of rows, columns and colours.
     """
     count, layers, heads = weights.shape[:3]
     levels = _levels(weights, scale, shared)
@@ -50,7 +50,7 @@ def all_heads_gif(
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Means over square blocks of the last two axes, then at most `limit` long; what is left over at the end goes."""
+    """Average square blocks of the last two axes, so that these are at most `limit` long; a rest at the end is cut."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:
@@ -61,13 +61,13 @@ def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
 
 
 def colour_ends(weights: np.ndarray) -> np.ndarray:
-    """The weight at which the colours of each head end, [layers, heads]; weights are [S, layers, heads, L, L]."""
+    """Return the weight at which each head's colours end, [layers, heads], for weights [S, layers, heads, L, L]."""
     by_head = np.moveaxis(weights, 0, 2)
     return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
 
 
 def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
-    """The note, and what rows, columns and colours are, in lines of at most so many pixels."""
+    """Return the note, and the meaning of rows, columns and colours, in lines of at most `width` pixels."""
     end = "one weight for all" if shared else "each head's own weight"
     note = f"{note}; " if note else ""
     note += f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
@@ -80,14 +80,14 @@ def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
 
 
 def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
-    """Indices into the palette, [S, layers, heads, M, M], of maps made small enough for their frame."""
+    """Return indices into the palette, [S, layers, heads, M, M], of maps small enough for their frame."""
     ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
     positions = map_style.colour_positions(shrink(weights, SIDE), ends, scale)
     return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
 
 
 def _frame(base: Image.Image, step: str, levels: np.ndarray) -> Image.Image:
-    """The picture of one step, levels [layers, heads, M, M], on the base that all share."""
+    """Return the picture of one step, levels [layers, heads, M, M], on the base that all share."""
     frame = base.copy()
     ImageDraw.Draw(frame).text((EDGE, 30), step, BLACK, font(13))
     frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)

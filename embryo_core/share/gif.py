@@ -28,7 +28,7 @@ ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
 
 def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
-    """The history as a GIF that repeats, one frame a step, its colours on this scale."""
+    """Return the history as a GIF that repeats, one frame a step, its colours on this scale."""
     canvas = _Canvas(history, scale)
     positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
     levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)
@@ -36,9 +36,9 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Frames as a GIF that repeats; while the maps' `levels` [S, height, width] are still, they pass quickly."""
+    """Return frames as a GIF that repeats; frames before the maps' `levels` [S, height, width] change pass quickly."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
-    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last of the frames that look alike has its time
+    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last still frame has its full time
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
@@ -46,7 +46,7 @@ def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
 
 
 class _Canvas:
-    """What is the same in all frames, drawn once, and where the rest stands."""
+    """The part of a frame that is the same at all steps, drawn once, and the places of the rest."""
 
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history
@@ -68,7 +68,7 @@ class _Canvas:
         self.palette = palette()
 
     def frame(self, index: int, level: np.ndarray) -> Image.Image:
-        """The frame of one step, from its levels [L, L] in the palette."""
+        """Return the frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
         pen.text((map_style.EDGE, 38), point(self.history.steps[index], self.history.step_unit), BLACK, font(14))
@@ -80,7 +80,7 @@ class _Canvas:
         return frame
 
     def _write(self, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
-        """The labels that a box of this size (width, height) has room for."""
+        """Write the labels that a box of this size (width, height) has room for."""
         for label in labels:
             if box[0] < label.least:
                 continue
@@ -91,7 +91,7 @@ class _Canvas:
                 self.pen.text((x, y), label.text, BLACK, font(FONT), anchor=ANCHORS[label.align])
 
     def _write_turned(self, label: Label, x: int, y: int) -> None:
-        """A label that reads upwards, its middle column at x; it ends at y, or has its middle there."""
+        """Write a label that reads upwards, its middle column at x; it ends at y, or has its middle there."""
         left, top, right, bottom = font(FONT).getbbox(label.text)
         image = Image.new("L", (right - left + 2, bottom - top + 2))
         ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
@@ -106,7 +106,7 @@ class _Canvas:
         self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
 
     def _draw_steps(self) -> None:
-        """A line with a mark for each step, on a log axis."""
+        """Draw a line with a mark for each step, on a log axis."""
         steps = self.history.steps
         self.marks = (self.left + axis_shares(steps, "log") * self.side).round().astype(int).tolist()
         y = self.below + 62
@@ -119,12 +119,12 @@ class _Canvas:
 
 
 def picture(levels: np.ndarray) -> Image.Image:
-    """Levels [height, width] in the palette, a pixel each."""
+    """Return levels [height, width] in the palette, a pixel each."""
     return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
 
 
 def palette() -> Image.Image:
-    """An image whose palette has the colours of weights, then greys for all else."""
+    """Return an image whose palette has the colours of weights, then greys for all else."""
     greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
     image = Image.new("P", (1, 1))
     image.putpalette(np.concatenate([map_style.colours(COLOURS), greys]).tobytes())
@@ -133,5 +133,5 @@ def palette() -> Image.Image:
 
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """The font of all text, so many pixels high."""
+    """Return the font of all text, `size` pixels high."""
     return ImageFont.truetype(Path(__file__).parent / "vendor" / "DejaVuSans.ttf", size)

@@ -1,4 +1,4 @@
-"""One head's attention maps over the steps, with the words that name them: what the map, the GIF and the page draw."""
+"""One head's attention maps over the steps, which the dashboard, the GIF and the HTML page draw."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,16 +20,16 @@ class HeadHistory:
     run: str
     layer: int
     head: int
-    note: str  # a sentence without its full stop: whose weights, on what data, with what n
+    note: str  # a sentence without its full stop: which weights, on which data, with which n
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
-    shared_end: float | None = None  # the weight at which the colours of all heads end, where they share one scale
+    shared_end: float | None = None  # the weight at which the colours of all heads end, if they share one scale
     step_unit: StepUnit = field(kw_only=True)
 
     @property
     def title(self) -> str:
-        """Whose maps these are."""
+        """The run, layer and head."""
         return f"{self.run}, layer {self.layer}, head {self.head}"
 
     @property
@@ -39,19 +39,19 @@ class HeadHistory:
 
     @property
     def maximum(self) -> float:
-        """The largest weight of all steps; 1 where all weights are 0."""
+        """The largest weight of all steps; 1 if all weights are 0."""
         return float(self.weights.max()) or 1.0
 
 
 def averaged(run: Run, layer: int, head: int, maps: AttentionHistory, source: dict[str, Any]) -> HeadHistory:
-    """The history of a head's averaged maps; `source` is what the metric noted of its data."""
+    """Return the history of a head's averaged maps; `source` is that of `results.read_sources`."""
     data = source.get("note", f"averaged over {maps.sentences:,} sentences")
     note = f"Attention weights, {data}"
     return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, step_unit=run.step_unit)
 
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
-    """The history of a head's averaged maps out of a run's results. Raises ResultsError where there are none."""
+    """Read the history of a head's averaged maps. Raises ResultsError if there are none."""
     steps = results.steps_done(run, METRIC)
     if not steps:
         raise ResultsError(

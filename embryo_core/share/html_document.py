@@ -1,7 +1,7 @@
-"""One HTML document with its scripts and data inside: it needs no network, and no text in its data can become markup.
+"""An HTML document with its scripts and data inside: it needs no network, and no text in its data becomes markup.
 
-The data stand in it as JSON without a single "<". Its own security policy names the hashes of its scripts and allows
-nothing else: neither another script nor a request.
+The data are embedded as JSON without a single "<". The document's security policy names the hashes of its scripts and
+allows no other script and no request.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str]) -> str:
-    """The document. `title` and `data` may hold any text; `style`, `body` (markup) and `scripts` are our own.
+    """Return the document. `title` and `data` may hold any text; `style`, `body` (markup) and `scripts` are trusted.
 
     A script reads `data` as `JSON.parse(document.getElementById("data").textContent)`.
     """

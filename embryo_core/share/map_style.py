@@ -1,6 +1,6 @@
-"""How a head's map looks in every renderer: its colours, the scale of weights, and where labels and legend stand.
+"""The look of a head's map in every renderer: colours, scale of weights, and the places of labels and legend.
 
-The canvas of the dashboard and of the page (head_map.js), the SVG and the GIF only draw what is described here.
+The canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF draw what is described here.
 """
 
 import textwrap
@@ -15,18 +15,20 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.words import quantity
 
-CLIP = 99  # percentile of the weights at which the colours end: a few large ones would darken all the others
+CLIP = 99  # percentile of the weights at which the colours end: a few larger ones would darken all the others
 DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight
 COLOURS = 256
-VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], those of Plotly's scale
-    [[68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]]
-    + [[31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]]
+VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], as in Plotly
+    [
+        *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),
+        *([31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]),
+    ]
 )
-NARROWEST, WIDEST = 160, 440  # pixels of a map's side, as far as there is room
-EDGE = 12  # pixels between a picture's edge and what stands in it
+NARROWEST, WIDEST = 160, 440  # pixels of a map's side, if there is room
+EDGE = 12  # pixels between a picture's edge and its content
 FONT = 12  # pixels
-LABEL_ROOM = 11  # pixels: labels of an axis stand at least so far apart
-LONGEST_LABEL = 12  # characters, with the ellipsis that stands for the rest
+LABEL_ROOM = 11  # pixels: least distance between labels of an axis
+LONGEST_LABEL = 12  # characters, including the ellipsis of a cut label
 SCRIPT = Path(__file__).with_name("head_map.js")  # draws a map on a canvas
 
 
@@ -46,9 +48,9 @@ TOKENS = Margins(left=110, top=8, right=8, bottom=104)
 
 @dataclass(frozen=True)
 class Label:
-    """Words beside a box (a map or a colour bar): at a share of its width and height, and offset pixels from there.
+    """Text next to a box (a map or a colour bar), placed at a share of its width and height plus an offset in pixels.
 
-    The words' middle line runs through that point. Words that are `turned` read upwards; with "right" they end there.
+    The text's middle line runs through that point. `turned` text reads upwards; with "right" it ends there.
     """
 
     text: str
@@ -56,12 +58,12 @@ class Label:
     offset: tuple[float, float]
     align: Literal["left", "center", "right"] = "center"
     turned: bool = False
-    least: float = 0  # pixels: a narrower box has no room for it
+    least: float = 0  # width of the box in pixels from which there is room for it
 
 
 @dataclass(frozen=True)
 class Legend:
-    """A bar of all colours, the labels beside it, and the room that both take; sizes in pixels."""
+    """A colour bar, its labels, and the room that both take; sizes in pixels."""
 
     labels: tuple[Label, ...]
     width: int = 208
@@ -73,25 +75,25 @@ class Legend:
 
 
 def colours(count: int = COLOURS) -> np.ndarray:
-    """The colours [count, 3] from the smallest weight to the largest, as bytes of red, green and blue."""
+    """Return the colours [count, 3] from the smallest weight to the largest, as bytes of red, green and blue."""
     stops = np.linspace(0, 1, len(VIRIDIS))
     wanted = np.linspace(0, 1, count)
     return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
 
 
 def colour_end(weights: np.ndarray) -> float:
-    """The weight at which the colours of these maps end; larger ones look alike. 1 where all weights are 0."""
+    """Return the weight at which the colours of maps end; larger ones look the same. 1 if all weights are 0."""
     return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
 
 
-@lru_cache(maxsize=2)  # asked for by the maps, their legend and their caption, of two runs beside each other
+@lru_cache(maxsize=2)  # used by the maps, legend and caption of two compared runs
 def end_of(history: HeadHistory) -> float:
-    """The weight at which the colours of a history end: its own, or the one that all heads share."""
+    """Return the weight at which the colours of a history end: its own, or the one that all heads share."""
     return history.shared_end or colour_end(history.weights)
 
 
 def clipping(history: HeadHistory) -> str:
-    """A sentence that tells where the colours of a history end, and how many of its weights are larger."""
+    """Return a sentence on where the colours of a history end, and the share of its weights that are larger."""
     of, larger = "all heads" if history.shared_end else "this head", _larger(history)
     over = quantity(len(history.steps), "step")
     over = over if len(history.steps) == 1 else f"all {over}"
@@ -106,7 +108,7 @@ def _larger(history: HeadHistory) -> float:
 
 
 def colour_positions(weights: np.ndarray, end: float, scale: Scale) -> np.ndarray:
-    """Where weights lie on the colours, 0 to 1: their share of `end`, or the logarithm of that; larger ones at 1."""
+    """Return the place of weights on the colours, 0 to 1: their share of `end`, or its logarithm; larger ones are 1."""
     shares = np.minimum(weights / end, 1)
     if scale == "linear":
         return shares
@@ -114,7 +116,7 @@ def colour_positions(weights: np.ndarray, end: float, scale: Scale) -> np.ndarra
 
 
 def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
-    """The colour bar with the weights at its left end, middle and right end; a share `larger` lies above the last."""
+    """Return the colour bar with the weights at its ends and middle; `larger` is the share of weights above its end."""
     last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
         ends = "0", f"{end / 2:.2g}", last
@@ -131,7 +133,7 @@ def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
 
 
 def legend_of(history: HeadHistory, scale: Scale) -> Legend:
-    """The colour bar of a history."""
+    """Return the colour bar of a history."""
     return legend(end_of(history), scale, _larger(history))
 
 
@@ -139,12 +141,12 @@ def legend_of(history: HeadHistory, scale: Scale) -> Legend:
 
 
 def margins(history: HeadHistory) -> Margins:
-    """Room for the pieces of a sentence, or for the numbers of positions."""
+    """Return the margins for the pieces of a sentence, or for the numbers of positions."""
     return TOKENS if history.tokens else POSITIONS
 
 
 def axis_labels(history: HeadHistory) -> list[Label]:
-    """The labels of a map's rows and columns, and the names of its axes."""
+    """Return the labels of a map's rows and columns, and the names of its axes."""
     named, around = bool(history.tokens), margins(history)
     start, end = ("from", "to") if named else ("from position", "to position (0 is [CLS])")
     labels = [
@@ -162,19 +164,19 @@ def axis_labels(history: HeadHistory) -> list[Label]:
 
 
 def note_lines(history: HeadHistory) -> list[str]:
-    """The note in lines as long as a picture of the map is wide."""
+    """Return the note in lines as wide as a picture of the map."""
     letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
 
 
 def _every(size: int) -> int:
-    """How many positions of a long axis go from one number to the next."""
+    """Return the distance between numbered positions of an axis."""
     return 1 if size <= 12 else 4 if size <= 32 else 8
 
 
 def _least_side(position: int, size: int) -> float:
-    """The narrowest map on which a position has its label; where not all have room, one in 2, 4, 8, ... has it."""
-    spacing = position & -position  # the largest power of two that divides it; 0 for position 0, which is always there
+    """Return the width of the narrowest map that labels a position: one in 2, 4, 8, ... if there is no room for all."""
+    spacing = position & -position  # the largest power of two that divides it; position 0 has 0 and is always labelled
     return LABEL_ROOM * size / spacing if spacing else 0
 
 
@@ -182,11 +184,11 @@ def _shortened(token: str) -> str:
     return token if len(token) <= LONGEST_LABEL else f"{token[: LONGEST_LABEL - 1]}…"
 
 
-# === What the browser is given ===
+# === Data for the browser ===
 
 
 def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
-    """All that head_map.js draws a history from, but for its weights; numbers, texts and lists of them."""
+    """Return everything but the weights that head_map.js needs to draw a history, as JSON values."""
     return {
         "title": history.title,
         "note": history.note,

@@ -1,7 +1,4 @@
-"""A head's history as one HTML page that plays by itself, with a slider and the weight under the pointer.
-
-It needs no network.
-"""
+"""A head's history as an HTML page without network: it plays by itself, with a slider and the weight at the pointer."""
 
 import base64
 from pathlib import Path
@@ -13,7 +10,7 @@ from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.html_document import document
 
-CODES = 65535  # a weight is stored as a share of the largest, in as many parts
+CODES = 65535  # steps in which a weight is stored, as a share of the largest
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -44,7 +41,7 @@ BODY = """
 
 
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
-    """The page, its colours on this scale. Weights are kept to 1/65535 of the largest."""
+    """Return the page, its colours on this scale. Weights are rounded to 1/65535 of the largest."""
     codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
     data = map_style.drawing(history, scale) | {
         "note": f"{history.note}. Scale: {scale}. {map_style.clipping(history)}",

@@ -54,7 +54,7 @@ def _cases(n: pd.Series) -> str:
 
 def changes(axes: Mapping[str, StepAxis]) -> str:
     """What the vertical lines of each run, given with its axis, stand for."""
-    listed = [f"{name} {', '.join(map(axis.told, axis.changes))}" for name, axis in axes.items() if axis.changes]
+    listed = [f"{name} {', '.join(map(axis.describe, axis.changes))}" for name, axis in axes.items() if axis.changes]
     return f" Vertical lines: {literal('; '.join(listed))}."
 
 

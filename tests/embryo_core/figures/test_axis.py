@@ -70,7 +70,7 @@ def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
     """In the legend, and in the caption of several runs."""
     change = Change(8, "rate falls")
     axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
-    assert axis.told(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
+    assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
     assert captions.changes({"one": axis}).replace("\\", "") == f" Vertical lines: one {told}."
 
 
@@ -85,7 +85,7 @@ def test_a_step_is_named_by_what_it_counts() -> None:
     """A number, or what Plotly fills in; changes in training too."""
     axis = StepAxis("log", step_unit=StepUnit.WORDS)
     assert (axis.point(8), axis.hover("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
-    assert axis.told(Change(8, "rate falls")) == "from 8 words: rate falls"
+    assert axis.describe(Change(8, "rate falls")) == "from 8 words: rate falls"
 
 
 @pytest.mark.parametrize("scale", SCALES)
