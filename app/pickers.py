@@ -1,14 +1,17 @@
 """Pickers whose choice lives in the URL: one of several, some of them, a switch, smoothing, a layer, a head."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
 from app import permalink
+from embryo_core import compare, runs
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
+from embryo_core.types import Run
 
 SMOOTHING = "smooth"  # its name in the URL
 NUMBER = 110  # pixels of a box with the number of a layer or a head
@@ -45,6 +48,25 @@ def pick_one(
         why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
         tell_unknown(name, [wanted], format_func(chosen), why)
     return chosen
+
+
+def group_runs(found: Iterable[Run]) -> dict[str, str]:
+    """Return the label of each run by name, in the order of the pickers: root by root, grouped as by `compare.by_size`.
+
+    A label says whether the run is a choice of design or one of several seeds. A run that is linked from elsewhere
+    belongs to the first root.
+    """
+    roots = runs.roots()
+    by_root: dict[Path, list[Run]] = {root: [] for root in roots}
+    for run in found:
+        by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
+    labels: dict[str, str] = {}
+    for own in by_root.values():
+        for designs in compare.by_size(own):
+            for seeds in designs:
+                notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
+                labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}
+    return labels
 
 
 def pick_many(

@@ -56,6 +56,8 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     known = {run.name: run for run in runs.list_runs()}
+    labels = pickers.group_runs(known.values())
+    known = {name: known[name] for name in labels}
     broken = {runs.shown(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
     if not known and not broken:
         st.title(title, anchor=False)
@@ -64,7 +66,7 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
             f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
             "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
         )
-    name, overlay = _show_head(title, known, broken)
+    name, overlay = _show_head(title, labels, broken)
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
     run = known[name]
@@ -74,7 +76,7 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
     with overlay:
         if alone:
             st.caption(alone)
-        beside = () if alone else _pick_beside(run, known)
+        beside = () if alone else _pick_beside(run, known, labels)
         view = View(run, checkpoints, step, scale, smoothing, beside, _pick_unit())
     view = _counted(view)
     _show_time(view)
@@ -82,8 +84,8 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
     return view
 
 
-def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
-    """Draw the title and what stands beside it; the name of the chosen run, and where runs are put beside it."""
+def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
+    """Draw the title, the run picker and the Overlay popover; return the name of the chosen run, and the popover."""
     left, right = st.columns(2, vertical_alignment="bottom")
     left.title(title, anchor=False)
     with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
@@ -92,8 +94,8 @@ def _show_head(title: str, known: Mapping[str, Run], broken: Mapping[str, str]) 
         name = pickers.pick_one(
             "run",
             "Run",
-            [*known, *broken],
-            format_func=lambda name: f"{name} (broken)" if name in broken else name,
+            [*labels, *broken],
+            format_func=lambda name: labels.get(name, f"{name} (broken)"),
             report=False,
             label_visibility="collapsed",
         )
@@ -110,13 +112,13 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
     return checkpoints
 
 
-def _pick_beside(run: Run, known: Mapping[str, Run]) -> tuple[Run, ...]:
+def _pick_beside(run: Run, known: Mapping[str, Run], labels: Mapping[str, str]) -> tuple[Run, ...]:
     """The runs that the reader wants to see beside a run; an empty choice where there is no other."""
     others = [name for name in known if name != run.name]
     if not others:
         st.caption("There is no other run here to draw beside this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), report=False)
+    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), labels.__getitem__, report=False)
     return tuple(known[name] for name in chosen)
 
 

@@ -7,7 +7,7 @@ from embryo_core.compare.flops import training_flops
 from embryo_core.compare.parameters import parameters
 from embryo_core.compare.pooled import pooled, pooled_differences
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
-from embryo_core.compare.seeds import by_design, over_seeds
+from embryo_core.compare.seeds import by_design, by_size, over_seeds
 
 __all__ = [
     "CHOICES",
@@ -25,6 +25,7 @@ __all__ = [
     "acquisitions",
     "agreements",
     "by_design",
+    "by_size",
     "design",
     "designs",
     "differences",

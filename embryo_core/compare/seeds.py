@@ -1,4 +1,4 @@
-"""Runs of one design that differ in their seed alone: which they are, and their mean and range."""
+"""Designs and their seeds: runs that differ in their seed alone, their mean and range, and designs of one size."""
 
 import json
 from collections import Counter
@@ -7,16 +7,18 @@ from dataclasses import asdict
 from functools import lru_cache
 
 import pandas as pd
+from msgspec import convert
 
+from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-PLACE = ("name", "path")  # of a run, which no design has
+PLACE = ("name", "path")  # fields of a run that are no part of its design
 
 
 def by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
-    """The runs, those whose run.json differ in the seed alone together, in the order of the first of each.
+    """Return the runs by design: those whose run.json differ in the seed alone are together.
 
-    Copies of one run, with the same seed, are no seeds of a design: each stands with others than itself.
+    Designs are in the order of their first runs. Copies with the same seed are never together.
     """
     designs: dict[tuple[str, int], list[Run]] = {}
     copies: Counter[tuple[str, str]] = Counter()
@@ -27,7 +29,22 @@ def by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
     return [tuple(found) for found in designs.values()]
 
 
-@lru_cache(maxsize=64)
+def by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
+    """Return the designs of `runs`, grouped by family, depth and width: designs of one group are choices.
+
+    Groups of one run come first, then groups of several designs, then several seeds of one design. In a group the
+    design with the most seeds comes first.
+    """
+    sizes: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        settings = convert(run.config, Settings)
+        size = (settings.num_hidden_layers, settings.hidden_size)
+        sizes.setdefault((run.family, *size) if all(size) else (run.path,), []).append(run)
+    groups = [sorted(by_design(found), key=len, reverse=True) for found in sizes.values()]
+    return sorted(groups, key=lambda designs: 1 if len(designs) > 1 else 2 * (len(designs[0]) > 1))
+
+
+@lru_cache(maxsize=512)
 def _design(run: Run) -> str:
     card = {name: value for name, value in asdict(run).items() if name not in PLACE}
     card["config"] = {name: value for name, value in run.config.items() if name != "seed"}
@@ -35,10 +52,10 @@ def _design(run: Run) -> str:
 
 
 def over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The mean `value` of several seeds with their least and greatest as `low` and `high`, and the sum of their `n`.
+    """Return the mean `value` of several seeds, their minimum and maximum as `low` and `high`, and the sum of their `n`.
 
-    Each table has the columns curve, step, value and n, a row for each curve and step; what not every seed has is left
-    out. Where they have a `baseline`, so has the result: their mean.
+    Each table has the columns curve, step, value and n, with a row for each curve and step. Rows that a seed lacks are
+    left out. The `baseline` is the mean of the seeds' baselines, if they have any.
     """
     rows = pd.concat(tables, ignore_index=True).groupby(["curve", "step"], sort=False)
     found = rows["value"].agg(value="mean", low="min", high="max", seeds="count")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from embryo_core.compare import by_design, over_seeds
+from embryo_core.compare import by_design, by_size, over_seeds
 from embryo_core.types import Run
 
 
@@ -31,6 +31,20 @@ def test_a_copy_is_no_seed(tiny_run: Run):
         for name, config in (("copy", {}), ("again", {"seed": 9}), ("other", {"seed": 9}))
     )
     assert by_design([tiny_run, copy, again, other]) == [(tiny_run, again), (copy, other)]
+
+
+def test_designs_of_one_size_are_a_group(tiny_run: Run):
+    """Single runs first, then choices of design with the most seeds first, then seeds of one design."""
+
+    def other(name: str, **config: object) -> Run:
+        return replace(tiny_run, name=name, path=tiny_run.path / name, config=tiny_run.config | config)
+
+    dropout, again = other("dropout", hidden_dropout_prob=0.5), other("again", seed=9)
+    wide = [other(f"wide{seed}", hidden_size=99, seed=seed) for seed in (1, 2)]
+    deep, unknown = other("deep", num_hidden_layers=9), [other(f"unknown{i}", hidden_size=0) for i in (1, 2)]
+    found = by_size([*wide, dropout, tiny_run, again, deep, *unknown])
+    single = [[(run,)] for run in (deep, *unknown)]
+    assert found == [*single, [(tiny_run, again), (dropout,)], [tuple(wide)]]
 
 
 def test_seeds_become_their_mean_and_range():
