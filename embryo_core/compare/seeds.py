@@ -52,7 +52,7 @@ def _design(run: Run) -> str:
 
 
 def over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the mean `value` of several seeds, their minimum and maximum as `low` and `high`, and the sum of their `n`.
+    """Return the mean `value` of several seeds, their least and greatest as `low` and `high`, and the sum of their `n`.
 
     Each table has the columns curve, step, value and n, with a row for each curve and step. Rows that a seed lacks are
     left out. The `baseline` is the mean of the seeds' baselines, if they have any.
