@@ -1,4 +1,4 @@
-"""Reads that are kept while the files that they depend on stay as they are."""
+"""Caches whose entries are valid while the files that they depend on stay the same."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,26 +6,25 @@ from pathlib import Path
 import streamlit as st
 
 from app.drawing import aside
-from embryo_core import runs
+from embryo_core import results, runs
 from embryo_core.types import Run
 
-# === The state of a run's files: a text that changes when they do ===
+# === The state of a run's files, a text that changes when they do ===
 
 
-@runs.read_once
 def results_state(run: Run) -> str:
-    """Path, time and size of every file of results and folder of parts."""
-    return files_state(run, *sorted([*run.results.glob("*"), *run.results.glob("parts/*/*")]))
+    """Return a text that changes when a file of the run's results, or a pending evaluation, does."""
+    return repr((str(run.path), results.results_state(run)))
 
 
 def checkpoints_state(run: Run) -> str:
-    """The folder of each checkpoint, and when it was written."""
+    """Return a text that changes when a checkpoint comes, goes or is written again."""
     return runs.checkpoints_digest(run)
 
 
 @runs.read_once
 def log_state(run: Run) -> str:
-    """Path, time and size of the training log."""
+    """Return path, time and size of the training log."""
     return files_state(run, run.path / "log.jsonl")
 
 
@@ -36,12 +35,12 @@ def run_state(run: Run) -> str:
 
 
 def files_state(run: Run, *paths: Path) -> str:
-    """The folder of a run, and path, time and size of some files."""
+    """Return the folder of a run, and path, time and size of some files."""
     return repr([str(run.path), *map(_file, paths)])
 
 
 def _file(path: Path) -> tuple[str | int, ...]:
-    """Path, time and size; a file that is gone by now, or a link in a circle, has no more than its path."""
+    """Return path, time and size of a file, or the path alone if it is gone."""
     try:
         found = path.stat()
     except OSError:
@@ -49,25 +48,26 @@ def _file(path: Path) -> tuple[str | int, ...]:
     return str(path), found.st_mtime_ns, found.st_size
 
 
-# === Kept ===
+# === Caches ===
 
 
 def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
-    """Decorates a function of a run and more: its last results are kept as long as this state of the run lasts.
+    """Return a decorator that caches the results of a function of a run and more, for this state of the run.
 
-    One that may take long has a spinner, and its page steps aside for others (see drawing.py). One without a spinner
-    never calls one with: its page would wait for its turn to draw while the pages that draw wait for its result.
+    A function that may take long has a spinner, and its page lets others draw meanwhile (see drawing.py). A function
+    without a spinner must not call one with a spinner: its page would wait for its turn to draw, while the pages that
+    are drawn wait for its result.
     """
-    kept = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
-    return (lambda read: aside()(kept(read))) if spinner else kept
+    cache = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
+    return (lambda read: aside()(cache(read))) if spinner else cache
 
 
 def kept_whole(
     state: Callable[[Run], str], entries: int, spinner: bool | str = False, valid: Callable[..., bool] | None = None
 ) -> Callable:
-    """As `cached`, but every page gets the same object, which nobody may change: for what takes long to copy.
+    """Return the same for results that take long to copy: every page gets the same object, and must not change it.
 
-    What is `valid` no more is read again too.
+    A result that is no longer `valid` is computed again.
     """
-    kept = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state}, validate=valid)
-    return (lambda read: aside()(kept(read))) if spinner else kept
+    cache = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state}, validate=valid)
+    return (lambda read: aside()(cache(read))) if spinner else cache

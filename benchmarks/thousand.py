@@ -73,7 +73,7 @@ def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
 
 def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
     """Write the demo's tables, with each step's rows repeated at all steps made from it."""
-    from embryo_core.results.rows import read_table
+    from embryo_core.results.rows import read_table, sort_rows
     from embryo_core.results.tables import TABLES
     from embryo_core.results.write import replace_table
 
@@ -89,7 +89,7 @@ def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
             if (found := by_step[source]).num_rows
         ]
         if parts:
-            replace_table(run, table, [pa.concat_tables(parts).cast(table.schema)])
+            replace_table(run, table, [sort_rows(table, pa.concat_tables(parts).cast(table.schema))])
 
 
 # === What is measured, each in a process of its own ===

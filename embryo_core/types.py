@@ -239,7 +239,7 @@ class TuningPoint:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAnswer:
     """The answer of a fine-tuned checkpoint to one development example, known by its row in the validation file."""
 
     task: str
@@ -273,7 +273,7 @@ class Findings:
     probes: list[ProbeCurve] = field(default_factory=list)
     task_scores: list[TaskScore] = field(default_factory=list)
     tuning: list[TuningPoint] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[TaskAnswer] = field(default_factory=list)
     spans: list[SpanAnswer] = field(default_factory=list)
 
 

@@ -1,7 +1,7 @@
 """Results of a fine-tuning, made by hand, for tests of what is shown."""
 
 from embryo_core import results
-from embryo_core.types import Answer, Findings, Run, SpanAnswer, TaskScore, TuningPoint
+from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore, TuningPoint
 from tests.conftest import at
 
 GOLD = "1101"  # labels of four examples
@@ -24,7 +24,7 @@ def store_tuning(run: Run, task: str, sha256: str = "0" * 64, labels: tuple[str,
                 task_scores=[TaskScore(task, 1, one, "accuracy", value, len(GOLD)) for one, value in scores.items()],
                 tuning=[TuningPoint(task, 1, update, 0.7 / update, right) for update in (1, 2)],
                 answers=[
-                    Answer(task, 1, i, float(gold), float(answer))
+                    TaskAnswer(task, 1, i, float(gold), float(answer))
                     for i, (gold, answer) in enumerate(zip(GOLD, answers, strict=True))
                 ],
             ),
@@ -49,7 +49,7 @@ def store_questions(run: Run, sha256: str = "0" * 64) -> None:
         )
 
 
-def _begin(run: Run, task: str, sha256: str, labels: tuple[str, ...]) -> tuple[str, results.Identity]:
+def _begin(run: Run, task: str, sha256: str, labels: tuple[str, ...]) -> tuple[str, results.DatasetId]:
     name, identity = f"finetuning:{task}:1", {"data": task, "sha256": sha256, "limit": None, "protocol": "quick"}
     results.begin(run, name, identity, {"note": "four examples", "labels": list(labels)}, overwrite=False)
     return name, identity

@@ -48,7 +48,7 @@ class MetricPlan:
     replaces_other_data: bool = False
     data_noted: bool = False
 
-    def dataset(self) -> results.Identity:
+    def dataset(self) -> results.DatasetId:
         """Return what distinguishes these results from those of other data, and the name of the data."""
         own = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
         return {"data": self.source.path.name, "sha256": self.source.sha256, "limit": self.source.limit, **own}
@@ -155,7 +155,7 @@ def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrit
     if not done or plan.replaces_other_data:
         return
     try:
-        results.check_identity(run, plan.metric.name, plan.dataset())
+        results.check_dataset(run, plan.metric.name, plan.dataset())
     except OtherData:
         if not irreplaceable:
             raise

@@ -21,7 +21,7 @@ from embryo_core.finetune.squad import (
 )
 from embryo_core.finetune.tasks import TextTask
 from embryo_core.tokenizers.tokenizer import Tokenizer
-from embryo_core.types import Answer, Findings, SpanAnswer, TaskScore
+from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
 
 
 class EncodedTask(Protocol):
@@ -100,7 +100,7 @@ class EncodedTextTask:
         return Findings(
             task_scores=_task_scores(self.name, seed, found, n),
             answers=[
-                Answer(self.name, seed, i, float(gold), float(answer))
+                TaskAnswer(self.name, seed, i, float(gold), float(answer))
                 for i, (gold, answer) in enumerate(zip(self.gold, answers, strict=True))
             ],
         )

@@ -140,7 +140,7 @@ def _check_stored(run: Run, plan: TaskPlan) -> None:
         return
     for name in stored_names(run, plan.name):
         try:
-            results.check_identity(run, name, plan.identity)
+            results.check_dataset(run, name, plan.identity)
         except OtherData:
             if not (gone := results.done(run)[name] & _steps_without_weights(run)):
                 raise

@@ -1,21 +1,20 @@
-"""Results on disk: what metrics found, written to parquet and read back as tables; no other room touches parquet."""
+"""Results on disk: what metrics found, written to parquet and read back as frames; no other room touches parquet."""
 
-from embryo_core.results.examples import read_examples, write_examples
-from embryo_core.results.foreign import read_foreign, write_foreign
-from embryo_core.results.histories import read_histories, read_right_answers
-from embryo_core.results.maps import (
+from embryo_core.results.fact_histories import classify_answers, read_histories, read_right_answers
+from embryo_core.results.memo import results_state
+from embryo_core.results.parquet_files import read_foreign, write_foreign
+from embryo_core.results.position_weights import read_position_weights
+from embryo_core.results.provenance import DatasetId, check_dataset, of_other_data, read_sources
+from embryo_core.results.read import (
     AttentionHistory,
+    done,
+    read_answers,
     read_attention,
     read_attention_layers,
     read_attention_step,
     read_attention_steps,
-)
-from embryo_core.results.position_weights import read_position_weights
-from embryo_core.results.reached import read_reached, read_reached_in_spans
-from embryo_core.results.read import (
-    done,
-    read_answers,
     read_cloze,
+    read_examples,
     read_many_scores,
     read_metrics,
     read_probes,
@@ -27,15 +26,15 @@ from embryo_core.results.read import (
     read_words,
     steps_done,
 )
-from embryo_core.results.sources import Identity, check_identity, of_other_data, read_sources
-from embryo_core.results.word_counts import read_word_counts
-from embryo_core.results.write import begin, compact, forget_other, write
+from embryo_core.results.summaries import read_reached, read_reached_in_spans, read_word_counts
+from embryo_core.results.write import begin, compact, forget_other, write, write_examples
 
 __all__ = [
     "AttentionHistory",
-    "Identity",
+    "DatasetId",
     "begin",
-    "check_identity",
+    "check_dataset",
+    "classify_answers",
     "compact",
     "done",
     "forget_other",
@@ -64,6 +63,7 @@ __all__ = [
     "read_tuning",
     "read_word_counts",
     "read_words",
+    "results_state",
     "steps_done",
     "write",
     "write_examples",

@@ -1,4 +1,4 @@
-"""How much each head attends to fixed positions at every step; summed up in positions.parquet."""
+"""How much each head attends to fixed positions at every step, summarised in positions.parquet."""
 
 import numpy as np
 import pandas as pd
@@ -7,32 +7,31 @@ import pyarrow.compute as pc
 
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.positions import POSITIONS, position_weights
-from embryo_core.results import summaries
-from embryo_core.results.maps import read_attention
-from embryo_core.results.read import steps_done
-from embryo_core.results.rows import read_table, read_values
-from embryo_core.results.summaries import Parts, Summary
+from embryo_core.results.attention_codec import COLUMN, to_numbers
+from embryo_core.results.memo import remembered
+from embryo_core.results.read import read_attention, steps_done
+from embryo_core.results.rows import read_table, read_values, sort_rows
+from embryo_core.results.summaries import PendingRows, Summary, read_summary
 from embryo_core.results.tables import ATTENTION
-from embryo_core.results.weights import COLUMN, to_numbers
 from embryo_core.types import Run
 
 NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
-SCHEMA = pa.schema(
-    {"step": pa.int64(), "layer": pa.int32(), "head": pa.int32()} | dict.fromkeys(MEANS, pa.float32())
-)
+SCHEMA = pa.schema({"step": pa.int64(), "layer": pa.int32(), "head": pa.int32()} | dict.fromkeys(MEANS, pa.float32()))
 
 
+@remembered
 def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
-    """How much a head attends to fixed positions at every evaluated step (see `curves.positions`), or with its rows
-    `normalised`: step, same, previous, next, first. Raises ResultsError.
+    """Return how much a head attends to fixed positions at every evaluated step: step, same, previous, next, first.
+
+    See `curves.positions`; `normalised` divides the rows of the maps by their sums first.
     """
-    rows = summaries.read(run, WEIGHTS)
+    rows = read_summary(run, WEIGHTS)
     of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))
     steps, columns = of_head["step"].to_numpy(), NORMALISED if normalised else POSITIONS
     if steps.tolist() == sorted(steps_done(run, ATTENTION.name)):
         means = np.stack([of_head[name].to_numpy() for name in columns], axis=-1)
-    else:  # the summary leaves a step out: the maps themselves say why
+    else:  # the summary leaves a step out; reading the maps says why
         maps = read_attention(run, layer, head)
         steps = maps.steps
         means = position_weights(normalise_rows(maps.weights) if normalised else maps.weights)
@@ -44,15 +43,15 @@ def _compute(run: Run) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *found])
 
 
-def _add(summary: pa.Table, parts: Parts) -> pa.Table:
-    """The summary with the maps of further steps, or others for its own."""
-    steps = pa.array([step for _, step in parts], pa.int64())
-    found = [summary.filter(~pc.field("step").isin(steps)), *map(_of_step, parts.values())]
-    return pa.concat_tables(found).sort_by([(name, "ascending") for name in ATTENTION.key])
+def _add(summary: pa.Table, pending: PendingRows) -> pa.Table:
+    """Return the summary with the maps of further steps, which replace its own of the same step."""
+    steps = pa.array([step for _, step in pending], pa.int64())
+    found = [summary.filter(~pc.field("step").isin(steps)), *map(_of_step, pending.values())]
+    return sort_rows(ATTENTION, pa.concat_tables(found))
 
 
 def _of_step(maps: pa.Table) -> pa.Table:
-    """The summary of a step's maps; no rows where they are no maps of one length, of two positions at least."""
+    """Return the summary of a step's maps; no rows unless all have one length of at least two positions."""
     lengths = pc.unique(maps["length"]).to_pylist()
     if len(lengths) != 1 or lengths[0] < 2:
         return SCHEMA.empty_table()
@@ -70,7 +69,7 @@ def _check(rows: pa.Table) -> None:
     if keys.group_by([*ATTENTION.key]).aggregate([]).num_rows != rows.num_rows:
         raise ValueError("it has a head twice")
     if any(column.null_count or not pc.all(pc.is_finite(column), min_count=0).as_py() for column in rows.columns):
-        raise ValueError("it has no number where one is due")
+        raise ValueError("it lacks a number")
 
 
 COLUMNS = (*ATTENTION.key, "length", COLUMN)

@@ -1,27 +1,29 @@
-"""Results read back as frames: which steps are done, and a function for each kind of row."""
+"""Results read back: which steps are done, and a function for each kind of row.
 
+Functions that return a frame, or arrays, raise ResultsError if a file cannot be read.
+"""
+
+import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from embryo_core import runs
 from embryo_core.corpora.word_groups import ALL, TAGS
-from embryo_core.results.parts import list_parts
-from embryo_core.results.rows import (
-    EVERYTHING,
-    NOTHING,
-    begins,
-    equals,
-    read_table,
-    read_values,
-    settled,
-    steps_of_file,
-)
-from embryo_core.results.sources import of_other_data, read_sources
+from embryo_core.errors import BrokenExamples, ResultsError
+from embryo_core.results.attention_codec import to_numbers
+from embryo_core.results.memo import remembered
+from embryo_core.results.pending import list_pending
+from embryo_core.results.provenance import of_other_data, read_sources
+from embryo_core.results.rows import EVERYTHING, NOTHING, read_table, read_values, retry_until_stable, steps_of_file
 from embryo_core.results.tables import (
     ANSWERS,
     ATTENTION,
@@ -35,41 +37,50 @@ from embryo_core.results.tables import (
     WORDS,
     Table,
 )
+from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
-OWN = {"attention": ATTENTION, "world_knowledge": CLOZE}  # the table of metrics that have rows in it at every step
+EXAMPLES_FILE = "examples.json"
+OWN_TABLES = {"attention": ATTENTION, "world_knowledge": CLOZE}  # metrics that write rows of a table at every step
+
+
+# === Which steps are done ===
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
-    """Steps at which each metric has been written, compacted or not; none of other metrics. Raises ResultsError."""
-    return settled(run, lambda: _done_once(run))
+    """Return the steps at which each metric has been written, compacted or not. Raise ResultsError."""
+
+    def read() -> defaultdict[str, set[int]]:
+        steps = defaultdict(set)
+        for metric, step in list_pending(run):
+            steps[metric].add(step)
+        for table in TABLES:
+            for metric, compacted in steps_of_file(run, table).items():
+                steps[metric].update(compacted)
+        return steps
+
+    return retry_until_stable(run, read)
 
 
 def steps_done(run: Run, metric: str) -> set[int]:
-    """Steps of averaged maps or facts (OWN), compacted or not: what other tables hold, or lack, does not matter.
+    """Return the steps of averaged maps ("attention") or facts ("world_knowledge"). Raise ResultsError.
 
-    Raises ResultsError.
+    Only the metric's own table is read, so that damage to other tables does not matter.
     """
 
     def read() -> set[int]:
-        parts = {step for name, step in list_parts(run) if name == metric}
-        return parts.union(steps_of_file(run, OWN[metric]).get(metric, ()))
+        pending = {step for name, step in list_pending(run) if name == metric}
+        return pending.union(steps_of_file(run, OWN_TABLES[metric]).get(metric, ()))
 
-    return settled(run, read)
-
-
-def _done_once(run: Run) -> defaultdict[str, set[int]]:
-    steps = defaultdict(set)
-    for metric, step in list_parts(run):
-        steps[metric].add(step)
-    for table in TABLES:
-        for metric, compacted in steps_of_file(run, table).items():
-            steps[metric].update(compacted)
-    return steps
+    return retry_until_stable(run, read)
 
 
+# === Scores, words and facts ===
+
+
+@remembered
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Scores of a run, of one metric or some, or of those with a prefix; sorted by metric and step.
+    """Return the scores of a metric, of several, or of those with a prefix, sorted by metric and step.
 
     Columns: run, metric, step, layer, group, value, n.
     """
@@ -81,7 +92,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 
 
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """The same in less memory, for metrics with a score for each head: texts are categories, and there is no run.
+    """Return the same in less memory, for metrics with a score per head: texts are categories, and `run` is left out.
 
     Columns: metric, step, layer, group, value, n.
     """
@@ -90,86 +101,191 @@ def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
 
 
-def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
-    wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
-    return reduce(or_, (equals("metric", name) for name in wanted), NOTHING) & begins("metric", prefix)
-
-
 def read_metrics(run: Run) -> list[str]:
-    """Names of the scores that there are, sorted."""
+    """Return the names of the scores that a run has, sorted."""
     return read_values(run, SCORES, "metric")
 
 
+@remembered
 def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """The words behind a metric's scores, of one group or all, at one step or all; their counts sum to the score's.
+    """Return the words behind a metric's scores, of one group or all, at one step or all.
 
-    Columns: metric, step, tag, word, band, n, correct. `group` is that of the score (see word_groups).
+    Columns: metric, step, tag, word, band, n, correct; the counts add up to the score. `group` is that of the score
+    (see `word_groups`).
     """
     of_group = EVERYTHING
     if group in TAGS:
         of_group = pc.field("tag").isin(pa.array(TAGS[group], pa.string()))
     elif group not in (None, ALL):
-        of_group = equals("band", group)
-    rows = read_table(run, WORDS, equals("metric", metric) & of_group, step)
+        of_group = pc.field("band") == group
+    rows = read_table(run, WORDS, _equals("metric", metric) & of_group, step)
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
 def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """What one step or each answered to the facts of a relation, to one fact, or to all; by relation, fact, step.
+    """Return the answers to the facts of a relation, to one fact, or to all, sorted by relation, fact and step.
 
     Columns: step, fact, relation, subject, object, rank, probability, prediction, prediction_probability. Giving the
     relation with the fact is faster: the table has one row group per relation.
     """
-    rows = read_table(run, CLOZE, equals("relation", relation) & equals("fact", fact), step)
+    rows = read_table(run, CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
     return rows.select(["step", *CLOZE.columns]).to_pandas()
 
 
 def read_relation(run: Run, relation: str) -> pd.DataFrame:
-    """What was answered to the facts of a relation at all steps, in little memory; by fact and step.
+    """Return the answers to the facts of a relation at all steps in little memory, sorted by fact and step.
 
     Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
     """
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
-    rows = read_table(run, CLOZE, equals("relation", relation), columns=["step", *names])
+    rows = read_table(run, CLOZE, _equals("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
 
 
-def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
-    """Training curves of the probes of a task and layer, at one step or all; sorted by task, layer, control, step.
+# === Probes and fine-tuning ===
 
-    Columns: step, task, layer (0 is the embeddings), control, iteration, train_loss, dev_f1. Giving the task is faster.
+
+@remembered
+def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
+    """Return the training curves of the probes of a task and layer, at one step or all.
+
+    Columns: step, task, layer (0 is the embeddings), control, iteration, train_loss, dev_f1; sorted by task, layer,
+    control and step. Giving the task is faster.
     """
-    rows = read_table(run, PROBES, equals("task", task) & equals("layer", layer), step)
+    rows = read_table(run, PROBES, _equals("task", task) & _equals("layer", layer), step)
     return rows.select(["step", *PROBES.columns]).to_pandas()
 
 
+@remembered
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
-    """Scores of fine-tuned checkpoints and of controls, of one task or all; sorted by task, metric, predictor, seed.
+    """Return the scores of fine-tuned checkpoints and of controls, of one task or all.
 
-    Columns: step, task, seed, predictor, metric, value, n. Here and below, seeds whose data, protocol or learning rate
-    are not those of the task's first are left out.
+    Columns: step, task, seed, predictor, metric, value, n; sorted by task, metric, predictor and seed. Here and below,
+    seeds whose data, protocol or learning rate differ from those of the task's first seed are left out.
     """
-    return _frame(run, TASK_SCORES, task)
+    return _read_tuned(run, TASK_SCORES, task)
 
 
+@remembered
 def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Training curves of fine-tuning: step, task, seed, update, train_loss, dev_score; sorted by task, seed, step."""
-    return _frame(run, TUNING, task, step)
+    """Return the training curves of fine-tuning: step, task, seed, update, train_loss, dev_score."""
+    return _read_tuned(run, TUNING, task, step)
 
 
+@remembered
 def read_answers(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
-    """What was answered to each development example: step, task, seed, example, gold, answer; sorted by example."""
-    return _frame(run, ANSWERS, task, step)
+    """Return the answers to the development examples of a task: step, task, seed, example, gold, answer."""
+    return _read_tuned(run, ANSWERS, task, step)
 
 
+@remembered
 def read_spans(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
-    """What was answered to each question about a paragraph: step, task, seed, question, start, end, exact, f1."""
-    return _frame(run, SPANS, task, step)
+    """Return the answers to questions about paragraphs: step, task, seed, question, start, end, exact, f1."""
+    return _read_tuned(run, SPANS, task, step)
 
 
-def _frame(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
-    rows = read_table(run, table, equals("task", task), step)
+def _read_tuned(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
+    rows = read_table(run, table, _equals("task", task), step)
     others = of_other_data(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
     if others:
         rows = rows.filter(~pc.field("evaluation").isin(others))
     return rows.select(["step", *table.columns]).to_pandas()
+
+
+# === Attention maps ===
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionHistory:
+    """One head's maps at evaluated steps: steps [S] int, weights [S, L, L] float32, and the sentences averaged over."""
+
+    steps: np.ndarray
+    weights: np.ndarray
+    sentences: int
+
+
+def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None = None) -> AttentionHistory:
+    """Return one head's maps at every evaluated step, or at some; layer 1 is the lowest, head 1 the first."""
+    of_head = (pc.field("layer") == layer) & (pc.field("head") == head)
+    rows = read_table(run, ATTENTION, of_head, _as_set(steps))
+    weights, sentences = _maps(run, rows)
+    return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
+
+
+def read_attention_layers(run: Run, head: int, steps: Iterable[int]) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return one head of every layer at some steps: steps [S], weights [layers, S, L, L], sentences."""
+    rows = read_table(run, ATTENTION, pc.field("head") == head, _as_set(steps))
+    found, weights, sentences = _all_heads(run, rows)
+    return found, np.moveaxis(weights[:, :, 0], 0, 1), sentences
+
+
+def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
+    """Return all heads at one step: weights [layers, heads, L, L] float32, and sentences (0 if there are no maps)."""
+    _, weights, sentences = _all_heads(run, read_table(run, ATTENTION, step=step))
+    return weights[0] if len(weights) else weights.reshape(weights.shape[1:]), sentences
+
+
+def read_attention_steps(run: Run, steps: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return all heads at every evaluated step, or at some: steps [S], weights [S, layers, heads, L, L], sentences."""
+    return _all_heads(run, read_table(run, ATTENTION, step=_as_set(steps)))
+
+
+def _all_heads(run: Run, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
+    weights, sentences = _maps(run, rows)
+    steps = np.unique(rows["step"].to_numpy())
+    layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
+    if len(weights) != layers * heads * len(steps):
+        at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
+        raise _unusable(
+            run, f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads"
+        )
+    return steps, weights.reshape(len(steps), layers, heads, *weights.shape[1:]), sentences  # rows are sorted by these
+
+
+def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
+    """Return the maps of rows [rows, L, L], and the fewest sentences that one is averaged over."""
+    lengths = set(pc.unique(rows["length"]).to_pylist())
+    if len(lengths) > 1:
+        listed = ", ".join(map(str, sorted(lengths)))
+        raise _unusable(run, f"Attention maps of run '{run.name}' differ in length ({listed})")
+    length = lengths.pop() if lengths else 0
+    weights = to_numbers(rows["weights"]).reshape(rows.num_rows, length, length)
+    if not np.isfinite([weights.min(initial=0), weights.max(initial=0)]).all():
+        raise _unusable(run, f"Attention maps of run '{run.name}' hold a weight that is not finite")
+    return weights, pc.min(rows["sentences"]).as_py() or 0
+
+
+def _unusable(run: Run, what: str) -> ResultsError:
+    return ResultsError(f"{what}; run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite")
+
+
+# === Example questions ===
+
+
+def read_examples(run: Run) -> list[ExampleQuestion]:
+    """Return the example questions of a run, in their order. Raise BrokenExamples."""
+    path = run.results / EXAMPLES_FILE
+    if not os.path.lexists(path):
+        return []
+    return runs.read_json(path, run.results, Examples, BrokenExamples)
+
+
+# === Conditions on rows ===
+
+
+def _equals(column: str, value: str | int | None) -> pc.Expression:
+    """Return the condition that a column has this value; None matches every row."""
+    return EVERYTHING if value is None else pc.field(column) == value
+
+
+def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
+    """Return the condition that a score is of these metrics, as bounds by which row groups are skipped."""
+    wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
+    found = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
+    if not prefix:
+        return found
+    return found & (pc.field("metric") >= prefix) & (pc.field("metric") < prefix + chr(sys.maxunicode))
+
+
+def _as_set(steps: Iterable[int] | None) -> set[int] | None:
+    return None if steps is None else {*steps}

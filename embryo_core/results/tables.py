@@ -1,4 +1,4 @@
-"""The tables of results: their columns, what identifies a row, how rows are sorted, and which are read together."""
+"""The tables of results: their columns, keys and row groups."""
 
 from dataclasses import dataclass
 
@@ -11,37 +11,37 @@ TYPES = {
     "int64": pa.int64(),
     "float32": pa.float32(),
     "float64": pa.float64(),
-    "float16 bytes": pa.large_binary(),  # little-endian; see weights.py
+    "float16 bytes": pa.large_binary(),  # little-endian; see attention_codec.py
 }
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a run; `name` is also the name of its list in Findings and of its file.
+    """One table of a run; its `name` is also the name of its list in `Findings` and of its file.
 
-    Every table begins with `evaluation`, the metric whose evaluation wrote the row (one may write scores of several
-    names), and `step`. The run is the folder's name and is not stored.
+    Every table begins with `evaluation`, the metric that wrote the row (one evaluation may write scores of several
+    names), and `step`. The run is not stored: it is the name of the folder.
     """
 
     name: str
     columns: dict[str, str]
-    key: tuple[str, ...]  # identifies a row; rows are sorted by it
-    group: tuple[str, ...] = ()  # rows equal in these are a row group of their own, read or passed over as a whole
-    longest: int = 2**26  # rows of a row group at most
-    command: str = "evaluate"  # that writes it
+    key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
+    group: tuple[str, ...] = ()  # rows that are equal in these form a row group, which is read or skipped as a whole
+    max_group_rows: int = 2**26
+    command: str = "evaluate"  # the command that writes the table
 
     @property
     def all_columns(self) -> dict[str, str]:
-        """Types of all columns by name, in order."""
+        """Return the types of all columns by name, in order."""
         return {"evaluation": "string", "step": "int64", **self.columns}
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns and types of the table's files."""
+        """Return the schema of the table."""
         return pa.schema({name: TYPES[kind] for name, kind in self.all_columns.items()})
 
-    def part_schema(self, columns: list[str] | None) -> pa.Schema:
-        """The schema of some columns, in their order, or of all."""
+    def schema_of(self, columns: list[str] | None) -> pa.Schema:
+        """Return the schema of some columns, in their order, or of all."""
         return self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
 
 
@@ -71,7 +71,7 @@ CLOZE = Table(
     },
     key=("relation", "fact", "step"),
     group=("relation",),
-    longest=2**16,  # so that reading a relation of a long series holds few of them twice
+    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
 )
 ATTENTION = Table(
     "attention",

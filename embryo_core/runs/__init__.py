@@ -3,8 +3,8 @@
 from embryo_core.runs.architecture import Architecture, of_the_model
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.changes import changes
-from embryo_core.runs.checksums import read_checksums, write_checksums
-from embryo_core.runs.files import replacing, sha256, write_json
+from embryo_core.runs.checksums import Checksums, read_checksums, write_checksums
+from embryo_core.runs.files import UNFINISHED, replacing, sha256, write_json
 from embryo_core.runs.grids import log_grid, step_grid
 from embryo_core.runs.layout import (
     REPOSITORY,
@@ -31,12 +31,12 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.measures import Measured, read_measures
 from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
-from embryo_core.runs.reading import read_bytes, read_json
+from embryo_core.runs.reading import digest, locate, open_inside, read_bytes, read_json, refusal
 from embryo_core.runs.schema import ModelClass, Shown, Sources
 from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.thin import remove_weights, to_remove
-from embryo_core.runs.trust import own_folder, shown
+from embryo_core.runs.trust import own_folder, refuse_foreign, remove_own, shown
 from embryo_core.runs.verifying import read_config, verify
 from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
 
@@ -44,8 +44,10 @@ __all__ = [
     "AUDIT",
     "GENERATOR",
     "REPOSITORY",
+    "UNFINISHED",
     "Architecture",
     "Audit",
+    "Checksums",
     "Fault",
     "Measured",
     "ModelClass",
@@ -62,6 +64,7 @@ __all__ = [
     "counted_tokens",
     "damaged_lines",
     "data_folder",
+    "digest",
     "gaps",
     "generator",
     "hub_folder",
@@ -69,10 +72,12 @@ __all__ = [
     "left_out",
     "list_runs",
     "loadable",
+    "locate",
     "locked",
     "log_grid",
     "missing_steps",
     "of_the_model",
+    "open_inside",
     "open_run",
     "own_folder",
     "parse_row",
@@ -90,6 +95,9 @@ __all__ = [
     "read_once",
     "read_ranks",
     "read_run",
+    "refusal",
+    "refuse_foreign",
+    "remove_own",
     "remove_weights",
     "replacing",
     "roots",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embryo_core import runs
-from embryo_core.results.files import seal
+from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import Run
 
 VALUES = (None, True, -1, 5, 2**31, 2**63, 2**64, 10**400, 1e308, "", "\x1b[2J", "x" * 10_000, "../..", "/etc/hostname")
@@ -135,7 +135,7 @@ def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
     values[rng.randrange(len(values))] = value
     column = pa.array(values, field.type)
     pq.write_table(table.set_column(table.schema.get_field_index(field.name), field, column), path)
-    seal(path)
+    write_checksum(path)
 
 
 def _members(content: Any) -> list[tuple[Any, Any]]:

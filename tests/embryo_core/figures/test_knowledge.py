@@ -9,7 +9,7 @@ from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import knowledge as charts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Line, overlay
-from embryo_core.results.histories import sum_up
+from embryo_core.results import classify_answers
 from embryo_core.types import StepUnit
 from embryo_core.words import percent
 
@@ -107,7 +107,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     coverage = pd.DataFrame(
         {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
     )
-    facts = sum_up(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
+    facts = classify_answers(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = charts.relation_curves(scores, BASELINES)
@@ -124,7 +124,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
 def test_facts_at_a_step_are_the_answers_of_that_step():
     """The list behind a point has that step's answer, rank and probabilities of every fact."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze[cloze["step"] == 8], sum_up(cloze)).set_index("fact")
+    table = charts.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
     assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
@@ -133,7 +133,7 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
 def test_search_takes_words_as_they_are():
     """Capitals do not matter, and signs have no special meaning."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze[cloze["step"] == 8], sum_up(cloze))
+    table = charts.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze))
     assert list(charts.search(table, "SUBJECT OF a")["fact"]) == ["a"]
     assert list(charts.search(table, "<b>")["fact"]) == ["a"]
     assert charts.search(table, "(.*").empty

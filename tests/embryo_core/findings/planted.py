@@ -9,7 +9,7 @@ import numpy as np
 
 from embryo_core import results
 from embryo_core.corpora.word_groups import BANDS
-from embryo_core.types import Answer, ClozeAnswer, Findings, Run, Score, TaskScore, TuningPoint, WordCount
+from embryo_core.types import ClozeAnswer, Findings, Run, Score, TaskAnswer, TaskScore, TuningPoint, WordCount
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import STEPS, N
 from tests.embryo_core.results.conftest import make_run
@@ -129,7 +129,7 @@ def _facts(histories: list[str], place: int) -> Findings:
 
 def _tuned(learned: bool) -> Findings:
     """RTE answered by chance, or right."""
-    answers = [Answer("rte", 1, i, float(i % 2), float(i % 2 if learned else i // 2 % 2)) for i in range(EXAMPLES)]
+    answers = [TaskAnswer("rte", 1, i, float(i % 2), float(i % 2 if learned else i // 2 % 2)) for i in range(EXAMPLES)]
     score = 1.0 if learned else 0.5
     return Findings(
         task_scores=[TaskScore("rte", 1, "model", "accuracy", score, EXAMPLES)],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from embryo_core.types import (
-    Answer,
     AttentionMap,
     ClozeAnswer,
     Findings,
@@ -14,6 +13,7 @@ from embryo_core.types import (
     Run,
     Score,
     SpanAnswer,
+    TaskAnswer,
     TaskScore,
     TuningPoint,
     WordCount,
@@ -76,7 +76,7 @@ def _tuned(rng: np.random.Generator) -> Findings:
     return Findings(
         task_scores=[TaskScore(task, i, "model", "f1", float(rng.random()), 7) for i, task in enumerate(tasks)],
         tuning=[TuningPoint(task, 1, i + 1, float(rng.random()), -0.5) for i, task in enumerate(tasks)],
-        answers=[Answer(task, 1, i, 0.0, float(rng.integers(0, 2))) for i, task in enumerate(tasks)],
+        answers=[TaskAnswer(task, 1, i, 0.0, float(rng.integers(0, 2))) for i, task in enumerate(tasks)],
         spans=[SpanAnswer(task, 1, f"q{i}", i, i + 3, 0.0, 0.5) for i, task in enumerate(tasks)],
     )
 

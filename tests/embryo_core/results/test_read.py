@@ -1,5 +1,6 @@
-"""What was written is read back, from parts and compacted tables alike."""
+"""What was written is read back, from pending evaluations and compacted tables alike."""
 
+import json
 import shutil
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results.files import seal
-from embryo_core.types import Answer, AttentionMap, Findings, Run, TaskScore, TuningPoint
+from embryo_core.results.parquet_files import write_checksum
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import AttentionMap, Findings, Run, TaskAnswer, TaskScore, TuningPoint
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find
 
@@ -64,7 +66,7 @@ def write_again(run: Run, table: str, rows: int | None = None) -> None:
     """Write a compacted table with so many rows in a row group, or all in one, as once was done."""
     path = run.results / f"{table}.parquet"
     pq.write_table(pq.read_table(path), path, row_group_size=rows)
-    seal(path)
+    write_checksum(path)
 
 
 @pytest.mark.parametrize("earlier", [False, True])
@@ -247,7 +249,7 @@ def test_seeds_of_other_data_are_left_out(run, compacted):
     """Those of the task's first seed stay, in every table of fine-tuning."""
     for seed, data in ((1, "a"), (2, "b"), (3, "a")):
         scores = [TaskScore("rte", seed, "model", "accuracy", 0.5, 7)]
-        answers, points = [Answer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
+        answers, points = [TaskAnswer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
         name = f"finetuning:rte:{seed}"
         results.begin(run, name, {"sha256": data}, {}, overwrite=False)
         results.write(at(run, 8), name, Findings(task_scores=scores, answers=answers, tuning=points), {"sha256": data})
@@ -255,3 +257,27 @@ def test_seeds_of_other_data_are_left_out(run, compacted):
         results.compact(run)
     for read in (results.read_task_scores, results.read_answers, results.read_tuning):
         assert read(run, "rte")["seed"].tolist() == [1, 3]
+
+
+# === Example questions ===
+
+
+MANY = json.dumps([{"text": "A [MASK] .", "word": "cat"}] * 21)
+
+
+def test_examples_come_back_in_their_order(own_run: Run) -> None:
+    """None before they are written; later ones take the place of earlier ones."""
+    assert results.read_examples(own_run) == []
+    for since in (8, None):
+        written = [ExampleQuestion("A [MASK] .", "cat", since), ExampleQuestion("The [MASK] .", "dog", 16)]
+        results.write_examples(own_run, written)
+        assert results.read_examples(own_run) == written
+
+
+@pytest.mark.parametrize("content", ["", "5", '[{"text": "A ."}]', '[{"text": 1, "word": "a"}]', "[[[[]]]]", MANY])
+def test_a_file_that_holds_something_else_is_refused(own_run: Run, content: str) -> None:
+    """In one sentence with its name; so is one of so many that no page could draw a button for each."""
+    own_run.results.mkdir(parents=True, exist_ok=True)
+    (own_run.results / "examples.json").write_text(content)
+    with pytest.raises(ResultsError, match="examples.json"):
+        results.read_examples(own_run)

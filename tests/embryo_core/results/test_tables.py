@@ -29,5 +29,3 @@ def test_keys_and_groups_are_columns(table: Table):
     """Rows are sorted by the key, so that rows of one group are neighbours."""
     assert set(table.key) <= set(table.all_columns)
     assert table.group == table.key[: len(table.group)]
-
-

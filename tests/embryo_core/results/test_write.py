@@ -117,7 +117,7 @@ def test_results_lie_beside_the_runs(run):
 
 def test_a_step_that_is_added_to_a_long_series_waits_for_others(run, tmp_path, monkeypatch):
     """As a part, which is read as ever, and so do answers to facts. In the end the tables are those of one go."""
-    monkeypatch.setattr(sys.modules["embryo_core.results.write"], "FEW", 2)
+    monkeypatch.setattr(sys.modules["embryo_core.results.write"], "STEPS_PER_PENDING", 2)
     work = [(metric, step) for step in STEPS for metric in ("mask_prediction", "world_knowledge")]
     later = [(metric, step) for metric in ("mask_prediction", "world_knowledge") for step in (9, 16)]
     for metric, step in work:

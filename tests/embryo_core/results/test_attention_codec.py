@@ -8,8 +8,8 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results import weights
-from embryo_core.results.files import seal
+from embryo_core.results import attention_codec
+from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, tree
@@ -30,14 +30,18 @@ def make_earlier(run: Run, kind: pa.DataType) -> None:
     """Write the file anew as earlier versions did: with the bytes of each map in order, or with lists of numbers."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
-    maps = weights.unpack(rows)[weights.COLUMN].to_pylist()
-    column = pa.array(maps if kind == weights.MAP else [np.frombuffer(one, weights.NUMBERS) for one in maps], kind)
-    place = rows.column_names.index(weights.PACKED)
-    pq.write_table(rows.set_column(place, pa.field(weights.COLUMN, kind), column), path, row_group_size=5)
-    seal(path)
+    maps = attention_codec.decode(rows)[attention_codec.COLUMN].to_pylist()
+    column = pa.array(
+        maps if kind == attention_codec.MAP else [np.frombuffer(one, attention_codec.WEIGHT) for one in maps], kind
+    )
+    place = rows.column_names.index(attention_codec.STORED_COLUMN)
+    pq.write_table(rows.set_column(place, pa.field(attention_codec.COLUMN, kind), column), path, row_group_size=5)
+    write_checksum(path)
 
 
-EARLIER = pytest.mark.parametrize("kind", [weights.MAP, weights.EARLIER], ids=["bytes", "lists"])
+EARLIER = pytest.mark.parametrize(
+    "kind", [attention_codec.MAP, attention_codec.LIST_OF_WEIGHTS], ids=["bytes", "lists"]
+)
 
 
 def test_a_file_has_lower_bytes_first(run: Run, maps: np.ndarray):
@@ -93,10 +97,14 @@ def test_half_a_number_is_refused(run: Run, maps: np.ndarray):
     """A map of an odd number of bytes is no matrix, in halves as in order."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path)
-    odd = pa.array([one[:-1] for one in rows[weights.PACKED].to_pylist()], weights.MAP)
-    rows = rows.set_column(rows.column_names.index(weights.PACKED), pa.field(weights.PACKED, weights.MAP), odd)
+    odd = pa.array([one[:-1] for one in rows[attention_codec.STORED_COLUMN].to_pylist()], attention_codec.MAP)
+    rows = rows.set_column(
+        rows.column_names.index(attention_codec.STORED_COLUMN),
+        pa.field(attention_codec.STORED_COLUMN, attention_codec.MAP),
+        odd,
+    )
     pq.write_table(rows, path, row_group_size=len(HEADS))
-    seal(path)
+    write_checksum(path)
     with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read"):
         results.read_attention_steps(run)
 
@@ -105,10 +113,10 @@ def test_rows_of_a_slice_keep_their_maps():
     """A filter leaves slices of what was read, which begin anywhere."""
     rng = np.random.default_rng(0)
     lists = [rng.random(n).astype(np.float16) for n in (4, 9, 0, 1)]
-    rows = pa.table({"n": range(4), weights.COLUMN: pa.array(lists, weights.EARLIER)})
+    rows = pa.table({"n": range(4), attention_codec.COLUMN: pa.array(lists, attention_codec.LIST_OF_WEIGHTS)})
     for some in (rows, rows.slice(1), rows.slice(1, 1), rows.slice(4), rows.filter(pc.field("n") != 1)):
         held = [lists[n].tobytes() for n in some["n"].to_pylist()]
-        assert weights.unpack(some)[weights.COLUMN].to_pylist() == held
-        packed = weights.pack(weights.unpack(some))
-        assert weights.unpack(packed)[weights.COLUMN].to_pylist() == held
-        assert weights.unpack(packed.slice(1))[weights.COLUMN].to_pylist() == held[1:]
+        assert attention_codec.decode(some)[attention_codec.COLUMN].to_pylist() == held
+        packed = attention_codec.encode(attention_codec.decode(some))
+        assert attention_codec.decode(packed)[attention_codec.COLUMN].to_pylist() == held
+        assert attention_codec.decode(packed.slice(1))[attention_codec.COLUMN].to_pylist() == held[1:]

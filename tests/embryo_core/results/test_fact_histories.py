@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves, results
-from embryo_core.results import histories
-from embryo_core.results.histories import sum_up
+from embryo_core.results import classify_answers, fact_histories
 from embryo_core.types import ClozeAnswer, Findings, Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import lose
@@ -53,7 +52,7 @@ def test_every_fact_has_its_history(run, ranks, compacted):
     write(run, ranks)
     if compacted:
         results.compact(run)
-    assert (run.results / histories.FACTS.file).exists() == compacted
+    assert (run.results / fact_histories.FACTS.file).exists() == compacted
     found = results.read_histories(run)
     assert shown(found) == slow(ranks) and set(found["history"]) == set(curves.HISTORIES)
 
@@ -62,7 +61,7 @@ def test_answers_may_come_in_any_order(ranks):
     """The order of rows says nothing."""
     rows = [(*key, s, rank, "", "") for key, drawn in ranks.items() for s, rank in zip(STEPS, drawn, strict=True)]
     table = pd.DataFrame(rows, columns=["relation", "fact", "step", "rank", "subject", "object"])
-    found = sum_up(table.sample(frac=1, random_state=1)).set_index(["relation", "fact"])["history"]
+    found = classify_answers(table.sample(frac=1, random_state=1)).set_index(["relation", "fact"])["history"]
     assert found.to_dict() == {row[:2]: row[4] for row in slow(ranks)}
 
 
@@ -84,13 +83,13 @@ def test_a_step_that_is_evaluated_again_forgets_what_was_right(run, ranks):
     results.compact(run)
     again = {fact: [1, 1, rank[2], 1] for fact, rank in ranks.items()}
     write(run, again, STEPS[2:3])
-    assert histories.takes_parts(run) and shown(results.read_histories(run)) == slow(again)
+    assert fact_histories.takes_pending(run) and shown(results.read_histories(run)) == slow(again)
 
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answers themselves must not be read."""
-    monkeypatch.setattr(histories, "_of_relation", lambda *_: pytest.fail("the answers of all steps were read"))
+    monkeypatch.setattr(fact_histories, "_of_relation", lambda *_: pytest.fail("the answers of all steps were read"))
 
 
 @pytest.mark.parametrize("compacted", [STEPS[:3], STEPS[1:], (1, 8), STEPS])
@@ -98,7 +97,7 @@ def test_answers_of_a_part_are_added_to_the_summary(run, ranks, compacted, reque
     """Later and earlier steps, those between, and one that is evaluated again; no answer of another step is read."""
     write(run, {key: [3 - (rank == 1)] * len(STEPS) for key, (rank, *_) in ranks.items()}, compacted)
     results.compact(run)
-    assert histories.takes_parts(run)
+    assert fact_histories.takes_pending(run)
     again = tuple(step for step in STEPS if step not in compacted) or STEPS[2:3]
     write(run, ranks, again)
     expected = {
@@ -140,7 +139,7 @@ def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
     found = shown(results.read_histories(run))
     assert found[: len(expected)] == expected and len(found) - len(expected) == (change == "two metrics")
     results.compact(run)
-    assert shown(results.read_histories(run)) == found and not histories.takes_parts(run)
+    assert shown(results.read_histories(run)) == found and not fact_histories.takes_pending(run)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
@@ -148,7 +147,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
     """And written again by the next compaction, which finds no parts."""
     write(run, ranks)
     results.compact(run)
-    path = run.results / histories.FACTS.file
+    path = run.results / fact_histories.FACTS.file
     whole = path.read_bytes()
     if damage != "of another table":
         lose(path, damage)

@@ -1,15 +1,73 @@
-"""When a score reached most of its last value is read as it is computed from the answers, however they are stored."""
+"""A summary holds what the table says, whatever happened to its file."""
+
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from embryo_core import results
 from embryo_core.curves.reached import reached, reached_in_spans
 from embryo_core.errors import ResultsError
-from embryo_core.results.reached import IN_ANSWERS, IN_SPANS
-from embryo_core.types import Answer, Findings, Run, SpanAnswer, TaskScore
+from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COLUMNS
+from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore
 from tests.conftest import at
-from tests.embryo_core.results.conftest import STEPS, lose
+from tests.embryo_core.results.conftest import STEPS, find, lose
+
+# === How often words occur ===
+
+
+def counted(run: Run) -> pd.DataFrame:
+    """The words of the last step as they are stored."""
+    return results.read_words(run, "mask_prediction", step=max(results.done(run)["mask_prediction"]))[WORD_COLUMNS]
+
+
+def write_words(run: Run, steps: tuple[int, ...]) -> None:
+    """Store the words of a metric at these steps, as parts, and what another metric has without words.
+
+    Counts grow with the step, as no treebank's do, so that those of one step are no other's.
+    """
+    for step in steps:
+        found = find("mask_prediction", step, seed=step)
+        found.words = [replace(word, n=word.n + step) for word in found.words]
+        results.write(at(run, step), "mask_prediction", found)
+        results.write(at(run, step), "attention", find("attention", step))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_words_are_counted_at_the_last_step(run: Run, compacted: bool):
+    """From parts as from the summary, and again once a later step has come."""
+    for steps in (STEPS[:2], STEPS[2:]):
+        write_words(run, steps)
+        if compacted:
+            results.compact(run)
+        assert (run.results / COUNTS.file).exists() == compacted
+        assert not counted(run).empty
+        pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted(run))
+    assert results.read_word_counts(run, "attention").empty
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_damaged_counts_are_computed_again(run: Run, damage: str):
+    """And written again by the next compaction, which finds no parts."""
+    write_words(run, STEPS)
+    results.compact(run)
+    path = run.results / COUNTS.file
+    whole = path.read_bytes()
+    lose(path, damage)
+    pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted(run))
+    results.compact(run)
+    assert path.read_bytes() == whole
+
+
+def test_without_words_there_are_no_counts(run: Run):
+    """An empty frame with all columns, and no file."""
+    assert list(results.read_word_counts(run, "mask_prediction")) == WORD_COLUMNS
+    assert results.read_word_counts(run, "mask_prediction").empty and not run.results.exists()
+
+
+# === When scores reached a share of their last value ===
+
 
 N = 60
 TUNED = "finetuning:{}:1"
@@ -20,7 +78,7 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
     for step in steps:
         random = np.random.default_rng(step)
         right = random.random(n) < 0.5 + 0.1 * STEPS.index(step)
-        answers = [Answer("rte", 1, i, 1.0, float(right[i])) for i in range(n)]
+        answers = [TaskAnswer("rte", 1, i, 1.0, float(right[i])) for i in range(n)]
         scores = [TaskScore("rte", 1, "model", "accuracy", float(right.mean()), n)]
         results.write(at(run, step), TUNED.format("rte"), Findings(task_scores=scores, answers=answers))
         words = np.where(np.arange(n) < n // 2, 0.6 + 0.4 * right, right)  # F1: half of the wrong answers share some
@@ -29,7 +87,7 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
         results.write(at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
         gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, in which ranks and values differ
         told = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
-        answers = [Answer("stsb", 1, i, float(gold[i]), float(told[i])) for i in range(n)]
+        answers = [TaskAnswer("stsb", 1, i, float(gold[i]), float(told[i])) for i in range(n)]
         scores = [TaskScore("stsb", 1, "model", name, 0.5, n) for name in ("spearman", "pearson")]
         results.write(at(run, step), TUNED.format("stsb"), Findings(task_scores=scores, answers=answers))
 
@@ -57,7 +115,7 @@ def test_the_summary_is_read_and_not_the_answers(run: Run, monkeypatch: pytest.M
     tune(run, STEPS)
     results.compact(run)
     expected = results.read_reached(run, "rte", "accuracy")
-    monkeypatch.setattr("embryo_core.results.reached.read_answers", None)
+    monkeypatch.setattr("embryo_core.results.summaries.read_answers", None)
     assert results.read_reached(run, "rte", "accuracy") == expected
 
 
@@ -69,14 +127,14 @@ def test_each_metric_has_its_own_steps(run: Run, monkeypatch: pytest.MonkeyPatch
     expected += [reached(values, name) for name in ("spearman", "pearson")]
     results.compact(run)
     for name in ("read_answers", "read_spans"):
-        monkeypatch.setattr(f"embryo_core.results.reached.{name}", None)
+        monkeypatch.setattr(f"embryo_core.results.summaries.{name}", None)
     found = [results.read_reached_in_spans(run, "squad", name) for name in ("exact", "f1")]
     found += [results.read_reached(run, "stsb", name) for name in ("spearman", "pearson")]
     assert found == expected and found[0] != found[1] and found[2] != found[3]
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str):
+def test_a_damaged_file_is_computed_again(run: Run, damage: str):
     """And written again by the next compaction."""
     tune(run, STEPS)
     results.compact(run)

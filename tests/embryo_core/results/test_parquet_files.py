@@ -13,13 +13,14 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results import files
+from embryo_core.results import parquet_files
+from embryo_core.results.parquet_files import verified, write_checksum
 from embryo_core.results.tables import ATTENTION, SCORES, Table
 from embryo_core.runs import reading
 from embryo_core.runs.checksums import write_checksums
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
-from tests.embryo_core.results.conftest import find, tree
+from tests.embryo_core.results.conftest import STEPS, find, tree
 
 SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": None, "value": 0.5, "n": 3}
 HALVES, INFINITE = np.full(4, 0.5, "<f2").tobytes(), np.full(4, np.inf, "<f2").tobytes()
@@ -53,7 +54,7 @@ def store(run: Run, table: Table, *rows: dict) -> None:
     run.results.mkdir(parents=True, exist_ok=True)
     path = run.results / f"{table.name}.parquet"
     pq.write_table(pa.Table.from_pylist(list(rows), table.schema.with_metadata({"done": "{}"})), path)
-    files.seal(path)
+    parquet_files.write_checksum(path)
 
 
 # === The checksum ===
@@ -115,7 +116,7 @@ def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_file_of_holes_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
     """A damage that makes it 20 GB long, or 1 GB, costs no time."""
-    monkeypatch.setattr(files, "digest", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr(parquet_files, "digest", lambda *_: pytest.fail("hashed"))
     for size, message in ((20 * 10**9, "at most 2,147,483,648 are read"), (2**30, "no parquet file")):
         os.truncate(path, size)
         assert message in refused(run)
@@ -210,7 +211,7 @@ def test_maps_that_are_none_are_refused(run: Run, change: dict):
 
 def test_more_rows_than_are_read_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
     """By the footer, before any is read."""
-    monkeypatch.setattr("embryo_core.results.footers.MOST_ROWS", 1)
+    monkeypatch.setattr("embryo_core.results.checks.MAX_ROWS", 1)
     store(run, SCORES, SCORE, SCORE | {"step": 9})
     assert "it has 2 rows" in refused(run)
 
@@ -220,7 +221,7 @@ def test_more_rows_than_are_read_are_refused(run: Run, monkeypatch: pytest.Monke
 
 def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
     """A reader between two steps of a writer gets the rows before or after, never an error."""
-    write_checksums, seen = files.write_checksums, []
+    write_checksums, seen = parquet_files.write_checksums, []
 
     def read_and_write(*arguments) -> None:
         seen.append(len(results.read_scores(run)))
@@ -230,7 +231,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
-    monkeypatch.setattr(files, "write_checksums", read_and_write)
+    monkeypatch.setattr(parquet_files, "write_checksums", read_and_write)
     results.compact(run)
     give_way(run, "m")
     assert seen == [2] * 4 + [2, 2] and results.read_scores(run).empty
@@ -239,13 +240,15 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
 
 def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
     """The writer had listed both checksums already, so that the list tells nothing; the old size is not the new end."""
-    path, locate = run.results / "scores.parquet", files.locate
+    path, locate = run.results / "scores.parquet", parquet_files.locate
     for step in (0, 8):
         results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
         results.compact(run)
         path.with_suffix(f".{step}").write_bytes(path.read_bytes())
     before, after = path.with_suffix(".0"), path.with_suffix(".8")
-    write_checksums(path.with_name(f"{path.name}.sha256"), {(files.sha256(one), path.name) for one in (before, after)})
+    write_checksums(
+        path.with_name(f"{path.name}.sha256"), {(parquet_files.sha256(one), path.name) for one in (before, after)}
+    )
     before.rename(path)
 
     def locate_and_replace(*arguments) -> tuple:
@@ -255,7 +258,7 @@ def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, mo
             after.rename(path)
         return found
 
-    monkeypatch.setattr(files, "locate", locate_and_replace)
+    monkeypatch.setattr(parquet_files, "locate", locate_and_replace)
     assert len(results.read_scores(run)) == 2
 
 
@@ -273,10 +276,78 @@ def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", unlink_but_the_table)
         with pytest.raises(KeyboardInterrupt):
-            files.remove(path)
+            parquet_files.remove(path)
     assert len(results.read_scores(run)) == 1
     path.unlink()
     assert results.read_scores(run).empty and results.done(run)["m"] == set()
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     give_way(run, "m")
-    assert not files.is_stored(path)
+    assert not parquet_files.is_stored(path)
+
+
+# === Footers and row groups ===
+
+
+def write(run: Run, *steps: int) -> None:
+    """Averaged maps of all heads at these steps, compacted."""
+    for step in steps:
+        results.write(at(run, step), "attention", find("attention", step))
+    results.compact(run)
+
+
+def footer(run: Run) -> pq.FileMetaData:
+    """That of the attention maps."""
+    with verified(run, run.results / f"{ATTENTION.name}.parquet") as file:
+        return parquet_files.footer_of(file)
+
+
+def test_a_footer_is_read_again_when_its_file_is_another(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Once for one file, however often it is opened, and once more after a writer has replaced it."""
+    write(run, 0, 8)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    rows, read, check_size = pq.read_table(path), [], parquet_files.check_size
+    monkeypatch.setattr(parquet_files, "check_size", lambda file: read.append(1) or check_size(file))
+    parquet_files.footer_of.cache_clear()
+    assert footer(run).num_rows == footer(run).num_rows == len(rows) and len(read) == 1
+    pq.write_table(rows.slice(1), path)
+    write_checksum(path)
+    assert footer(run).num_rows == len(rows) - 1 and len(read) == 2
+
+
+def test_steps_that_no_run_has_are_refused(run: Run):
+    """A stranger's file whose steps are larger than whole numbers here is one sentence."""
+    write(run, *STEPS)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    rows = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
+    column = pa.field("step", pa.uint64()), pa.array([2**64 - 1] * len(rows), pa.uint64())
+    pq.write_table(rows.set_column(rows.column_names.index("step"), *column), path)
+    write_checksum(path)
+    with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read"):
+        results.read_attention_step(run, STEPS[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 100])
+def test_maps_of_a_step_are_the_same_whatever_the_row_groups(run: Run, rows: int):
+    """One step and several are found however many rows are in a group."""
+    write(run, *STEPS)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    expected = results.read_attention_steps(run)[1]
+    stored = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
+    pq.write_table(stored, path, row_group_size=rows)
+    write_checksum(path)
+    for step, maps in zip(STEPS, expected, strict=True):
+        np.testing.assert_array_equal(results.read_attention_step(run, step)[0], maps)
+    np.testing.assert_array_equal(results.read_attention_steps(run, [STEPS[0], STEPS[-1]])[1], expected[[0, -1]])
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_read_that_fails_while_the_file_is_replaced_is_none_of_the_new_file(run: Run, replaced: bool):
+    """It is read once more; where nothing was replaced, the error is that of the file."""
+    write(run, *STEPS)
+    path = run.results / f"{ATTENTION.name}.parquet"
+    with pytest.raises(FileNotFoundError if replaced else ValueError), verified(run, path):
+        if replaced:
+            other = path.with_suffix(".other")
+            other.write_bytes(path.read_bytes() + b" ")
+            other.replace(path)
+        raise ValueError("cut short")

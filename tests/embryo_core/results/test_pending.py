@@ -134,8 +134,6 @@ def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, wh
         assert tree(root) == whole
 
 
-
-
 # === Several processes ===
 
 

@@ -1,24 +1,94 @@
-"""Findings that are no measurement are refused, and nothing of them is written."""
+"""Rows that cannot be results are refused: before they are written, and when they are read."""
+
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
+from embryo_core.results.checks import check_keys, check_rows
+from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, SPANS, TASK_SCORES, TUNING, WORDS, Table
 from embryo_core.types import (
-    Answer,
     AttentionMap,
     ClozeAnswer,
     Findings,
     ProbeCurve,
     Score,
     SpanAnswer,
+    TaskAnswer,
     TaskScore,
     TuningPoint,
     WordCount,
 )
 from tests.conftest import at
 from tests.embryo_core.results.conftest import tree
+
+# === After reading ===
+
+
+VALUES = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}  # of other types 1
+
+
+def rows(table: Table, column: str, *values: Any) -> pa.Table:
+    """Rows that may be read, but for one column."""
+    plain = {name: [VALUES.get(kind, 1)] * len(values) for name, kind in table.all_columns.items()}
+    return pa.table(plain | {column: values}, schema=table.schema)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "within", "beyond"),
+    [
+        (SCORES, "n", [1, 2**40], [0, -1]),
+        (SCORES, "step", [0, 2**40], [-1]),
+        (SCORES, "layer", [0, None, 1024], [-1, 1025]),
+        (SCORES, "value", [-5.0, 1e9], [float("nan"), float("inf")]),
+        (WORDS, "correct", [0, 7], [-1]),
+        (CLOZE, "rank", [1, 30_000], [0]),
+        (CLOZE, "probability", [0.0, 1.0], [-0.01, 1.01, float("nan")]),
+        (CLOZE, "prediction", ["", "a" * 4096], ["a" * 4097]),
+        (ATTENTION, "head", [1, 1024], [0, 1025]),
+        (ATTENTION, "weights", [b"\0\0"], [b"", b"\0" * 8]),
+        (PROBES, "dev_f1", [0.0, 1.0], [-0.01, 1.01]),
+        (PROBES, "train_loss", [0.0, 99.0], [float("nan")]),
+        (TASK_SCORES, "seed", [0, 1], [-1]),
+        (TUNING, "update", [1, 9], [0]),
+        (TUNING, "dev_score", [-1.0, 1.0], [-1.01, 1.01]),
+        (SPANS, "exact", [0.0, 1.0], [-0.01, 1.01]),
+        (SPANS, "f1", [0.0, 1.0], [-0.01, 1.01, float("nan")]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_values_are_within_their_bounds(table: Table, column: str, within: list, beyond: list):
+    """One beyond them is enough, on either side."""
+    check_rows(table, rows(table, column, *within))
+    for value in beyond:
+        with pytest.raises(ValueError, match=f"{column} has a value out of bounds|no square matrix"):
+            check_rows(table, rows(table, column, *within, value))
+
+
+@pytest.mark.parametrize(("table", "column", "value"), [(SCORES, "n", 3), (SCORES, "value", 0.5), (WORDS, "word", "a")])
+def test_no_value_is_missing(table: Table, column: str, value: Any):
+    """Every row has a number, and what it is counted on."""
+    with pytest.raises(ValueError, match=f"{column} has no value in 1 rows"):
+        check_rows(table, rows(table, column, value, None))
+
+
+def test_a_large_table_may_have_some_holes(monkeypatch: pytest.MonkeyPatch):
+    """Four cells by step and group for each row, and not five."""
+    monkeypatch.setattr("embryo_core.results.checks.MAX_CELLS", 8)
+
+    def scores(groups: str, steps: str) -> pa.Table:
+        return rows(SCORES, "group", *groups).set_column(1, "step", pa.array(map(int, steps), pa.int64()))
+
+    check_keys(SCORES, scores("abcda", "11223"))
+    with pytest.raises(ValueError, match="5 rows would be a table of 25 cells"):
+        check_keys(SCORES, scores("abcde", "12345"))
+
+
+# === Before writing ===
+
 
 SQUARE = np.full((2, 2), 0.5)
 REFUSED = {
@@ -49,7 +119,7 @@ REFUSED = {
         Findings(tuning=[TuningPoint("rte", 1, 3, float("nan"), 0.5)]),
         "train_loss nan",
     ),
-    "an answer that is NaN": (Findings(answers=[Answer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
+    "an answer that is NaN": (Findings(answers=[TaskAnswer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
     "a span that ends before it begins": (Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]), "end 3"),
     "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
 }
@@ -76,7 +146,7 @@ def test_the_least_and_the_most_are_measurements(run):
         probes=[ProbeCurve("pos", 0, False, i, 0.0, float(i)) for i in (0, 1)],
         task_scores=[TaskScore("stsb", i, "model", "pearson", 2.0 * i - 1, 1) for i in (0, 1)],
         tuning=[TuningPoint("stsb", i, 1, 0.0, 2.0 * i - 1) for i in (0, 1)],
-        answers=[Answer("stsb", 0, 0, -1.0, 5.0)],
+        answers=[TaskAnswer("stsb", 0, 0, -1.0, 5.0)],
         spans=[SpanAnswer("squad", 0, "q", 0, 0, 0.0, 1.0)],
     )
     results.write(at(run, 8), "m", findings)

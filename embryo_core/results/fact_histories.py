@@ -1,4 +1,4 @@
-"""How the answers to every fact went: which were right, and the history of each fact; summed up in facts.parquet."""
+"""How the answers to each fact developed: which were right at which step; summarised in facts.parquet."""
 
 import numpy as np
 import pandas as pd
@@ -8,37 +8,36 @@ import pyarrow.parquet as pq
 from msgspec.json import Decoder, encode
 
 from embryo_core import curves
-from embryo_core.results import summaries
+from embryo_core.results.memo import remembered
 from embryo_core.results.rows import read_table, read_values
-from embryo_core.results.summaries import Parts, Summary
+from embryo_core.results.summaries import PendingRows, Summary, read_summary
 from embryo_core.results.tables import CLOZE
 from embryo_core.types import RightAnswers, Run
 
 TEXTS = {name: pa.string() for name in ("relation", "fact", "subject", "object", "history")}
 SCHEMA = pa.schema(TEXTS | {"first": pa.int64(), "right": pa.binary()})  # right: a bit for each step
 STEPS = b"steps"  # in the metadata
-WHOLE = b"asked_at_every_step"  # in the metadata: "yes" where every fact was
+WHOLE = b"asked_at_every_step"  # in the metadata: "yes" if every fact was
 COLUMNS = ("relation", "fact", "step", "rank")
 DECODER = Decoder(list[int])
 
 
+@remembered
 def read_histories(run: Run) -> pd.DataFrame:
-    """How each fact's answers went over the steps: relation, fact, subject, object, history, first; sorted.
+    """Return how each fact's answers developed: relation, fact, subject, object, history, first; sorted.
 
-    `history` is that of `curves.classify_history`; `first` is the first step at which the answer was right (none: NA).
-    Raises ResultsError.
+    `history` is that of `curves.classify_history`; `first` is the first step at which the answer was right, or NA.
     """
-    return summaries.read(run, FACTS).drop_columns("right").to_pandas().astype({"first": "Int64"})
+    return read_summary(run, FACTS).drop_columns("right").to_pandas().astype({"first": "Int64"})
 
 
 def read_right_answers(run: Run) -> RightAnswers:
-    """Which facts were answered right at which steps. Raises ResultsError."""
-    rows = summaries.read(run, FACTS)
-    return RightAnswers(*_right(rows))
+    """Return which facts were answered right at which steps. Raise ResultsError."""
+    return RightAnswers(*_right(read_summary(run, FACTS)))
 
 
-def takes_parts(run: Run) -> bool:
-    """Whether a step's answers can be added to the stored summary, so that they need not be compacted at once."""
+def takes_pending(run: Run) -> bool:
+    """Return whether a step's answers can be added to the stored summary, so that they need not be compacted now."""
     path = run.results / FACTS.file
     try:
         return (pq.read_metadata(path).metadata or {}).get(WHOLE) == b"yes"
@@ -47,7 +46,7 @@ def takes_parts(run: Run) -> bool:
 
 
 def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Steps [S] of a summary, and which fact was right at which, bool [F, S]."""
+    """Return the steps [S] of a summary, and which fact was answered right at which, bool [F, S]."""
     steps = np.array(DECODER.decode(rows.schema.metadata[STEPS]), np.int64)
     packed = np.frombuffer(b"".join(rows["right"].to_pylist()), np.uint8).reshape(rows.num_rows, -(-len(steps) // 8))
     return steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool)
@@ -63,7 +62,7 @@ def _check(rows: pa.Table) -> None:
 
 
 def _compute(run: Run) -> pa.Table:
-    """From the answers themselves, one relation after the other, as all together may not fit into memory."""
+    """Compute the summary relation by relation: all answers together may not fit into memory."""
     found = [_of_relation(run, relation) for relation in read_values(run, CLOZE, "relation")]
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in found)]))
     frames = []
@@ -76,13 +75,13 @@ def _compute(run: Run) -> pa.Table:
     return pa.Table.from_pandas(pd.concat(frames), schema, preserve_index=False) if frames else schema.empty_table()
 
 
-def _add(summary: pa.Table, parts: Parts) -> pa.Table | None:
-    """The summary with the answers of further steps, or others for its own; None where not all facts were asked."""
-    if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in parts}) != 1:
+def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
+    """Return the summary with the answers of further steps; None unless every step asked for all facts."""
+    if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in pending}) != 1:
         return None
     steps, right = _right(summary)
     facts = summary.select(["relation", "fact"]).combine_chunks()
-    for (_, step), answers in parts.items():
+    for (_, step), answers in pending.items():
         if not answers.select(["relation", "fact"]).combine_chunks().equals(facts):
             return None
         at = int(np.searchsorted(steps, step))
@@ -98,14 +97,14 @@ def _add(summary: pa.Table, parts: Parts) -> pa.Table | None:
 
 
 def _of_relation(run: Run, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The histories of a relation's facts, and the rank of each at each step."""
+    """Return the histories of a relation's facts, and the rank of each at each step."""
     columns = ["relation", "fact", "step", "rank", "subject", "object"]
     cloze = read_table(run, CLOZE, pc.field("relation") == relation, columns=columns).to_pandas()
-    return sum_up(cloze), _ranks(cloze)
+    return classify_answers(cloze), _ranks(cloze)
 
 
-def sum_up(cloze: pd.DataFrame) -> pd.DataFrame:
-    """The histories, as `read_histories` returns them, of answers with a row for each fact and step, in any order."""
+def classify_answers(cloze: pd.DataFrame) -> pd.DataFrame:
+    """Return the histories, as `read_histories` does, of answers with a row for each fact and step, in any order."""
     ranks = _ranks(cloze)
     correct = (ranks == 1).to_numpy()
     first = pd.array(ranks.columns.to_numpy()[correct.argmax(axis=1)], dtype="Int64")

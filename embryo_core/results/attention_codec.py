@@ -1,0 +1,102 @@
+"""The column of attention maps: the bytes of each map, which are read several times as fast as lists of numbers.
+
+A file has the low bytes of all weights of a map before the high ones. The high bytes hold sign, exponent and the first
+two bits of the fraction, which neighbours share, so that zstd compresses them. This is what BYTE_STREAM_SPLIT does for
+a column of plain numbers; a map would be a list, which pyarrow reads number by number.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from embryo_core.results.tables import TYPES
+
+WEIGHT = np.dtype("<f2")
+MAP = TYPES["float16 bytes"]
+LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))  # the type in files of earlier versions
+COLUMN = "weights"
+STORED_COLUMN = "halves"  # the same column in a file
+
+
+def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
+    """Return a column of maps [L, L], each row by row in half precision."""
+    return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
+
+
+def to_numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """Return all weights of a column as float32 [maps * L * L]."""
+    _, content = _bytes(column.combine_chunks())
+    return content.view(WEIGHT).astype(np.float32)
+
+
+# === In a file ===
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a table's file."""
+    return pa.schema([field.with_name(STORED_COLUMN) if field.name == COLUMN else field for field in schema])
+
+
+def stored_names(columns: list[str], in_file: Iterable[str]) -> list[str]:
+    """Return the names that columns of a table have in a file with the columns `in_file`."""
+    return [STORED_COLUMN if name == COLUMN and STORED_COLUMN in in_file else name for name in columns]
+
+
+def encode(rows: pa.Table) -> pa.Table:
+    """Return rows as a file holds them; rows without maps are returned as they are."""
+    return _convert(rows, COLUMN, STORED_COLUMN, lambda maps: _reorder(maps, _split_bytes))
+
+
+def decode(rows: pa.Table) -> pa.Table:
+    """Return the rows of a file; earlier files hold bytes in order, or lists. Raise ValueError for half a number."""
+    if COLUMN in rows.column_names and rows[COLUMN].type == LIST_OF_WEIGHTS:
+        return _convert(rows, COLUMN, COLUMN, _bytes_of_lists)
+    return _convert(rows, STORED_COLUMN, COLUMN, lambda maps: _reorder(maps, _join_bytes))
+
+
+def _convert(rows: pa.Table, name: str, new_name: str, convert: Callable[[pa.Array], pa.Array]) -> pa.Table:
+    """Return rows with every chunk of a column converted; rows without the column, or without a map, are unchanged."""
+    if name not in rows.column_names or rows[name].null_count:
+        return rows
+    column = pa.chunked_array([convert(chunk) for chunk in rows[name].chunks], MAP)
+    return rows.set_column(rows.schema.get_field_index(name), pa.field(new_name, MAP), column)
+
+
+def _reorder(maps: pa.Array, reorder: Callable[[np.ndarray, np.ndarray], None]) -> pa.Array:
+    """Return maps with the bytes of each written in another order by `reorder`."""
+    ends, content = _bytes(maps)
+    reordered = np.empty_like(content)
+    for start, end in pairwise((ends - ends[0]).tolist()):
+        reorder(content[start:end], reordered[start:end])
+    return _array(ends - ends[0], reordered)
+
+
+def _split_bytes(source: np.ndarray, target: np.ndarray) -> None:
+    half = len(source) // 2
+    target[:half], target[half:] = source[::2], source[1::2]
+
+
+def _join_bytes(source: np.ndarray, target: np.ndarray) -> None:
+    half = len(source) // 2
+    target[::2], target[1::2] = source[:half], source[half:]  # faster than transposing a matrix of two rows
+
+
+def _bytes(maps: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets of the maps in their buffer [maps + 1], and the bytes of the maps."""
+    if not len(maps):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    _, offsets, content = maps.buffers()
+    ends = np.frombuffer(offsets, np.int64)[maps.offset :][: len(maps) + 1]
+    return ends, np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]
+
+
+def _array(ends: np.ndarray, content: np.ndarray) -> pa.Array:
+    return pa.Array.from_buffers(MAP, len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)])
+
+
+def _bytes_of_lists(lists: pa.ListArray) -> pa.Array:
+    lengths = lists.value_lengths().to_numpy()
+    ends = np.cumsum([0, *lengths], dtype=np.int64) * WEIGHT.itemsize
+    return _array(ends, lists.flatten().to_numpy(zero_copy_only=False).astype(WEIGHT, copy=False))

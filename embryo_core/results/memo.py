@@ -1,0 +1,76 @@
+"""Frames that were read lately, kept until a file of the run's results changes.
+
+A function of figures may thus call the readers as often as it likes. Callers get a shallow copy: pandas copies a
+column when somebody writes to it.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from functools import wraps
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pandas as pd
+
+from embryo_core.runs import read_once
+from embryo_core.types import Run
+
+MAX_BYTES = 64 * 2**20  # of all frames that are kept
+MAX_FRAME_BYTES = MAX_BYTES // 8  # of one frame
+
+_frames: OrderedDict[Hashable, tuple[pd.DataFrame, int]] = OrderedDict()
+_lock = Lock()
+
+
+@read_once
+def results_state(run: Run) -> tuple[tuple, ...]:
+    """Return a value that changes whenever a file of the run's results changes, pending evaluations included."""
+    folders = [run.results]
+    for pattern in ("parts", "parts/*", "parts/*/*"):
+        folders += sorted(run.results.glob(pattern))
+    return tuple(entry for folder in folders for entry in _entries(folder))
+
+
+def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """Decorate a reader of frames of a run: its last frames are kept while the run's results stay the same."""
+
+    @wraps(read)
+    def reading(run: Run, *args: Any, **options: Any) -> pd.DataFrame:
+        arguments = [_hashable(each) for each in args]
+        named = {name: _hashable(each) for name, each in options.items()}
+        key = read, run.path, run.name, results_state(run), tuple(arguments), tuple(sorted(named.items()))
+        with _lock:
+            if key in _frames:
+                _frames.move_to_end(key)
+                return _frames[key][0].copy(deep=False)
+        frame = read(run, *arguments, **named)
+        _keep(key, frame)
+        return frame.copy(deep=False)
+
+    return reading
+
+
+def _keep(key: Hashable, frame: pd.DataFrame) -> None:
+    size = int(frame.memory_usage(deep=True).sum())
+    if size > MAX_FRAME_BYTES:
+        return
+    with _lock:
+        _frames[key] = frame, size
+        while sum(size for _, size in _frames.values()) > MAX_BYTES:
+            _frames.popitem(last=False)
+
+
+def _hashable(argument: Any) -> Any:
+    """Return an argument as it is, or, if it is several values, as a tuple of them."""
+    return tuple(argument) if isinstance(argument, Iterable) and not isinstance(argument, str) else argument
+
+
+def _entries(folder: Path) -> list[tuple]:
+    """Return name, inode, size and times of everything in a folder, or nothing if it cannot be read."""
+    try:
+        found = [(entry.path, entry.stat()) for entry in os.scandir(folder)]
+    except OSError:
+        return []
+    return sorted((path, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for path, each in found)

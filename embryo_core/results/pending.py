@@ -1,0 +1,112 @@
+"""Pending results, not yet compacted: a folder per evaluation, which appears and disappears as a whole.
+
+results/<run>/parts/<metric>/step{N}/     what one metric found at one step; if the folder exists, it is complete
+results/<run>/parts/<metric>/step{N}.tmp  being written, or left by a writer that was killed; never read
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from embryo_core.errors import ResultsError
+from embryo_core.results.tables import TABLES
+from embryo_core.runs import UNFINISHED, locked, own_folder, refusal, refuse_foreign, remove_own, replacing
+from embryo_core.types import Run
+
+Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)
+STEP = re.compile(r"step(0|[1-9][0-9]{0,18})")
+UNFINISHED_STEP = re.compile(STEP.pattern + r"(\.old)?\.tmp")
+MAX_STEP = 2**63 - 1
+ENDINGS = ("", UNFINISHED, ".sha256", ".sha256" + UNFINISHED)
+FILES = frozenset(f"{table.name}.parquet{ending}" for table in TABLES for ending in ENDINGS)
+
+
+def list_pending(run: Run) -> Pending:
+    """Return the folders of pending evaluations, sorted by (metric, step).
+
+    Raise ResultsError if they cannot be listed, or if one is a link: compaction removes what it has merged.
+    """
+    found = {}
+    for metric in _folders(run.results / "parts"):
+        for path in _folders(metric):
+            match = STEP.fullmatch(path.name)
+            if match and int(match[1]) <= MAX_STEP:
+                found[metric.name, int(match[1])] = path
+    return dict(sorted(found.items()))
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return the folders in a folder, or none if it is absent. Raise ResultsError if it, or one of them, is a link."""
+    try:
+        inside = [path / name for name in os.listdir(path)]
+    except (FileNotFoundError, NotADirectoryError):
+        inside = []
+    except OSError as reason:
+        raise refusal(path, f"cannot be read: {reason.strerror}", ResultsError) from None
+    for one in (path, *inside):
+        if one.is_symlink():
+            raise refusal(one, "is a link", ResultsError)
+    return [one for one in inside if one.is_dir()]
+
+
+@contextmanager
+def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
+    """Yield an empty folder; it becomes the pending evaluation when the block ends without an error.
+
+    Raise ResultsError if a link leads to it, or if the folder that it replaces holds files that Embryo did not write.
+    """
+    folder = own_folder(run.results / "parts" / metric, run.results, ResultsError) / f"step{step}"
+    for each in (folder, folder.with_name(folder.name + UNFINISHED), _removed_name(folder)):
+        refuse_foreign(each, FILES, ResultsError)
+    with replacing(folder) as temporary:
+        temporary.mkdir()
+        yield temporary
+
+
+def check_removable(folders: Iterable[Path]) -> None:
+    """Raise ResultsError if a folder that is about to be removed holds files that Embryo did not write."""
+    for folder in folders:
+        refuse_foreign(folder, FILES, ResultsError)
+
+
+def remove_pending(folder: Path) -> None:
+    """Remove a pending evaluation, renamed first so that no reader meets half of it.
+
+    Raise ResultsError if it holds files that Embryo did not write.
+    """
+    removed = _removed_name(folder)
+    remove_own(removed, FILES, ResultsError)
+    refuse_foreign(folder, FILES, ResultsError)
+    os.rename(folder, removed)
+    remove_own(removed, FILES, ResultsError)
+
+
+def remove_leftovers(run: Run) -> None:
+    """Remove what killed writers left, and folders that are empty. Files that Embryo did not write stay."""
+    parts = run.results / "parts"
+    for metric in _folders(parts):
+        for folder in _folders(metric):
+            if UNFINISHED_STEP.fullmatch(folder.name):
+                with suppress(ResultsError):
+                    remove_own(folder, FILES, ResultsError)
+        _remove_if_empty(metric)
+    _remove_if_empty(parts)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _removed_name(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".old" + UNFINISHED)
+
+
+@contextmanager
+def lock(run: Run) -> Iterator[None]:
+    """Let one writer in at a time; the others wait. Raise ResultsError if the run's results are a link or hold one."""
+    own_folder(run.results, run.results, ResultsError)
+    with locked(run.results):
+        yield

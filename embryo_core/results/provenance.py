@@ -1,0 +1,60 @@
+"""Where results come from: the data that each metric was computed on, noted in sources.json and never mixed."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from embryo_core import runs
+from embryo_core.errors import OtherData, ResultsError
+from embryo_core.types import Run
+
+OPTIONS = ("sha256", "limit", "protocol", "learning_rate", "mnli_sha256")  # distinguish fine-tunings
+NO_OPTIONS = (None,) * len(OPTIONS)
+DatasetId = Mapping[str, Any]  # data (a name), sha256 of its content, limit, and options that change the results
+
+
+def read_sources(run: Run) -> dict[str, dict[str, Any]]:
+    """Return the data that each metric was computed on, as `begin` noted it. Raise ResultsError."""
+    path = run.results / "sources.json"
+    if not os.path.lexists(path):
+        return {}
+    # Parsed twice: `Shown` checks the types of what pages show and drops the rest, which `Sources` keeps.
+    runs.read_json(path, run.results, runs.Shown, ResultsError)
+    return runs.read_json(path, run.results, runs.Sources, ResultsError)
+
+
+def check_dataset(run: Run, metric: str, dataset: DatasetId) -> None:
+    """Raise OtherData if a metric's results are of another data set; its name does not matter.
+
+    A writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
+    """
+    noted = read_sources(run).get(metric, {})
+    if any(noted.get(key) != value for key, value in dataset.items() if key != "data"):
+        raise OtherData(
+            f"Results of '{metric}' for run '{run.name}' are of {_describe(noted, dataset)}, received "
+            f"{_describe(dataset, dataset)}; give the same data, or --overwrite to replace them."
+        )
+
+
+def of_other_data(names: Iterable[str], sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the evaluations "finetuning:<task>:<seed>" that must not be averaged with the first one of their task.
+
+    According to `sources` their data, protocol or learning rate differ from those of the first, or are unknown.
+    """
+    by_task: dict[str, dict[str, tuple]] = {}
+    for name in sorted(names, key=lambda name: (len(name), name)):
+        noted = sources.get(name, {})
+        by_task.setdefault(name.rpartition(":")[0], {})[name] = tuple(noted.get(key) for key in OPTIONS)
+    found = []
+    for options in by_task.values():
+        first = next((one for one in options.values() if any(one)), NO_OPTIONS)
+        found += [name for name, one in options.items() if one != first]
+    return found
+
+
+def _describe(noted: Mapping[str, Any], dataset: DatasetId) -> str:
+    if not noted:
+        return "unknown data"
+    limit = "no limit" if noted.get("limit") is None else f"limit {noted['limit']}"
+    options = [f"{noted[key]} {key}" for key in dataset if key not in ("data", "sha256", "limit") and key in noted]
+    return f"{noted.get('data', 'data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *options])})"

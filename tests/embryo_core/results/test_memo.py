@@ -1,0 +1,59 @@
+"""A frame is read once while the files of its run stay the same, and no caller can change what others get."""
+
+import pandas as pd
+import pytest
+
+from embryo_core import results
+from embryo_core.results import memo
+from embryo_core.types import Run
+from tests.conftest import at
+from tests.embryo_core.results.conftest import find
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that are read from files, in the order of reading."""
+    read, names = results.read.read_table, []
+    monkeypatch.setattr("embryo_core.results.read.read_table", lambda *args: names.append(args[1].name) or read(*args))
+    return names
+
+
+def test_a_frame_is_read_again_only_when_a_file_changes(run: Run, reads: list[str]):
+    """A pending evaluation, its compaction and other results count; other arguments are read by themselves."""
+    for change in (lambda: results.write(at(run, 0), "m", find("m", 0)), lambda: results.compact(run)):
+        change()
+        reads.clear()
+        frames = [results.read_scores(run, "m"), results.read_scores(run, iter(["m"])), results.read_scores(run, ["m"])]
+        assert len(frames[0]) == 4 and all(frame.equals(frames[0]) for frame in frames)
+        assert reads == ["scores"] * 2
+        assert results.read_scores(run, "n").empty
+        assert len(reads) == 3
+
+
+def test_a_caller_cannot_change_the_frame_of_another(run: Run):
+    """Not by its values, its columns, or its index."""
+    results.write(at(run, 0), "m", find("m", 0))
+    expected = results.read_scores(run).copy(deep=True)
+    frame = results.read_scores(run)
+    frame.loc[0, "value"] = -1.0
+    frame["value"] += 1
+    frame["more"] = 1
+    frame.index = frame.index + 5
+    frame.sort_values("value", inplace=True)
+    pd.testing.assert_frame_equal(results.read_scores(run), expected)
+
+
+def test_large_frames_are_read_each_time(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):
+    """So are those that had to make room for others."""
+    results.write(at(run, 0), "m", find("m", 0))
+    monkeypatch.setattr(memo, "MAX_FRAME_BYTES", 10)
+    results.read_scores(run)
+    results.read_scores(run)
+    assert len(reads) == 2
+    monkeypatch.setattr(memo, "MAX_FRAME_BYTES", memo.MAX_BYTES)
+    size = results.read_scores(run).memory_usage(deep=True).sum()
+    monkeypatch.setattr(memo, "MAX_BYTES", 2 * size)
+    reads.clear()
+    for metric in ("m", None, "m", "none", None):
+        results.read_scores(run, metric)
+    assert len(reads) >= 2
