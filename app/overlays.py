@@ -79,13 +79,13 @@ def _fingerprint(lines: Sequence[Line], curves: Curves, bands: bool) -> bytes:
 def _lines(view: View, read: Read, curves: Curves) -> tuple[list[Line], list[Run]]:
     """The lines in the order of the runs, and the runs that have no table."""
     lines, missing = [], []
-    for seeds in compare.by_design([view.run, *(run for run in view.compared_runs if view.supports_axis(run))]):
+    for seeds in compare.group_by_design([view.run, *(run for run in view.compared_runs if view.supports_axis(run))]):
         tables = {run: rows for run in seeds if len(rows := curves.rows(read(run)))}
         missing += [run for run in seeds if run not in tables]
         if not tables:
             continue
         several = len(tables) > 1
-        rows = compare.over_seeds([*tables.values()]) if several else next(iter(tables.values()))
+        rows = compare.average_seeds([*tables.values()]) if several else next(iter(tables.values()))
         rows = with_smoothed(rows, "value", view.smoothing, ["curve"])
         if len(rows):
             lines.append(Line(captions.named([*tables]), view.axis_of(next(iter(tables))), rows, len(tables)))

@@ -51,7 +51,7 @@ def pick_one(
 
 
 def group_runs(found: Iterable[Run]) -> dict[str, str]:
-    """Return the label of each run by name, in the order of the pickers: root by root, grouped as by `compare.by_size`.
+    """Return the label of each run by name, in the order of the pickers: root by root, grouped as by `compare.group_by_size`.
 
     A label says whether the run is a choice of design or one of several seeds. A run that is linked from elsewhere
     belongs to the first root.
@@ -62,7 +62,7 @@ def group_runs(found: Iterable[Run]) -> dict[str, str]:
         by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
     labels: dict[str, str] = {}
     for own in by_root.values():
-        for designs in compare.by_size(own):
+        for designs in compare.group_by_size(own):
             for seeds in designs:
                 notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
                 labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}

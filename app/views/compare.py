@@ -12,9 +12,9 @@ from embryo_core.compare import (
     MASKED_PIECES,
     Rule,
     agreements,
-    by_design,
-    goes_on_from,
-    pooled_differences,
+    average_differences,
+    continues,
+    group_by_design,
 )
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
@@ -48,7 +48,7 @@ def show() -> None:
 
 def _seeds(view: View) -> dict[str, tuple[Run, ...]]:
     """The runs of each design by its name, the page's first."""
-    return {named(runs): runs for runs in by_design((view.run, *view.compared_runs))}
+    return {named(runs): runs for runs in group_by_design((view.run, *view.compared_runs))}
 
 
 def _names(seeds: dict[str, tuple[Run, ...]]) -> dict[str, list[str]]:
@@ -162,5 +162,5 @@ def _changed(view: View, choices: Sequence[str], names: Sequence[str]) -> None:
 def _differences(first: tuple[Run, ...], second: tuple[Run, ...]) -> pd.DataFrame:
     """Accuracies of one design less those of another; where runs go on from the other's, of these pairs alone."""
     pairs = [(one, other) for one in first for other in second]
-    continued = [(one, other) for one, other in pairs if goes_on_from(other, one) or goes_on_from(one, other)]
-    return pooled_differences([results.differences(*pair) for pair in continued or pairs])
+    continued = [(one, other) for one, other in pairs if continues(other, one) or continues(one, other)]
+    return average_differences([results.differences(*pair) for pair in continued or pairs])

@@ -1,13 +1,17 @@
-"""Runs beside each other: how far each had come, seeds of one design, designs, orders of acquisition, choices."""
+"""Compare runs: how far each had come, seeds of one design, designs, orders of acquisition, and differences."""
 
 from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
-from embryo_core.compare.choices import KNOWLEDGE, MASKED, differences, goes_on_from
+from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
-from embryo_core.compare.flops import training_flops
-from embryo_core.compare.parameters import parameters
-from embryo_core.compare.pooled import pooled, pooled_differences
+from embryo_core.compare.differences import KNOWLEDGE, MASKED, continues, differences
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
-from embryo_core.compare.seeds import by_design, by_size, over_seeds
+from embryo_core.compare.seeds import (
+    average_acquisitions,
+    average_differences,
+    average_seeds,
+    group_by_design,
+    group_by_size,
+)
 
 __all__ = [
     "CHOICES",
@@ -24,17 +28,17 @@ __all__ = [
     "acquisition",
     "acquisitions",
     "agreements",
-    "by_design",
-    "by_size",
+    "average_acquisitions",
+    "average_differences",
+    "average_seeds",
+    "continues",
     "design",
     "designs",
     "differences",
     "differing_choices",
-    "goes_on_from",
-    "over_seeds",
+    "group_by_design",
+    "group_by_size",
     "parameters",
-    "pooled",
-    "pooled_differences",
     "progress",
     "training_flops",
 ]

@@ -1,4 +1,4 @@
-"""When each category is acquired, run beside run, and how far the orders agree with each other and with the paper's."""
+"""When each run acquires each category, and how far these orders agree with each other and with the paper's."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -7,9 +7,9 @@ from typing import Literal
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.curves import onset
+from embryo_core.curves import Onset, onset
 from embryo_core.curves.agreement import rank_agreement
-from embryo_core.curves.rise import ranks, rise
+from embryo_core.curves.rise import Rise, ranks, rise
 from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
 from embryo_core.types import Run
 
@@ -24,22 +24,22 @@ PER = 1000  # steps
 
 
 def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
-    """Categories in the order in which they are acquired: place, group, onset, earliest, latest, last (accuracy), n.
+    """Return categories in the order in which they are acquired: place, group, onset, earliest, latest, last, n.
 
-    `data` has the columns group, step, accuracy and n. By the rule "half" onsets and their ends are those of
-    `curves.onset`, and categories of one onset share a place: no checkpoint tells which came first. By the rule "paper"
-    they are those of `rise.rise`, the columns `SLOPE` are there too, and `place` is `rise.ranks`. A category
-    that ends at 0 has no onset.
+    `data` has the columns group, step, accuracy and n; `last` is the accuracy at the last step. By the rule "half"
+    onsets and their ends are those of `curves.onset`, and categories of one onset share a place, since no checkpoint
+    shows which came first. By the rule "paper" they are those of `rise.rise`, with the columns `SLOPE`, and `place`
+    is `rise.ranks`. A category that ends at 0 has no onset.
     """
-    find = {"half": onset, "paper": rise}[rule]
     rows, there = [], []
     for group, part in data.groupby("group", sort=False):
-        found = find(part["step"].to_numpy(), part["accuracy"], part["n"])
+        steps, accuracy, n = part["step"].to_numpy(), part["accuracy"], part["n"]
+        found: Onset | Rise | None = onset(steps, accuracy, n) if rule == "half" else rise(steps, accuracy, n)
         ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
-        slope = found.slope if rule == "paper" and found else None
+        slope = found.slope if isinstance(found, Rise) else None
         steep = [PER * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
-        rows.append((group, *ends, part["accuracy"].iloc[-1], part["n"].iloc[-1], *steep))
-        there += [found] if found else []
+        rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *steep))
+        there += [found] if isinstance(found, Rise) else []
     order = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE])
     order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE, float))
     known = order["onset"].notna()
@@ -50,7 +50,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 
 
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
-    """`acquisition` of the scores of a metric in each run, with the column run; runs without such scores are left out.
+    """Return `acquisition` of the scores of a metric in each run, with the column run, leaving out runs without scores.
 
     Raises ResultsError.
     """
@@ -64,10 +64,10 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], ru
 
 
 def agreements(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
+    """Return the rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
 
-    Every two runs, and each run with the paper's order, over the categories that both have a place for. Runs whose
-    agreement cannot be told have no rho.
+    It compares every two runs, and each run with the paper's order, over the categories that both have a place for.
+    Pairs with too few categories have no rho (see `agreement.rank_agreement`).
     """
     acquired = {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
     pairs = list(combinations(acquired, 2))

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from embryo_core import runs
-from embryo_core.compare.flops import kinks, training_flops
+from embryo_core.compare.cost import cost_changes, training_flops
 from embryo_core.curves import Floats
 from embryo_core.types import Run
 
@@ -18,35 +18,35 @@ UNITS: tuple[Unit, ...] = ("step", "sequences", "tokens", "words", "flops", "sha
 
 @dataclass(frozen=True)
 class Progress:
-    """What was counted at some steps of a run, at least two, both ascending; between them it grows in proportion."""
+    """Counts at some steps of a run, at least two, both ascending; between steps they are interpolated linearly."""
 
     steps: tuple[int, ...]
     counts: tuple[float, ...]
 
     @property
     def least(self) -> float:
-        """The smallest count above 0."""
+        """Return the smallest count above 0."""
         return min(count for count in self.counts if count > 0)
 
     def at(self, steps: Sequence[int] | NDArray[np.integer]) -> Floats:
-        """The counts [S] at `steps` [S]; beyond the last known step they grow as they did before it."""
-        return _along(steps, self.steps, self.counts)
+        """Return the counts [S] at `steps` [S]; beyond the last known step they continue at the last rate."""
+        return _interpolate(steps, self.steps, self.counts)
 
     def steps_at(self, counts: Sequence[float] | Floats) -> Floats:
-        """The steps [S], not rounded, at which the run had come to `counts` [S]."""
-        return _along(counts, self.counts, self.steps)
+        """Return the steps [S], not rounded, at which the run had reached `counts` [S]."""
+        return _interpolate(counts, self.counts, self.steps)
 
 
-def _along(x: Sequence[float], known: Sequence[float], values: Sequence[float]) -> Floats:
-    x = np.asarray(x, float)
+def _interpolate(x: ArrayLike, known: Sequence[float], values: Sequence[float]) -> Floats:
+    at = np.asarray(x, float)
     slope = (values[-1] - values[-2]) / (known[-1] - known[-2])
-    return np.interp(x, known, values) + slope * np.maximum(0, x - known[-1])
+    return np.interp(at, known, values) + slope * np.maximum(0, at - known[-1])
 
 
 def progress(run: Run, unit: Unit) -> Progress | None:
-    """How far a run had come at its checkpoints, in a unit other than "step"; None where the run does not tell.
+    """Return how far a run had come at its checkpoints in a unit other than "step"; None if it is not recorded.
 
-    Words are tokens times the words per token of the training text, as frequencies.tsv counts them. Raises BrokenRun.
+    Words are tokens times the words per token of the training text, as counted in frequencies.tsv. Raises BrokenRun.
     """
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
@@ -56,7 +56,7 @@ def progress(run: Run, unit: Unit) -> Progress | None:
         last = max([*run.planned_steps, *steps], default=0)
         return _known({step: step / last for step in (0, *steps)}) if last else None
     if unit == "flops":
-        return _known({step: training_flops(run, step) for step in sorted({*steps, *kinks(run)})})
+        return _known({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
     if unit == "sequences":
         return _known({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
     rate = _words_per_token(run) if unit == "words" else 1.0
@@ -66,7 +66,7 @@ def progress(run: Run, unit: Unit) -> Progress | None:
 
 
 def _known(counts: dict[int, float | None]) -> Progress | None:
-    """The counts that are known and grow; before a single one, step 0 has none. None where none is known."""
+    """Return the counts that are known and grow, from 0 at step 0 if there is only one; None if none is known."""
     known: dict[int, float] = {}
     for step, count in counts.items():
         if count is not None and (not known or count > max(known.values())):

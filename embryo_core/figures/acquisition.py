@@ -60,7 +60,7 @@ def acquisition(
 
 def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
     """Return the runs that the axis can show by the name of their line: seeds of one design together."""
-    found = compare.by_design([run for run in runs if axis.supports(run)])
+    found = compare.group_by_design([run for run in runs if axis.supports(run)])
     return {", ".join(run.name for run in own) + _mean(len(own)): own for own in found}
 
 
@@ -74,7 +74,7 @@ def acquisition_table(
     """Return `compare.acquisitions` of the runs that the axis can show, seeds of one design together."""
     seeds = designs(runs, axis)
     found = compare.acquisitions([run for own in seeds.values() for run in own], metric, groups, rule)
-    return compare.pooled(found, {line: [run.name for run in own] for line, own in seeds.items()})
+    return compare.average_acquisitions(found, {line: [run.name for run in own] for line, own in seeds.items()})
 
 
 def _caption(table: pd.DataFrame, rule: Rule, seeds: bool) -> Caption:

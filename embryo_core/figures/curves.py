@@ -124,7 +124,7 @@ def read_lines(
     """Return a line for each design in the order of the runs, and the names of runs whose table is empty."""
     lines: list[Line] = []
     missing: list[str] = []
-    for seeds in compare.by_design([run for run in runs if axis.supports(run)]):
+    for seeds in compare.group_by_design([run for run in runs if axis.supports(run)]):
         tables = {run: table for run in seeds if len(table := read(run))}
         missing += [run.name for run in seeds if run not in tables]
         if not tables:
@@ -135,7 +135,7 @@ def read_lines(
             rows = curves.rows(table)
             rows = rows.assign(**{kept: table[kept] for kept in smoothing.COLUMNS if kept in table})
         else:
-            rows = compare.over_seeds([curves.rows(table) for table in tables.values()])
+            rows = compare.average_seeds([curves.rows(table) for table in tables.values()])
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
             table = _mean_table([*tables.values()], rows, curves)
         if len(rows):

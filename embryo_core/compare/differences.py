@@ -1,6 +1,7 @@
-"""What a choice of design changed: every accuracy of one run less that of another, at the last step that both have."""
+"""Differences between two runs: every accuracy of one minus that of the other, at the last step that both have."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
 MASKED = "masked accuracy"
-MEASURES = {  # scores of all cases together
+MEASURES = {  # metrics, each scored over all cases together
     "mask prediction": "mask_prediction",
     "token reconstruction": "token_reconstruction",
     KNOWLEDGE: "world_knowledge",
@@ -21,19 +22,19 @@ COLUMNS = "measure step_first step_second first second difference low high n_fir
 
 
 def differences(first: Run, second: Run) -> pd.DataFrame:
-    """Each accuracy of `second` less that of `first`, with Newcombe's 95 % interval, at the last step of both.
+    """Return each accuracy of `second` minus that of `first` at their last common step, with Newcombe's interval.
 
-    Of a run that goes on from the other (--init-from), the last step of each: their common steps are the same weights.
-    World knowledge is that of the facts that both were asked, which depend on the vocabulary.
-    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second; but for the
-    measure all are missing where the runs have no such steps or facts. Raises ResultsError, BrokenRun.
+    If one run continues the other (--init-from), the last step of each is taken, since their common steps are the same
+    weights. World knowledge is compared on the facts that both were asked, which depend on the vocabulary.
+    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second; all but the
+    measure are missing if the runs have no such steps or facts. Raises ResultsError, BrokenRun.
     """
     one, two = dict(_measures(first)), dict(_measures(second))
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for measure in dict.fromkeys([*one, *two]):
         steps = _steps(first, second, one[measure], two[measure]) if measure in one and measure in two else None
         shares = _shares((first, second), (one, two), measure, steps) if steps else None
-        if shares is None:
+        if steps is None or shares is None:
             rows.append((measure, *[None] * 9))
             continue
         (a, n), (b, m) = shares
@@ -43,13 +44,13 @@ def differences(first: Run, second: Run) -> pd.DataFrame:
 
 
 def _steps(first: Run, second: Run, one: pd.DataFrame, two: pd.DataFrame) -> tuple[int, int] | None:
-    """The steps of either run at which a measure is compared; None where there are none."""
-    if goes_on_from(second, first):
+    """Return the steps of both runs at which a measure is compared, or None."""
+    if second.origin and continues(second, first):
         before = one.index[one.index <= second.origin.step]
         return (int(before.max()), int(two.index.max())) if len(before) else None
-    if goes_on_from(first, second):
-        turned = _steps(second, first, two, one)
-        return turned and turned[::-1]
+    if continues(first, second):
+        swapped = _steps(second, first, two, one)
+        return (swapped[1], swapped[0]) if swapped else None
     common = one.index.intersection(two.index)
     return (int(common.max()),) * 2 if len(common) else None
 
@@ -57,7 +58,7 @@ def _steps(first: Run, second: Run, one: pd.DataFrame, two: pd.DataFrame) -> tup
 def _shares(
     compared: Sequence[Run], measures: Sequence[dict[str, pd.DataFrame]], measure: str, steps: tuple[int, int]
 ) -> list[tuple[float, int]] | None:
-    """The accuracy of each run at its step, and of how many cases; None where they share none."""
+    """Return the accuracy and the number of cases of each run at its step; None if they share no case."""
     if measure != KNOWLEDGE:
         return [tuple(found[measure].loc[step]) for found, step in zip(measures, steps, strict=True)]
     answers = [_right_at(run, step) for run, step in zip(compared, steps, strict=True)]
@@ -66,20 +67,20 @@ def _shares(
 
 
 def _right_at(run: Run, step: int) -> pd.Series:
-    """Whether each fact, by its relation and its id, was answered right at a step; none where no answers are stored."""
+    """Return whether each fact, by relation and id, was answered right at a step; empty without stored answers."""
     facts, right = results.read_histories(run), results.read_right_answers(run)
     known = facts.index if step in right.steps else facts.index[:0]
     at = right.correct[known][:, right.steps == step].any(axis=1)
     return pd.Series(at, pd.MultiIndex.from_frame(facts.loc[known, ["relation", "fact"]]), dtype=bool)
 
 
-def goes_on_from(run: Run, other: Run) -> bool:
-    """Whether a run began at a checkpoint of the other."""
+def continues(run: Run, other: Run) -> bool:
+    """Return whether a run started from a checkpoint of the other."""
     return run.origin is not None and run.origin.run == other.name
 
 
 def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each measure of a run: value and n by step; a probing task in the layer that is best at each step."""
+    """Yield each measure of a run with value and n by step; probing tasks in the layer that is best at each step."""
     log = pd.DataFrame(runs.read_log(run))
     if {"masked_lm_accuracy", "n_masked"} <= set(log):
         heldout = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from embryo_core import runs
 from embryo_core.compare import training_flops
-from embryo_core.compare.flops import PASSES, kinks
+from embryo_core.compare.cost import PASSES, cost_changes
 from embryo_core.types import Origin, Run, StepUnit
 
 LENGTH = 16
@@ -103,8 +103,9 @@ def test_the_cost_bends_where_short_sequences_end(tiny_run: Run):
     """Of a run that goes on, that many updates after its first; nowhere if all its sequences are short, or none."""
     config = tiny_run.config | {"steps": 16}
     bent = replace(tiny_run, config=config | {"short_steps": 8})
-    assert kinks(bent) == (8,) and kinks(replace(bent, origin=Origin("first", 100, 0, 0, "0" * 64))) == (108,)
-    assert [kinks(replace(bent, config=config | {"short_steps": steps})) for steps in (0, 16)] == [(), ()]
+    assert cost_changes(bent) == (8,)
+    assert cost_changes(replace(bent, origin=Origin("first", 100, 0, 0, "0" * 64))) == (108,)
+    assert [cost_changes(replace(bent, config=config | {"short_steps": steps})) for steps in (0, 16)] == [(), ()]
 
 
 def test_two_runs_that_name_each_other_cost_nothing_that_is_known(own_run: Run, monkeypatch):

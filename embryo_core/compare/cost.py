@@ -1,0 +1,153 @@
+"""The size of a run's model and the cost of its training: parameters counted in a checkpoint, FLOPs in the card."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from msgspec import convert
+
+from embryo_core import runs
+from embryo_core.errors import EmbryoError, RunError
+from embryo_core.runs.architecture import layer_flops
+from embryo_core.runs.schema import Settings
+from embryo_core.types import Checkpoint, Origin, Run, StepUnit
+
+# === Parameters ===
+
+PARTS = {  # a tensor belongs to the first part whose pattern its name matches
+    "word embeddings": r"word_embeddings",
+    "projection of embeddings": r"embedding_hidden_mapping_in|embeddings_project",
+    "position and segment embeddings": r"(^|\.)embeddings\.",
+    "layers": r"(^|\.)(layers?|albert_layer_groups)\.\d",
+    "heads": r"",
+}
+SHARED = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}  # by the setting `share`
+LAYER = r"(^|\.)albert_layer_groups\.(\d+)\."
+TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # repeat the word embeddings and the bias
+GENERATOR = "generator"
+
+
+def parameters(run: Run) -> dict[str, int] | None:
+    """Count parameters by part, those that layers share once; None if no checkpoint has weights to count.
+
+    The generator of replaced tokens is a separate part, without the embeddings that it shares with the model.
+    """
+    for checkpoint in [one for one in reversed(runs.checkpoints(run)) if one.has_weights]:
+        try:
+            counts = _by_part(checkpoint, run)
+            inside = runs.generator(checkpoint)
+            own = _by_part(inside, run) if inside else {}
+        except EmbryoError:
+            continue
+        shared = ("word embeddings", "position and segment embeddings")
+        rest = sum(count for part, count in own.items() if part not in shared)
+        return counts | ({GENERATOR: rest} if rest else {}) if counts else None
+    return None
+
+
+def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
+    sizes = runs.read_config(checkpoint, runs.Architecture)
+    shapes = runs.tensor_shapes(*runs.weights_file(checkpoint), sizes)
+    counts: dict[str, int] = {}
+    for name, shape in shapes.items():
+        if (sizes.tie_word_embeddings and re.search(TIED, name)) or _repeats(name, run.config):
+            continue
+        part = next(part for part, pattern in PARTS.items() if re.search(pattern, name))
+        counts[part] = counts.get(part, 0) + prod(shape)
+    return {part: counts[part] for part in PARTS if part in counts}
+
+
+def _repeats(name: str, config: Mapping[str, Any]) -> bool:
+    """Return whether a tensor repeats that of the layer before: layers that share one part each have a copy on disk."""
+    shared, layer = SHARED.get(str(config.get("share"))), re.search(LAYER, name)
+    if not (shared and layer and re.search(shared, name)):
+        return False
+    number, layers, groups = int(layer[2]), config.get("num_hidden_layers"), config.get("num_hidden_groups", 1)
+    if not (isinstance(layers, int) and isinstance(groups, int) and layers > 0):  # the card may be a stranger's
+        return False
+    return number > 0 and number * groups // layers == (number - 1) * groups // layers
+
+
+# === Training FLOPs ===
+
+PASSES = 3  # one forward pass, and a backward pass that costs two
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that the cost of an encoder depends on."""
+
+    layers: int
+    hidden: int
+    inner: int
+    embedding: int
+    vocabulary: int
+
+    def encoder(self, length: int) -> float:
+        """Return the FLOPs of one sequence through all layers, and the projection of its embeddings if there is one."""
+        projection = 2 * length * self.embedding * self.hidden if self.embedding != self.hidden else 0
+        return self.layers * layer_flops(length, self.hidden, self.inner) + projection
+
+    def masked_words(self, positions: float) -> float:
+        """Return the FLOPs of the masked-word head at `positions`: its dense layer, and the output product."""
+        return 2 * positions * self.embedding * (self.hidden + self.vocabulary)
+
+
+def training_flops(run: Run, step: int) -> float | None:
+    """Count the FLOPs of a run up to a step, including those of its parent run; None if they are unknown.
+
+    A multiply-add counts as two. Forward, a layer costs `layer_flops`; backward, twice that. Layers that share their
+    weights cost as much as others. docs/metrics.md has the full formula.
+    """
+    settings = convert(run.config, Settings)
+    needed = (settings.num_hidden_layers, settings.hidden_size, settings.intermediate_size, settings.vocab_size)
+    if run.step_unit != StepUnit.UPDATES or not all((*needed, settings.batch_size, settings.sequence_length)):
+        return None
+    before: float | None = 0.0
+    first = 0
+    if run.origin:
+        first = run.origin.step
+        before = _parent_flops(run.origin, min(step, first))
+    if before is None:
+        return None
+    updates = max(0, step - first)
+    first_phase = min(updates, settings.short_steps)
+    short = first_phase - (first_phase // settings.long_every if settings.long_every else 0)
+    costs = short * settings.short_batch_size * _sequence_flops(run, settings, settings.short_sequence_length)
+    costs += (updates - short) * settings.batch_size * _sequence_flops(run, settings, settings.sequence_length)
+    return before + costs
+
+
+def cost_changes(run: Run) -> tuple[int, ...]:
+    """List the steps at which the FLOPs of an update change."""
+    settings, first = convert(run.config, Settings), run.origin.step if run.origin else 0
+    inside = 0 < settings.short_steps < settings.steps
+    return (first + settings.short_steps,) if inside else ()
+
+
+def _parent_flops(origin: Origin, step: int) -> float | None:
+    """Count the FLOPs of the run that a run continues, up to a step; None if that run is not available."""
+    try:
+        parent = runs.open_run(origin.run)
+    except RunError:
+        return None
+    circular = parent.origin is not None and parent.origin.step >= origin.step  # runs that name each other
+    return None if circular else training_flops(parent, step)
+
+
+def _sequence_flops(run: Run, settings: Settings, length: int) -> float:
+    """Count the FLOPs of one sequence, forward and backward."""
+    hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
+    embedding = settings.embedding_size or hidden
+    model = Sizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
+    masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
+    masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
+    share = run.config.get("generator_size")
+    if not isinstance(share, int | float):
+        return PASSES * (model.encoder(length) + model.masked_words(masked))
+    small = round(hidden * share)
+    generator = Sizes(layers, small, 4 * small, embedding, vocabulary)
+    discriminator = model.encoder(length) + 2 * length * hidden * (hidden + 1)
+    return PASSES * (discriminator + generator.encoder(length) + generator.masked_words(masked))
