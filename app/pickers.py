@@ -51,7 +51,7 @@ def pick_one(
 
 
 def group_runs(found: Iterable[Run]) -> dict[str, str]:
-    """Return the label of each run by name, in the order of the pickers: root by root, grouped as by `compare.group_by_size`.
+    """Return the label of each run by name, in the order of the pickers: by root, then as in `compare.group_by_size`.
 
     A label says whether the run is a choice of design or one of several seeds. A run that is linked from elsewhere
     belongs to the first root.
