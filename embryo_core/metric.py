@@ -51,7 +51,9 @@ class Option:
 class Data(Protocol):
     """What a metric reads and encodes once for all checkpoints; each metric has its own class."""
 
-    summary: dict[str, Any]  # for captions: "sentences" and/or "facts", "tasks", ..., and "note", one sentence
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Return numbers for captions ("sentences", "facts", "tasks", ...) and "note", a sentence."""
 
 
 class Metric(ABC):

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import runs
-from embryo_core.corpora.word_groups import PARTS_OF_SPEECH
+from embryo_core.corpora.groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures.findings import verdict_name

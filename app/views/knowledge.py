@@ -3,7 +3,7 @@
 from app import results, widgets
 from app.views import knowledge_facts, knowledge_relations
 from app.views.knowledge_relations import METRIC
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.figures.captions import openings
 
 

@@ -9,8 +9,7 @@ from app import figures, overlays, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows
 from app.view import View
 from embryo_core.corpora.baselines import of_facts, over_types
-from embryo_core.corpora.relation_types import KINDS
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge as charts
 from embryo_core.figures.captions import knowledge as captions

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import results, runs
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.types import Run
 

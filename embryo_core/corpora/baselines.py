@@ -1,6 +1,6 @@
-"""What accuracies are worth: those of always giving the most frequent answer, and facts whose subject tells the object.
+"""Baselines of accuracies: always giving the most frequent answer, and facts whose subject names the object.
 
-All of it is computed from stored tables when they are read (docs/metrics.md, Baselines).
+All are computed from stored tables when they are read (docs/metrics.md, Baselines).
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,17 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from embryo_core import runs
-from embryo_core.corpora.relation_types import TYPES
-from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
+from embryo_core.corpora.groups import ALL, BANDS, TAGS, TYPES
 from embryo_core.types import RightAnswers, Run
 
 COLUMNS = ["group", "answer", "value", "n"]
 
 
 def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
-    """The accuracy of always answering each relation's most frequent object: group, answer, value, n; "all" is last.
+    """Compute the accuracy of always answering each relation's most frequent object: group, answer, value, n.
 
-    `facts` has a row for each fact that was asked, with its relation and object (`results.read_histories`). Of objects
-    that are equally frequent the first by name is the answer; "all", which counts each fact once, has none.
+    `facts` has a row for each fact that was asked, with its relation and object (`results.read_histories`). Ties go to
+    the first object by name. The last row, "all", counts each fact once and has no answer.
     """
     rows = []
     for relation, objects in facts.groupby("relation")["object"]:
@@ -32,10 +31,10 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Shares of relations taken together by the type of relation, each fact counted once: group, step, value, n.
+    """Aggregate the accuracies of relations by type, each fact counted once: group, step (if given), value, n.
 
-    `table` has the columns group, value and n, as `of_facts` gives them, and step where it has scores. Relations
-    without a type (`relation_types.TYPES`) are left out.
+    `table` has the columns of `of_facts`, and step if it has scores. Relations without a type (`groups.TYPES`) are left
+    out.
     """
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
@@ -44,10 +43,10 @@ def over_types(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
-    """The accuracy of always answering the most frequent word of each group of a treebank: group, answer, value, n.
+    """Compute the accuracy of always answering each group's most frequent word: group, answer, value, n.
 
-    `words` are those of one metric at one step, of all groups (`results.read_words`). Words of a model that is not
-    `cased` count without case. Groups without words are left out.
+    `words` are those of one metric at one step, of all groups (`results.read_words`). If the model is not `cased`,
+    words are compared in lower case. Groups without words are left out.
     """
     if not cased:
         words = words.assign(word=words["word"].str.lower())
@@ -65,26 +64,26 @@ def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
 
 
 def _most_frequent(counts: pd.Series) -> tuple[str, int]:
-    """The most frequent word and its count; of equals the first by name."""
+    """Return the most frequent word and its count; ties go to the first by name."""
     counts = counts.sort_index()
     return counts.idxmax(), int(counts.max())
 
 
 def of_text(run: Run) -> tuple[str, float] | None:
-    """The most frequent word of a run's training text, and how often it stands there, in occurrences per piece.
+    """Return the most frequent word of a run's training text and its occurrences per piece.
 
-    For a word of one piece that is the accuracy of always answering it, where masks are drawn from such text. None
-    where the run does not tell its counts or its pieces. Raises BrokenRun.
+    For a word of one piece, this is the accuracy of always answering it if masks are drawn from such text. None if the
+    run does not record its word counts or its number of pieces. Raises BrokenRun.
     """
     counts, pieces = runs.read_counts(run.frequencies), runs.counted_tokens(run)
     if not counts or not pieces:
         return None
-    word = max(counts, key=counts.get)
+    word = max(counts, key=counts.__getitem__)
     return word, counts[word] / pieces
 
 
 def named_by_subject(facts: pd.DataFrame) -> pd.Series:
-    """Whether the object stands in the subject's name, upper and lower case alike: bool, a row for each fact.
+    """Return whether the subject contains the object, ignoring case: bool, a row for each fact.
 
     This is the string match filter of Poerner, Waltinger and Schütze (2020), "E-BERT: Efficient-Yet-Effective Entity
     Embeddings for BERT".
@@ -94,9 +93,9 @@ def named_by_subject(facts: pd.DataFrame) -> pd.Series:
 
 
 def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) -> pd.DataFrame:
-    """Precision at 1 over these `facts` alone, at all `steps`: group (relation, or "all"), step, value, n.
+    """Compute the precision at 1 over these `facts` only, at all `steps`: group (relation, or "all"), step, value, n.
 
-    `facts` are rows of `results.read_histories`, and `right` are the answers to all of these.
+    `facts` are rows of `results.read_histories`, and `right` has the answers to all of its rows.
     """
     steps = list(steps)
     groups = [*facts.groupby("relation").groups.items()]
@@ -107,5 +106,6 @@ def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) ->
 
 
 def _curve(group: str, steps: Sequence[int], right: RightAnswers, rows: pd.Index) -> pd.DataFrame:
+    """Return the precision of one group at each step."""
     hits = pd.Series(right.correct[rows].sum(axis=0), right.steps).reindex(steps, fill_value=0)
     return pd.DataFrame({"group": group, "step": steps, "value": hits.to_numpy() / len(rows), "n": len(rows)})

@@ -1,4 +1,4 @@
-"""Downloads of public evaluation data: UD English EWT (Section 3) and LAMA (Section 6)."""
+"""Download public evaluation data: UD English EWT (Section 3) and LAMA (Section 6)."""
 
 import re
 import tarfile
@@ -11,9 +11,9 @@ import pooch
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
 
-# UD release of 2025-05-10. The hashes are of the released files, as they stand at that commit; that of train is of the
-# release's documents joined in the order of its split list, which gives dev and test byte for byte. Test comes first:
-# it is what `evaluate` takes.
+# UD release of 2025-05-10, and the hashes of its files at that commit. The hash of train is that of the release's
+# documents joined in the order of its split list, which reproduces dev and test byte for byte. Test comes first because
+# `evaluate` uses it.
 TREEBANK = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 )
@@ -23,13 +23,12 @@ TREEBANK_FILES = {
     "en_ewt-ud-train.conllu": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
 }
 
-# LAMA as its authors offer it with negated templates besides, which are not read. Of their archives it is the one with
-# a public checksum: that of the data set "lama" in Hugging Face's datasets 2. Its content is checked as well: each
-# relation of the paper's Table 8 has to have at least as many facts as the paper asked (the paper left out facts, it
-# added none).
+# LAMA as its authors publish it, with negated templates that are not read. This archive has a public checksum: that of
+# the data set "lama" in Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8
+# must have at least as many facts as the paper used (which left out facts and added none).
 LAMA = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
 LAMA_SHA256 = "1a151058e6608e47983ea4c99c50bb69248c1c0763a04a3793b0a0b657aa0b61"
-LAMA_LIMIT = 2**30  # bytes, unpacked
+LAMA_MAX_BYTES = 2**30  # unpacked
 LAMA_FILES = re.compile(r"(?:.*/)?(relations\.jsonl|TREx/(P\d+)\.jsonl)")
 LAMA_FACTS = {
     "P17": 930, "P19": 942, "P20": 952, "P30": 975, "P36": 699, "P37": 952, "P103": 975, "P127": 683, "P131": 880,
@@ -39,19 +38,20 @@ LAMA_FACTS = {
 
 
 def fetch_treebank(folder: Path) -> list[Path]:
-    """Download the files of the treebank that are not in `folder`; returns them all. Raises CorpusError."""
+    """Download the files of the treebank that are not in `folder`; return all of them. Raises CorpusError."""
     return [_fetch_treebank_file(name, folder) for name in TREEBANK_FILES]
 
 
 def _fetch_treebank_file(name: str, folder: Path) -> Path:
+    """Download one file of the treebank."""
     by_hand = f"put it at {folder / name}"
     return _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{TREEBANK_FILES[name]}", by_hand)
 
 
 def fetch_lama(folder: Path) -> Path:
-    """LAMA's relations.jsonl and TREx/ in `folder`, which is returned; of its relations the paper's 25.
+    """Download LAMA's relations.jsonl and the TREx/ files of the paper's 25 relations into `folder`; return it.
 
-    They are unpacked and checked beside it and then moved there. Raises CorpusError.
+    They are unpacked and checked in a temporary folder and then moved. Raises CorpusError.
     """
     by_hand = f"unpack its relations.jsonl and TREx/ into {folder}"
     if folder.exists():
@@ -72,9 +72,9 @@ def fetch_lama(folder: Path) -> Path:
 
 
 def _unpack_lama(archive: Path, into: Path) -> None:
-    """Only the files that are read, whatever folder of the archive they are in, and never links."""
+    """Unpack the files that are read, from any folder of the archive; never links."""
     (into / "TREx").mkdir(parents=True)
-    left = LAMA_LIMIT
+    left = LAMA_MAX_BYTES
     with tarfile.open(archive, "r:gz") as content:
         for member in content:
             name = LAMA_FILES.fullmatch(member.name)
@@ -82,12 +82,14 @@ def _unpack_lama(archive: Path, into: Path) -> None:
                 continue
             left -= member.size
             if left < 0:
-                raise tarfile.TarError(f"it has more than {LAMA_LIMIT:,} bytes of facts")
-            with content.extractfile(member) as source:
-                (into / name[1]).write_bytes(source.read())
+                raise tarfile.TarError(f"it has more than {LAMA_MAX_BYTES:,} bytes of facts")
+            if source := content.extractfile(member):
+                with source:
+                    (into / name[1]).write_bytes(source.read())
 
 
 def _check_lama(folder: Path, named: str, then: str) -> None:
+    """Raise CorpusError unless a folder has the facts of the paper's Table 8."""
     try:
         read_lama(folder)
     except CorpusError as reason:
@@ -103,16 +105,16 @@ def _check_lama(folder: Path, named: str, then: str) -> None:
 
 
 def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
-    """Download one file under a temporary name, verify it and rename it; a file that is there and right is kept."""
+    """Download one file under a temporary name, verify and rename it; a correct existing file is kept."""
     pooch.get_logger().setLevel("WARNING")
     loader = pooch.HTTPDownloader(progressbar=True, timeout=30)
     try:
         pooch.retrieve(url, checksum, path.name, path.parent, downloader=loader)
-    except OSError as reason:  # what the connection, the server or the disk refuses
+    except OSError as reason:  # refused by the connection, the server or the disk
         response = getattr(reason, "response", None)
         message = type(reason).__name__ if response is None else f"the server answered {response.status_code}"
     except ValueError:
-        message = "what came has another checksum"
+        message = "the downloaded file has another checksum"
     else:
         return path
     raise CorpusError(f"{url} could not be fetched ({message}); try again, or download it by hand and {by_hand}.")

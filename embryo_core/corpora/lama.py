@@ -1,9 +1,9 @@
-"""LAMA's T-REx to Facts: relations with their templates, subjects and objects (Section 6)."""
+"""Read the facts of LAMA's T-REx: relations with templates, subjects and objects (Section 6)."""
 
 from pathlib import Path
 from typing import Any
 
-from embryo_core.corpora.files import read_json_lines
+from embryo_core.corpora.data_files import read_json_lines
 from embryo_core.errors import CorpusError
 from embryo_core.types import Fact
 
@@ -13,10 +13,10 @@ RELATIONS = tuple(f"P{number}" for number in (*NUMBERS, 740, 1376))
 
 
 def read_lama(path: Path) -> list[Fact]:
-    """Facts of each relation that has a template in relations.jsonl and a file (TREx/P19.jsonl) in a LAMA folder.
+    """Read the facts of each relation with a template in relations.jsonl and a file (TREx/P19.jsonl) in a LAMA folder.
 
-    The paper's relations come first, in Table 8's order, then others in that of their templates. A fact that repeats
-    another word for word counts once. Raises CorpusError; also for a file whose relation has no template.
+    The paper's relations come first, in the order of Table 8, then others in the order of their templates. Repeated
+    facts count once. Raises CorpusError, also for a file whose relation has no template.
     """
     templates = _read_templates(path / "relations.jsonl")
     files = {file.stem: file for file in sorted((path / "TREx").glob("*.jsonl"))}
@@ -31,17 +31,18 @@ def read_lama(path: Path) -> list[Fact]:
             fact = _fact(location, row, relation, templates[relation])
             if facts.setdefault(fact.id, fact) != fact:
                 raise CorpusError(
-                    f"{location}: the uuid {fact.id} belongs to another fact already; ids have to be unique."
+                    f"{location}: the uuid {fact.id} belongs to another fact already; ids must be unique."
                 )
     if not facts:
         raise CorpusError(
-            f"{path} holds no fact; add TREx/RELATION.jsonl for a relation of relations.jsonl, or fetch the paper's "
+            f"{path} has no facts; add TREx/RELATION.jsonl for a relation of relations.jsonl, or fetch the paper's "
             "25: python -m embryo_core fetch lama"
         )
     return list(facts.values())
 
 
 def _read_templates(path: Path) -> dict[str, str]:
+    """Read the template of each relation."""
     if not path.is_file():
         raise CorpusError(
             f"{path} does not exist; add it with a line for each relation, such as "
@@ -55,21 +56,24 @@ def _read_templates(path: Path) -> dict[str, str]:
         except (KeyError, TypeError, AttributeError) as reason:
             raise CorpusError(f'{location}: expected {{"relation": ..., "template": ...}} ({reason!r}).') from None
         if not well_formed:
-            raise CorpusError(f"{location}: a template has one [X] and one [Y], received {row['template']!r}.")
+            raise CorpusError(f"{location}: a template needs one [X] and one [Y], received {row['template']!r}.")
     return templates
 
 
 def _order(templates: dict[str, str]) -> list[str]:
-    """Relations with templates: the paper's in Table 8's order, then the others in their own."""
+    """Return the relations with templates: the paper's in the order of Table 8, then the others in their order."""
     return [*(r for r in RELATIONS if r in templates), *(r for r in templates if r not in RELATIONS)]
 
 
 def _fact(location: str, row: dict[str, Any], relation: str, template: str) -> Fact:
+    """Parse one fact."""
     try:
         subject, object = row["sub_label"], row["obj_label"]
     except KeyError as missing:
-        raise CorpusError(f"{location}: a fact has sub_label and obj_label, this one lacks {missing}.") from None
+        raise CorpusError(f"{location}: a fact needs sub_label and obj_label, this one lacks {missing}.") from None
     fact_id = row.get("uuid") or f"{relation}/{subject}/{object}"
     if not all(isinstance(text, str) for text in (fact_id, subject, object)):
-        raise CorpusError(f"{location}: sub_label, obj_label and uuid of a fact are texts, received {str(row)[:60]}.")
+        raise CorpusError(
+            f"{location}: sub_label, obj_label and uuid of a fact must be strings, received {str(row)[:60]}."
+        )
     return Fact(fact_id, relation, template, subject, object)

@@ -1,28 +1,28 @@
-"""Treebanks in three formats to Examples: CoNLL-U, CoNLL-2012, and the JSON lines of edge probing."""
+"""Read annotated sentences: treebanks (CoNLL-U, CoNLL-2012, JSON lines) and edge-probing tasks (JSON lines)."""
 
+import operator
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from embryo_core.corpora.files import Lines, read_json_lines, read_lines
-from embryo_core.corpora.probing import probing_example
+from embryo_core.corpora.data_files import Lines, read_json_lines, read_lines, split_file
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, spans_of_words
+from embryo_core.types import Example, Target, spans_of_words
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
-Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head: from 1, 0 where it has none
-# What CoNLL-2012 writes for characters that its own format needs; the text had the plain character.
+Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head, from 1; 0 for none
+# How CoNLL-2012 escapes characters of its own format.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 
 
 def read_treebank(path: Path) -> list[Example]:
-    """Sentences with one target per tagged word, label = Penn tag; a file, or a folder whose files are read in order.
+    """Read sentences with one target per tagged word, whose label is its Penn tag, from a file or a folder of files.
 
     Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in
-    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz). The extension tells the
-    format, else the first line.
-    Raises CorpusError, with file and line where one is at fault.
+    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz). The extension decides on
+    the format, else the first line. Raises CorpusError, with file and line if one is wrong.
     """
     examples = [example for file in _treebank_files(path) for example in _read_file(file)]
     if not examples:
@@ -35,6 +35,7 @@ def read_treebank(path: Path) -> list[Example]:
 
 
 def _treebank_files(path: Path) -> list[Path]:
+    """Return the files of a treebank, in the order of their names."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -49,18 +50,19 @@ def _treebank_files(path: Path) -> list[Path]:
 
 
 def _read_file(path: Path) -> Iterator[Example]:
+    """Read one file in the format of its extension or first line."""
     name = path.name.removesuffix(".xz")
     lines = read_lines(path)
     first = next((line for _, line in lines if line), "")
     if name.endswith((".json", ".jsonl")) or first.startswith("{"):
-        return (probing_example(location, row) for location, row in read_json_lines(path))
+        return (parse_probing_row(location, row) for location, row in read_json_lines(path))
     if name.endswith("conll") or first.startswith("#begin document"):
         return _sentences(lines, _conll2012_word)
     return _sentences(lines, _conllu_word)
 
 
 def _sentences(lines: Lines, parse: Callable[[str, str], Row | None]) -> Iterator[Example]:
-    """Sentences of a column format: one word a line, a blank line after each sentence, comments start with "#"."""
+    """Read a column format: one word per line, a blank line after each sentence, comments begin with "#"."""
     rows: list[Row] = []
     for location, line in [*lines, *((last, "") for last, _ in lines[-1:])]:
         if line.startswith("#"):
@@ -79,14 +81,14 @@ def _sentences(lines: Lines, parse: Callable[[str, str], Row | None]) -> Iterato
 
 
 def _conllu_word(location: str, line: str) -> Row | None:
-    """Word, tag and head; None for the lines of multiword tokens (3-4) and empty nodes (5.1), which are no words."""
+    """Parse word, tag and head; return None for multiword tokens (3-4) and empty nodes (5.1)."""
     columns = line.split("\t")
     if len(columns) != 10:
         raise CorpusError(
             f"{location}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
         )
     if columns[0].isdecimal():
-        if not (columns[6].isdecimal() and len(columns[6]) < 10 or columns[6] == "_"):
+        if not ((columns[6].isdecimal() and len(columns[6]) < 10) or columns[6] == "_"):
             raise CorpusError(
                 f"{location}: column 7 of CoNLL-U is the number of a head or '_', received {columns[6]!r}."
             )
@@ -97,7 +99,60 @@ def _conllu_word(location: str, line: str) -> Row | None:
 
 
 def _conll2012_word(location: str, line: str) -> Row:
+    """Parse word and tag."""
     columns = line.split()
     if len(columns) < 5 or not columns[2].isdecimal():
         raise CorpusError(f"{location}: CoNLL-2012 has document, part, number, word, tag, ...; received {line[:60]!r}.")
     return UNESCAPED.get(columns[3], columns[3]), columns[4], 0
+
+
+# === Edge probing ===
+
+
+def read_probing(folder: Path, split: str) -> list[Example]:
+    """Read one split (train, dev, test) of an edge-probing task: `<split>.jsonl`, or with .xz, in its folder.
+
+    All targets have one span, or all have two. Raises CorpusError, with file and line if one is wrong.
+    """
+    path = split_file(folder, f"{split}.jsonl")
+    examples: list[Example] = []
+    spans: set[int] = set()
+    for location, row in read_json_lines(path):
+        examples.append(parse_probing_row(location, row))
+        spans.update(1 if target.span2 is None else 2 for target in examples[-1].targets)
+        if len(spans) > 1:
+            raise CorpusError(
+                f"{location}: some targets have one span and some have two; all targets of a task need the same number."
+            )
+    return examples
+
+
+def parse_probing_row(location: str, row: dict[str, Any]) -> Example:
+    """Parse one row of a probing file. Raises CorpusError with the location."""
+    try:
+        words = tuple(row["text"].split(" "))
+        targets = tuple(_probing_target(target) for target in row["targets"])
+    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+        raise CorpusError(
+            f'{location}: expected {{"text": ..., "targets": [{{"span1", "label"}}]}} ({reason!r}).'
+        ) from None
+    for target in targets:
+        for start, end in (target.span1, target.span2 or target.span1):
+            if not 0 <= start < end <= len(words):
+                raise CorpusError(
+                    f"{location}: the span {[start, end]} is not within the sentence's {len(words)} words."
+                )
+    return Example(words, targets)
+
+
+def _probing_target(row: dict[str, Any]) -> Target:
+    """Parse one target of a row."""
+    span2, label = row.get("span2"), row["label"]
+    if not isinstance(label, str | int):
+        raise TypeError(f"the label is {label!r}, not a string")
+    return Target(_span(row["span1"]), str(label), None if span2 is None else _span(span2))
+
+
+def _span(pair: list[int]) -> tuple[int, int]:
+    start, end = map(operator.index, pair)  # raises TypeError for anything but integers
+    return start, end

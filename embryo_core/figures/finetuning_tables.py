@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import curves, results, runs
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.curves.step_scales import log_spaced

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from embryo_core import curves
 from embryo_core.corpora.baselines import named_by_subject
-from embryo_core.corpora.relation_types import KINDS, TYPES
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL, KINDS, TYPES
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.overlay import Curves

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from embryo_core import results
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.curves.phases import FASTER, RESAMPLES, Phase
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.overview import training_phases

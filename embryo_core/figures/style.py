@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.corpora.word_groups import ALL, SINGLE_TAGS
+from embryo_core.corpora.groups import ALL, SINGLE_TAGS
 from embryo_core.words import percent
 
 # Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are

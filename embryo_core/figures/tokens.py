@@ -8,7 +8,7 @@ import pandas as pd
 
 from embryo_core import compare, results
 from embryo_core.corpora import baselines
-from embryo_core.corpora.word_groups import SINGLE_TAGS
+from embryo_core.corpora.groups import SINGLE_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags

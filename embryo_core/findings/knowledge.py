@@ -1,7 +1,7 @@
 """Section 6: facts about the world come and go."""
 
 from embryo_core import curves, results
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.findings.comparisons import fallen
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested

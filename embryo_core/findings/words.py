@@ -5,7 +5,7 @@ from functools import partial
 from itertools import combinations
 
 from embryo_core import results
-from embryo_core.corpora.word_groups import BANDS
+from embryo_core.corpora.groups import BANDS
 from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested

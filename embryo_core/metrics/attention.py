@@ -1,9 +1,9 @@
-"""Attention: the maps of every head, averaged over the sentences of a treebank (Figure 4).
+"""Attention: maps of every head, averaged over the sentences of a treebank (Figure 4).
 
-Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Positions
-count from 0, which is [CLS]; [SEP] ends each sentence wherever that is, and none is padded. The map ends where fewer
-than MINIMUM sentences reach, or at LENGTH. Its rows do not sum to 1: the entries of a row average over different
-sentences, those far from [CLS] over the longer ones alone (see curves.normalise_rows).
+Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Position 0 is
+[CLS]; [SEP] ends each sentence, and there is no padding. A map covers the positions that at least MIN_SENTENCES
+sentences reach, at most MAX_LENGTH. Its rows do not sum to 1, because entries far from [CLS] average over longer
+sentences only (see curves.normalise_rows).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import numpy as np
 
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics.attention_pass import AttentionMetric
-from embryo_core.metrics.treebank import Sentence, encode
+from embryo_core.metrics.treebank_words import Sentence, encode
 from embryo_core.types import AttentionMap, Findings
 from embryo_core.words import quantity
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-LENGTH = 64
-MINIMUM = 10  # sentences behind every entry, or all of them where there are fewer
+MAX_LENGTH = 64
+MIN_SENTENCES = 10  # behind every entry, or all sentences if there are fewer
 
 
 @dataclass(frozen=True, eq=False)
 class MapSentences:
-    """Encoded sentences, and the side L of the maps they give."""
+    """Encoded sentences and the side L of their maps."""
 
     sentences: tuple[Sentence, ...]
     length: int
@@ -35,14 +35,14 @@ class MapSentences:
 
 
 class Attention(AttentionMetric):
-    """One map per layer and head, from the sentences that fit the model's positions."""
+    """Computes one map per layer and head from the sentences that fit the model's positions."""
 
     name = "attention"
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MapSentences:
         sentences = encode(tokenizer, limits, source).sentences
         lengths = np.array([len(sentence.ids) for sentence in sentences])
-        length = min(int(np.sort(lengths)[-min(MINIMUM, len(lengths))]), LENGTH)
+        length = min(int(np.sort(lengths)[-min(MIN_SENTENCES, len(lengths))]), MAX_LENGTH)
         summary = {
             "sentences": len(sentences),
             "length": length,
@@ -51,11 +51,11 @@ class Attention(AttentionMetric):
         }
         return MapSentences(sentences, length, summary)
 
-    def observe(self, model: "Model", data: MapSentences) -> "Maps":
-        return Maps(model, data)
+    def observe(self, model: "Model", data: MapSentences) -> "MapSums":
+        return MapSums(model, data)
 
 
-class Maps:
+class MapSums:
     """Sums of the weights of every head over the sentences of one checkpoint."""
 
     def __init__(self, model: "Model", data: MapSentences):

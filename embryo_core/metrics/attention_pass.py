@@ -1,4 +1,4 @@
-"""One pass over a treebank's attention for all metrics that need it: each batch is computed once and shown to each."""
+"""One pass over the attention of a treebank for all metrics that need it; each batch is computed once."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,29 +16,31 @@ if TYPE_CHECKING:
 
 
 class Sentences(Data, Protocol):
-    """What a metric of attention reads: at least the sentences of `treebank.encode`, in their order."""
+    """The data of an attention metric, with all sentences of `treebank_words.encode` in their order."""
 
-    sentences: tuple[Any, ...]  # each has its `ids`
+    @property
+    def sentences(self) -> tuple[Any, ...]:
+        """Return the sentences; each has its `ids`."""
 
 
 class Observer(Protocol):
-    """What one metric gathers at one checkpoint."""
+    """Gathers what one metric needs at one checkpoint."""
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> Any:
-        """What the metric sums over the sentences numbered `batch` [b]; several threads call it at once.
+        """Return sums over the sentences numbered `batch` [b]; several threads call this at once.
 
         `weights` [layers, b, heads, L, L], row = from, column = to, are of sentences of one length.
         """
 
     def add(self, batch: np.ndarray, sums: Any) -> None:
-        """Add what `sum_batch` returned; one batch after the other, always in the same order."""
+        """Add the sums of a batch; batches come one by one, always in the same order."""
 
     def findings(self) -> Findings:
-        """What the metric found, once every batch has been added."""
+        """Return the findings after all batches were added."""
 
 
 class AttentionMetric(Metric):
-    """Base of the metrics of attention; those on the same source go through one pass."""
+    """Base of the attention metrics; those on the same source share one pass."""
 
     page = "attention"
     source = "treebank"
@@ -47,14 +49,14 @@ class AttentionMetric(Metric):
 
     @abstractmethod
     def observe(self, model: "Model", data: Any) -> Observer:
-        """A new observer of one checkpoint, for what `read` returned."""
+        """Return a new observer of one checkpoint for the data that `read` returned."""
 
     def compute(self, model: "Model", data: Sentences) -> Findings:
         return self.shared_pass(model, [(self, data)])[0]
 
     @staticmethod
-    def shared_pass(model: "Model", work: Sequence[tuple["AttentionMetric", Sentences]]) -> list[Findings]:
-        """Findings of each metric; all have read the same sentences."""
+    def shared_pass(model: "Model", work: Sequence[tuple[Any, Any]]) -> list[Findings]:
+        """Return the findings of each (metric, data); all have read the same sentences."""
         sentences = work[0][1].sentences
         observers = [metric.observe(model, data) for metric, data in work]
 

@@ -1,4 +1,4 @@
-"""Batches without padding: sequences of one length together, and as many batches at once as there are cores."""
+"""Batches without padding: sequences of equal length together, one batch on each core."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None], tokens: int) -> None:
-    """Call `work` with the indices of each batch of sequences, in `cores` threads; it stores what it finds itself."""
+    """Call `work`, which stores its results itself, with the indices of each batch in `cores` threads."""
     for _ in compute_in_order(lengths, cores, work, tokens):
         pass
 
@@ -18,7 +18,7 @@ def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None],
 def compute_in_order(
     lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int
 ) -> Iterator[tuple[np.ndarray, T]]:
-    """The indices of each batch and what `work` returned for them; batches come in the same order at every call."""
+    """Yield the indices of each batch and what `work` returned for them, always in the same order."""
     pool = ThreadPoolExecutor(cores)
     indices = list(of_one_length(lengths, tokens))
     try:
@@ -28,7 +28,7 @@ def compute_in_order(
 
 
 def of_one_length(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-    """Indices [b] of sequences of equal length, b * length at most `tokens` (but b at least 1), longest first."""
+    """Yield indices [b] of sequences of equal length, longest first; b * length is at most `tokens`, b at least 1."""
     order = np.argsort(-lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
         if len(same):

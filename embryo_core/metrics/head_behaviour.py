@@ -1,25 +1,25 @@
-"""What a head does: where it attends from each piece, how sharply, and whether it finds syntactic heads (Section 4).
+"""Head behaviour: where a head attends from each piece, how sharply, and whether it finds syntactic heads (Section 4).
 
-Weights, entropy and distance are means over all pieces of all sentences, [CLS] and [SEP] excluded as origins:
+Weights, entropy and distance are means over all pieces of all sentences, without [CLS] and [SEP] as origins:
 
-    same, previous, next   weight on the piece itself, on the one before it, on the one after it ([CLS] and [SEP] count
-                           as the neighbours of the first and the last piece)
+    same, previous, next   weight on the piece itself, its predecessor and its successor ([CLS] and [SEP] count as the
+                           neighbours of the first and last piece)
     cls, sep               weight on [CLS], on [SEP]
-    punctuation            weight on all pieces of words that are nothing but punctuation (Unicode category P)
+    punctuation            weight on all pieces of words that consist of punctuation (Unicode category P)
     entropy                of the weights over all positions, in nats
-    distance               |i - j| in pieces, weighted by the attention from i to j, both among the sentence's pieces
+    distance               |i - j| in pieces, weighted by the attention from i to j, both pieces of the sentence
                            (Vig and Belinkov, 2019, https://arxiv.org/abs/1906.04284)
 
 Syntax follows Clark et al. (2019, https://arxiv.org/abs/1906.04341): attention between words is the sum over the pieces
-attended to and the mean over the pieces attending; a word's strongest link leaves out the word itself and the special
+attended to and the mean over the pieces attending. The strongest link of a word excludes the word itself and special
 tokens. Scores are the share of words whose strongest link is with their syntactic head (unlabelled attachment):
 
     dependent_to_head      the word to which the dependent attends most
-    head_to_dependent      the word which attends most to the dependent
-    fixed_offset           the baseline on the same words: their head is the word at the one best offset
+    head_to_dependent      the word that attends most to the dependent
+    fixed_offset           the baseline on the same words: their head is the word at the single best offset
 
-Each is a score named head_behaviour_<what>, its layer counted from 1, its group the head, from 1; of the baseline,
-which knows no head, the group is the offset (+1: the next word). Roots have no head and are not asked.
+Each score is named head_behaviour_<quantity>; its layer and its group, the head, count from 1. The group of the
+baseline is its offset (+1: the next word). Roots have no head and are left out.
 """
 
 import unicodedata
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.metric import Limits, Source
-from embryo_core.metrics import treebank
+from embryo_core.metrics import treebank_words
 from embryo_core.metrics.attention_pass import AttentionMetric
 from embryo_core.types import Findings, Score
 from embryo_core.words import quantity
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")
-SUMS = (*MEANS, "between", *LINKS)  # between: the weight between pieces of the sentence, by which distance is divided
+SUMS = (*MEANS, "between", *LINKS)  # between: weight between pieces of the sentence, the divisor of distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class ParsedSentence:
     ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
     word: np.ndarray  # [P] the word of each piece, from 0 to W - 1
     punctuation: np.ndarray  # bool [P]
-    head: np.ndarray  # [P] the syntactic head of each word; -1 where it has none, and from W on
+    head: np.ndarray  # [P] the syntactic head of each word; -1 for none, and from W on
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedSentences:
-    """What `read` returns."""
+    """The parsed sentences of a treebank."""
 
     sentences: tuple[ParsedSentence, ...]
     summary: dict[str, Any]
@@ -67,7 +67,7 @@ class HeadBehaviour(AttentionMetric):
     name = "head_behaviour"
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> ParsedSentences:
-        sentences = tuple(map(_parsed, treebank.encode(tokenizer, limits, source).sentences))
+        sentences = tuple(map(_parsed, treebank_words.encode(tokenizer, limits, source).sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
         asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
@@ -80,7 +80,7 @@ class HeadBehaviour(AttentionMetric):
 
 
 class Sums:
-    """Sums of each quantity over every sentence, for one checkpoint."""
+    """Sums of each quantity over each sentence, for one checkpoint."""
 
     def __init__(self, model: "Model", data: ParsedSentences):
         self._data = data
@@ -108,7 +108,7 @@ class Sums:
 
 
 def _baseline(data: ParsedSentences) -> list[Score]:
-    """The share of words whose head is at the offset that is the most frequent; the nearest of equal ones."""
+    """Return the share of words whose head is at the most frequent offset; ties go to the nearest."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
     known, counts = np.unique(offsets, return_counts=True)
     best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
@@ -116,8 +116,8 @@ def _baseline(data: ParsedSentences) -> list[Score]:
     return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
 
 
-def _parsed(sentence: treebank.Sentence) -> ParsedSentence:
-    """A treebank's sentence with what is asked about its words."""
+def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
+    """Add punctuation and syntactic heads to a sentence."""
     words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no piece at all
     number = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
@@ -132,9 +132,9 @@ def _is_punctuation(word: str) -> bool:
 
 
 def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
-    """Sums of each quantity in SUMS within each sentence, [quantities, layers, b, heads].
+    """Sum each quantity in SUMS within each sentence: [quantities, layers, b, heads].
 
-    Weights [layers, b, heads, P + 2, P + 2] are of b sentences of P pieces.
+    Weights are [layers, b, heads, P + 2, P + 2], for b sentences of P pieces.
     """
     rows = weights[..., 1:-1, :]  # from each piece
     inner = rows[..., 1:-1]
@@ -159,10 +159,10 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
 
 
 def _links(inner: np.ndarray, sentences: list[ParsedSentence]) -> tuple[np.ndarray, np.ndarray]:
-    """Words whose strongest link, as dependent and as head, is with their syntactic head: each [layers, b, heads].
+    """Count words whose strongest link, as dependent or head, is with their syntactic head: [layers, b, heads] each.
 
-    Attention between pieces, [layers, b, heads, P, P], becomes attention between words; a sentence with fewer words
-    than pieces has rows and columns to spare, which no link may choose.
+    Attention between pieces [layers, b, heads, P, P] becomes attention between words. A sentence with fewer words than
+    pieces has spare rows and columns, which no link may choose.
     """
     pieces = inner.shape[-1]
     of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]

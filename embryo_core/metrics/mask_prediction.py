@@ -1,26 +1,26 @@
-"""Mask prediction: does the model guess a word that is masked as a whole? (Section 3, Figures 1b, 7 and 8)"""
+"""Mask prediction: does the model predict a word whose pieces are all masked? (Section 3, Figures 1b, 7 and 8)"""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embryo_core.metrics import batches
-from embryo_core.metrics.part_of_speech import Treebank, WordMetric
+from embryo_core.metrics.treebank_words import TreebankWords, WordMetric
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 
 class MaskPrediction(WordMetric):
-    """Accuracy by part of speech: one word at a time is masked, and the best piece at each mask must be the word's.
+    """Measures accuracy by part of speech: one word is masked, and the best piece at each mask must be the word's.
 
-    Variants of all sentences with as many pieces go through the model together, and the masked positions alone through
-    its head; neither changes what is computed.
+    Sentences with the same number of pieces share a batch, and only masked positions pass through the head; neither
+    changes the result.
     """
 
     name = "mask_prediction"
 
-    def judge(self, model: "Model", data: Treebank) -> np.ndarray:
+    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
         lengths = np.array([len(ids) for ids in data.sentences])[data.sentence]
         correct = np.zeros(len(lengths), bool)
 

@@ -1,7 +1,7 @@
-"""N-gram divergence: how far a model's predictions are from the unigram and bigram distributions of its text.
+"""N-gram divergence: how far a model's predictions are from the unigram and bigram distributions of a text.
 
-A model first learns which pieces are frequent, then which follow which, and then goes beyond both (Chang and Bergen,
-2022, "Word Acquisition in Neural Language Models").
+A model first learns which pieces are frequent, then which piece follows which, and then more than both (Chang and
+Bergen, 2022, "Word Acquisition in Neural Language Models").
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-APART = 7  # positions from a mask to the next: 14 % are masked, and the piece before a mask never is
-LONGEST = 128  # pieces of a line that are read, [CLS] and [SEP] included
-AT_ONCE = 5000  # lines
+MASK_DISTANCE = 7  # positions between masks: 14 % are masked, and never the piece before a mask
+MAX_LENGTH = 128  # pieces of a line, including [CLS] and [SEP]
+LINES_AT_ONCE = 5000
 UNIGRAM, BIGRAM = "unigram", "bigram"
 
 
@@ -31,15 +31,15 @@ class Bigrams:
     """Smoothed distributions over the V pieces, from the counts of a text."""
 
     unigram: np.ndarray  # [V] probabilities
-    starts: np.ndarray  # [V + 1] where the followers of each piece begin in the two arrays below
+    starts: np.ndarray  # [V + 1] start of each piece's followers in the two arrays below
     followers: np.ndarray  # [P] a piece that follows, ascending for each piece
     counts: np.ndarray  # [P] how often
 
     def after(self, piece: int) -> np.ndarray:
-        """The distribution [V] of what follows a piece; the unigram's where the text does not have it.
+        """Return the distribution [V] of what follows a piece; the unigram distribution if the text lacks the piece.
 
-        Smoothed as by Witten and Bell (1991): a piece that occurs c times with t different followers gives them
-        c / (c + t) of the probability by their counts, and the rest to all pieces by the unigram distribution.
+        Smoothing follows Witten and Bell (1991): after a piece with c occurrences and t different followers, these
+        share c / (c + t) of the probability by their counts; the rest follows the unigram distribution.
         """
         own = slice(self.starts[piece], self.starts[piece + 1])
         different, total = own.stop - own.start, self.counts[own].sum()
@@ -52,7 +52,7 @@ class Bigrams:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Held-out lines with masks, and the distributions of the counted lines; arrays over the n masked positions."""
+    """Held-out lines with masks and the distributions of the counted lines; arrays over the n masked positions."""
 
     lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
     line: np.ndarray  # [n] the line of each masked position
@@ -62,7 +62,7 @@ class Text:
 
 
 class NgramDivergence(Metric):
-    """Kullback-Leibler divergence from the model's distribution at masked positions to both, in nats, mean over n.
+    """Computes the mean KL divergence (nats) of the model's distribution at masks from both distributions.
 
     `ngram_divergence_error` is the standard error of each mean.
     """
@@ -75,10 +75,10 @@ class NgramDivergence(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Text:
         counted, heldout = (list(_encoded(tokenizer, read_text(source.path, split))) for split in ("train", "heldout"))
-        room = min(limits.positions, LONGEST) - 1
+        room = min(limits.positions, MAX_LENGTH) - 1
         lines = [np.append(ids[:room], tokenizer.sep_id) for ids in heldout if len(ids) > 1][: source.limit]
         if not lines:
-            raise CorpusError(f"{source.path} has no line of text in heldout; give one to mask.")
+            raise CorpusError(f"{source.path} has no line of text in heldout; add one.")
         chosen = [(number, position) for number, ids in enumerate(lines) for position in masked(len(ids), number)]
         line, position = np.array(chosen).T
         bigrams = count(counted, tokenizer.vocabulary_size)
@@ -107,22 +107,22 @@ class NgramDivergence(Metric):
 
 
 def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> Iterator[np.ndarray]:
-    """The ids of each line, [CLS] before them; some lines at a time, as their offsets take several times the memory."""
-    for start in range(0, len(lines), AT_ONCE):
-        for one in tokenizer.encode_texts(lines[start : start + AT_ONCE]):
+    """Yield the ids of each line after [CLS]; tokenize in chunks, because offsets take several times the memory."""
+    for start in range(0, len(lines), LINES_AT_ONCE):
+        for one in tokenizer.encode_texts(lines[start : start + LINES_AT_ONCE]):
             yield np.append(np.int32(tokenizer.cls_id), one.ids)
 
 
 def masked(length: int, number: int) -> range:
-    """Positions that are masked in the line of this number: every APART-th of its pieces, from one drawn at random."""
-    first = np.random.default_rng(number).integers(min(APART, length - 2))
-    return range(1 + int(first), length - 1, APART)
+    """Return the masked positions of a line: every MASK_DISTANCE-th piece, from a random first one."""
+    first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 2))
+    return range(1 + int(first), length - 1, MASK_DISTANCE)
 
 
 def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
-    """Distributions of lines, each an array of ids that begins with [CLS].
+    """Return the distributions of lines, each an array of ids that begins with [CLS].
 
-    The unigram distribution adds one to the count of every piece (Laplace). [CLS] is followed, but follows nothing.
+    The unigram distribution adds one to the count of every piece (Laplace). [CLS] never counts as a follower.
     """
     before = np.concatenate([ids[:-1] for ids in lines] or [np.array([], np.int64)])
     after = np.concatenate([ids[1:] for ids in lines] or [np.array([], np.int64)])
@@ -133,17 +133,19 @@ def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
 
 
 def divergences(logits: np.ndarray, bigrams: Bigrams, before: int) -> tuple[float, float]:
-    """Kullback-Leibler divergence in nats from softmax(logits [V]) to the unigram distribution and to the bigram's.
+    """Return the KL divergence (nats) of softmax(logits [V]) from the unigram and from the bigram distribution.
 
-    That is the sum of p (log p - log q) over the pieces, where q is the distribution after the piece `before`.
+    It is the sum of p (log p - log q) over the pieces, where q is the distribution after the piece `before`.
     """
     shifted = logits.astype(np.float64) - logits.max()
     logarithms = shifted - np.log(np.exp(shifted).sum())
     p = np.exp(logarithms)
-    return tuple(float(p @ (logarithms - np.log(q))) for q in (bigrams.unigram, bigrams.after(before)))
+    unigram, bigram = (float(p @ (logarithms - np.log(q))) for q in (bigrams.unigram, bigrams.after(before)))
+    return unigram, bigram
 
 
 def _scores(name: str, found: np.ndarray) -> list[Score]:
+    """Return the mean and standard error of both divergences."""
     n = len(found)
     errors = found.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
     scores = []

@@ -1,14 +1,14 @@
-"""What positions are worth to a model: how large their embeddings are beside words, and how alike its states are.
+"""Positions: the size of position embeddings relative to word embeddings, and the similarity of states.
 
-    positions_deviation    standard deviation of all numbers of an embedding table about their mean: group "words",
-                           "positions", and positions in groups that double: "positions 0 to 63", "64 to 127", ...;
-                           n: rows of the table. A model without an embedding for each position has words alone.
-    positions_cosine       mean cosine between the states of two different pieces of one sentence, [CLS] and [SEP] left
-                           out; the mean over all pairs of a sentence, then over the n sentences of at least two pieces.
-                           Layer 0 is the embeddings, as they enter the first layer.
+    positions_deviation    standard deviation of all numbers of an embedding table: group "words", "positions", and
+                           positions in groups that double: "positions 0 to 63", "64 to 127", ...; n: rows of the
+                           table. A model without an embedding for each position has the group "words" only.
+    positions_cosine       mean cosine between the states of two different pieces of a sentence, without [CLS] and
+                           [SEP]: the mean over all pairs, then over the n sentences of at least two pieces. Layer 0 is
+                           the embeddings that enter the first layer.
 
-A small deviation of positions beside words says that the model hardly tells order (docs/metrics.md); a cosine near 1,
-that the states of a sentence hardly differ (Ethayarajh, 2019, https://arxiv.org/abs/1909.00512, intra-sentence).
+If positions deviate far less than words, the model hardly represents order (docs/metrics.md). If cosines are near 1,
+the states of a sentence hardly differ (Ethayarajh, 2019, https://arxiv.org/abs/1909.00512, intra-sentence similarity).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ import numpy as np
 from embryo_core.corpora import TREEBANK
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
-from embryo_core.metrics import batches, treebank
+from embryo_core.metrics import batches, treebank_words
 from embryo_core.types import Findings, Score
 from embryo_core.words import quantity
 
@@ -32,14 +32,14 @@ FIRST_GROUP = 64  # positions
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """What `read` returns."""
+    """Encoded sentences of at least two pieces."""
 
-    ids: tuple[np.ndarray, ...]  # of each sentence [P + 2] with [CLS] and [SEP], P at least 2
+    ids: tuple[np.ndarray, ...]  # of each sentence [P + 2] with [CLS] and [SEP], P >= 2
     summary: dict[str, Any]
 
 
 class Positions(Metric):
-    """Deviations of the embeddings, from the weights alone, and cosines of states on a treebank's sentences."""
+    """Computes deviations of the embeddings, and cosines of states on the sentences of a treebank."""
 
     name = "positions"
     page = "overview"
@@ -48,7 +48,7 @@ class Positions(Metric):
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
-        encoded = treebank.encode(tokenizer, limits, source).sentences
+        encoded = treebank_words.encode(tokenizer, limits, source).sentences
         ids = tuple(sentence.ids for sentence in encoded if len(sentence.ids) >= 4)
         if not ids:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
@@ -61,6 +61,7 @@ class Positions(Metric):
 
 
 def _deviations(model: "Model") -> list[Score]:
+    """Return the standard deviation of each embedding table."""
     words, positions = model.embeddings()
     tables = {"words": words}
     if positions is not None:
@@ -76,6 +77,7 @@ def _deviations(model: "Model") -> list[Score]:
 
 
 def _cosines(model: "Model", data: Sentences) -> list[Score]:
+    """Return the mean cosine of each layer."""
     found = np.zeros((model.num_layers + 1, len(data.ids)))
 
     def measure(batch: np.ndarray) -> None:
@@ -90,9 +92,9 @@ def _cosines(model: "Model", data: Sentences) -> list[Score]:
 
 
 def mean_cosine(states: np.ndarray) -> np.ndarray:
-    """Mean cosine [...] between two different ones of P >= 2 states [..., P, H].
+    """Return the mean cosine [...] between two different ones of P >= 2 states [..., P, H].
 
-    The squared length of the sum of P unit vectors is P plus the cosines of all ordered pairs.
+    The squared norm of the sum of P unit vectors is P plus the cosines of all ordered pairs.
     """
     states = states.astype(np.float64)
     pieces = states.shape[-2]

@@ -1,7 +1,7 @@
-"""Replaced-token accuracy: does an ELECTRA's discriminator tell a word from the generator's sample for it?
+"""Replaced-token accuracy: does an ELECTRA's discriminator distinguish a word from the generator's sample for it?
 
-What the discriminator is trained on (Clark et al., 2020, ELECTRA, Section 2), one word at a time and by part of speech:
-it predicts no words, so that token reconstruction does not apply to it.
+This is the discriminator's training task (Clark et al., 2020, ELECTRA, Section 2), one word at a time and by part of
+speech. Token reconstruction does not apply, because a discriminator predicts no words.
 """
 
 from typing import TYPE_CHECKING
@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.metrics import batches
-from embryo_core.metrics.part_of_speech import Treebank, WordMetric
+from embryo_core.metrics.treebank_words import TreebankWords, WordMetric
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-SEED = 0  # of the samples, so that those of two checkpoints differ by their generators alone
+SEED = 0  # of the samples, so that two checkpoints differ by their generators only
 
 
 class ReplacedTokenAccuracy(WordMetric):
-    """Accuracy by part of speech: a word is right if it is called original where it stands, and replaced once it is.
+    """Measures accuracy by part of speech: a word is right if it is classified as original, and its sample as replaced.
 
-    For the second, its pieces are masked and each is sampled by the generator's probabilities of all other pieces. Both
-    hold at every piece of the word, so that a discriminator which always gives one answer has none right.
+    For the sample, the pieces of the word are masked and the generator draws another piece for each. Both conditions
+    must hold at all pieces, so a discriminator with a constant answer has no word right.
     """
 
     name = "replaced_token_accuracy"
     needs = frozenset({"masked_words", "replaced_tokens"})
 
-    def judge(self, model: "Model", data: Treebank) -> np.ndarray:
+    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
         lengths = np.array([len(ids) for ids in data.sentences])
-        called = [np.empty(0, bool)] * len(lengths)  # replaced, at each piece of each sentence as it is
+        called = [np.empty(0, bool)] * len(lengths)  # replaced, at each piece of each original sentence
 
         def read_batch(batch: np.ndarray) -> None:
             ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
@@ -42,8 +42,8 @@ class ReplacedTokenAccuracy(WordMetric):
         return original & self._replaced(model, data, lengths[data.sentence])
 
     @staticmethod
-    def _replaced(model: "Model", data: Treebank, lengths: np.ndarray) -> np.ndarray:
-        """Whether each word is called replaced at all its pieces where a sample stands for it: bool [n]."""
+    def _replaced(model: "Model", data: TreebankWords, lengths: np.ndarray) -> np.ndarray:
+        """Return whether the sample for each word is classified as replaced at all of its pieces: bool [n]."""
         pieces = data.end - data.start
         offsets = np.cumsum([0, *pieces])
         chances = np.random.default_rng(SEED).random(offsets[-1])  # one for each piece of each word
@@ -66,9 +66,9 @@ class ReplacedTokenAccuracy(WordMetric):
 
 
 def sample_others(logits: np.ndarray, own: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """A piece [n] by the softmax of logits [n, V] without the `own` pieces [n]; `chances` [n] are uniform in [0, 1).
+    """Sample pieces [n] from the softmax of logits [n, V] without the `own` pieces [n].
 
-    The piece at which the cumulative probability passes the chance.
+    The piece is the one at which the cumulative probability passes `chances` [n], uniform in [0, 1).
     """
     weights = np.exp(logits.astype(float) - logits.max(axis=1, keepdims=True))
     weights[np.arange(len(own)), own] = 0.0

@@ -1,22 +1,22 @@
-"""Token reconstruction: does the model give back the words of an unmasked sentence? (Section 3, Figure 1a)"""
+"""Token reconstruction: does the model reproduce the words of an unmasked sentence? (Section 3, Figure 1a)"""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embryo_core.metrics import batches
-from embryo_core.metrics.part_of_speech import Treebank, WordMetric
+from embryo_core.metrics.treebank_words import TreebankWords, WordMetric
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 
 class TokenReconstruction(WordMetric):
-    """Accuracy by part of speech: a word is correct if the best piece at each of its positions is its own."""
+    """Measures accuracy by part of speech: a word is correct if the best piece at each of its positions is its own."""
 
     name = "token_reconstruction"
 
-    def judge(self, model: "Model", data: Treebank) -> np.ndarray:
+    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
         lengths = np.array([len(ids) for ids in data.sentences])
         offsets = np.cumsum([0, *lengths])  # of each sentence in the row of all pieces
         right = np.zeros(offsets[-1], bool)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.corpora import read_lama
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Cloze:
-    """Facts as questions; the lists run over the n facts that can be asked."""
+    """Facts as questions; lists and arrays are over the n facts that can be asked."""
 
     asked: list[Fact]
     questions: list[np.ndarray]  # ids with one [MASK], [CLS] and [SEP]
     objects: np.ndarray  # [n] id of the object's one piece
-    total: dict[str, int]  # facts of each relation, those that cannot be asked included
-    vocabulary: list[str]  # every piece as it is read
+    total: dict[str, int]  # facts of each relation, including those that cannot be asked
+    vocabulary: list[str]  # every piece in readable form
     summary: dict[str, Any]
 
 
 class WorldKnowledge(Metric):
-    """Precision at 1 over the whole vocabulary, and what the model answered to every fact.
+    """Measures precision at 1 over the whole vocabulary, and records the answer to every fact.
 
-    A fact can be asked when its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
-    model's positions. The share of such facts is the score `world_knowledge_coverage`.
+    A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
+    model's positions. The score `world_knowledge_coverage` is the share of such facts.
     """
 
     name = "world_knowledge"
@@ -59,7 +59,7 @@ class WorldKnowledge(Metric):
         if not asked:
             raise CorpusError(
                 f"No object of the {len(facts)} facts in {source.path} is a single piece of the run's "
-                "vocabulary; its world knowledge cannot be asked."
+                "vocabulary; world knowledge cannot be measured."
             )
         note = f"{len(asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
         summary = {
@@ -87,6 +87,7 @@ class WorldKnowledge(Metric):
 
 
 def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
+    """Return the first `limit` facts of each relation."""
     kept: dict[str, list[Fact]] = {}
     for fact in facts:
         kept.setdefault(fact.relation, []).append(fact)
@@ -94,9 +95,9 @@ def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
 
 
 def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, float, int, float]]:
-    """For each row of logits [b, V]: rank and probability of the object's piece; best piece and its probability.
+    """Yield, for each row of logits [b, V], rank and probability of the object's piece, best piece and its probability.
 
-    Rank 1 is the best piece; among equals the one that comes first in the vocabulary is the better.
+    Rank 1 is the best piece; ties go to the piece that comes first in the vocabulary.
     """
     own = np.take_along_axis(logits, objects[:, None], axis=1)  # [b, 1]
     equals_before = (logits == own) & (np.arange(logits.shape[1]) < objects[:, None])
@@ -109,6 +110,7 @@ def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, flo
 
 
 def _answer(fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[str]) -> ClozeAnswer:
+    """Return the row of an answered fact."""
     rank, probability, best, best_probability = reply
     return ClozeAnswer(
         fact=fact.id,
@@ -123,6 +125,7 @@ def _answer(fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[s
 
 
 def _scores(answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:
+    """Return coverage and precision of each relation and of all facts."""
     scores = []
     for group in (*total, ALL):
         hits = [answer.rank == 1 for answer in answers if group in (answer.relation, ALL)]

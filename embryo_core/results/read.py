@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embryo_core import runs
-from embryo_core.corpora.word_groups import ALL, TAGS
+from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import BrokenExamples, ResultsError
 from embryo_core.results.attention_codec import to_numbers
 from embryo_core.results.memo import remembered

@@ -58,11 +58,11 @@ class Tokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.mask = special.mask if special else MASK
-        self.mask_id = self._special(self.mask)
-        self.cls_id = self._special(special.cls if special else "[CLS]")
-        self.sep_id = self._special(special.sep if special else "[SEP]")
-        self.pad_id = self._special(*([special.pad] if special else ["[PAD]", "<pad>"]))
-        self.unk_id = self._special(*([special.unk] if special else ["[UNK]", "<unk>"]))
+        self.mask_id = self._find(self.mask)
+        self.cls_id = self._find(special.cls if special else "[CLS]")
+        self.sep_id = self._find(special.sep if special else "[SEP]")
+        self.pad_id = self._find_optional(special.pad) if special else self._find("[PAD]", "<pad>")
+        self.unk_id = self._find_optional(special.unk) if special else self._find("[UNK]", "<unk>")
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if highest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
@@ -141,15 +141,16 @@ class Tokenizer:
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def _special(self, *names: str | None) -> int | None:
-        """Return the id of the first of these tokens in the vocabulary; None for the name None. Raises BrokenRun."""
+    def _find(self, *names: str) -> int:
+        """Return the id of the first of these tokens in the vocabulary. Raises BrokenRun."""
         for name in names:
-            if name is None:
-                return None
             if (found := self._tokenizer.token_to_id(name)) is not None:
                 return found
-        wanted = " or ".join(map(str, names))
-        raise BrokenRun(f"{self.path} has no token {wanted}; it is not the tokenizer of this run.")
+        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not the tokenizer of this run.")
+
+    def _find_optional(self, name: str | None) -> int | None:
+        """Return the id of a token; None if the run has no such token."""
+        return None if name is None else self._find(name)
 
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core.corpora.baselines import named_by_subject
-from embryo_core.corpora.word_groups import ALL
+from embryo_core.corpora.groups import ALL
 from embryo_core.curves import HISTORIES
 from embryo_core.figures.markdown import literal
 from embryo_core.types import StepUnit

@@ -7,8 +7,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.corpora import RELATIONS, baselines
-from embryo_core.corpora.relation_types import TYPES
-from embryo_core.corpora.word_groups import ALL, BANDS, TAGS
+from embryo_core.corpora.groups import ALL, BANDS, TAGS, TYPES
 from embryo_core.types import Run
 
 FACTS = pd.DataFrame(

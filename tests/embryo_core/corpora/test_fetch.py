@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server in place of GitHub and of LAMA's own; no proxy of the environment comes between."""
+    """Serve files in place of GitHub and of LAMA's own server, without a proxy."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -70,7 +70,7 @@ def small_treebank(server, monkeypatch):
 
 
 def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] is in [Y] .") -> bytes:
-    """An archive laid out as LAMA's, with made-up facts: as many per relation as are asked for, less `missing`."""
+    """Make an archive like LAMA's with invented facts, `missing` fewer per relation than required."""
     relations = [{"relation": name, "template": template} for name in (*addresses.LAMA_FACTS, "P27")]
     content = {f"{folder}relations.jsonl": "".join(json.dumps(row) + "\n" for row in relations)}
     for name, count in addresses.LAMA_FACTS.items():
@@ -83,7 +83,7 @@ def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] i
 
 
 def packed(content: dict[str, bytes], **links: str) -> bytes:
-    """A tar archive, compressed, of files by name, and of symbolic links."""
+    """Make a compressed tar archive of files by name, and of symbolic links."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for name, data in content.items():
@@ -99,7 +99,7 @@ def packed(content: dict[str, bytes], **links: str) -> bytes:
 
 @pytest.fixture
 def serve_lama(server, monkeypatch):
-    """Puts an archive in the place of LAMA's, with its checksum."""
+    """Return a function that serves an archive as LAMA's, with its checksum."""
 
     def serve(content: bytes) -> None:
         server.files["/lama.tar.gz"] = content
@@ -181,10 +181,10 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, mo
     """Before the file that is too much is written; files that are not read do not count."""
     bomb = {"TREx/P19.jsonl": bytes(2**20), "TREx/P20.jsonl": bytes(2**20), "TREx/P27.jsonl": bytes(2**24)}
     serve_lama(packed(bomb))
-    monkeypatch.setattr(addresses, "LAMA_LIMIT", 2**21 - 1)
+    monkeypatch.setattr(addresses, "LAMA_MAX_BYTES", 2**21 - 1)
     with pytest.raises(CorpusError, match="more than 2,097,151 bytes of facts"):
         fetch("lama", tmp_path)
-    monkeypatch.setattr(addresses, "LAMA_LIMIT", 2**21)
+    monkeypatch.setattr(addresses, "LAMA_MAX_BYTES", 2**21)
     with pytest.raises(CorpusError, match="is not LAMA"):
         fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -208,7 +208,7 @@ def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    ("content", "message"),
     [
         (b"<html>Access denied</html>", "cannot be unpacked"),
         (lama_archive()[:-500], "cannot be unpacked"),
@@ -236,7 +236,7 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 # === No connection ===
 
 
-@pytest.mark.parametrize("what, path", [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
+@pytest.mark.parametrize(("what", "path"), [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
 def test_a_missing_file_names_its_address(server, tmp_path, what, path):
     """The server's answer, the address and the way by hand, in one sentence."""
     with pytest.raises(CorpusError, match=r"the server answered 404.*by hand") as error:
@@ -250,7 +250,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(addresses, "TREEBANK", "http://127.0.0.1:9")
     monkeypatch.setattr(addresses, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
-    with pytest.raises(CorpusError, match=r"http://127.0.0.1:9/.*\\(ConnectionError\\).*by hand"):
+    with pytest.raises(CorpusError, match=r"http://127.0.0.1:9/.*\(ConnectionError\).*by hand"):
         fetch(what, tmp_path / "data" / "corpora")
     assert list(tmp_path.iterdir()) == []
 
@@ -259,7 +259,7 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
 def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
     """Half a file is not kept under the name of the whole."""
     server.cut.add("/ewt/en_ewt-ud-test.conllu")
-    with pytest.raises(CorpusError, match=r"could not be fetched \\((ConnectionError|ChunkedEncodingError)\\)"):
+    with pytest.raises(CorpusError, match=r"could not be fetched \((ConnectionError|ChunkedEncodingError)\)"):
         fetch("treebank", tmp_path)
     assert names(tmp_path) == []
 
@@ -275,5 +275,5 @@ def test_ontonotes_is_named_with_where_to_get_it(tmp_path):
 
 def test_an_unknown_name_is_answered_with_the_known(tmp_path):
     """As everywhere: what was received, the nearest, what exists."""
-    with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\\? Known: treebank, lama"):
+    with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\? Known: treebank, lama"):
         fetch("lamas", tmp_path)

@@ -35,7 +35,7 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
     [
         ([{"uuid": "a", "sub_label": "Ada"}], "[X] [Y]", r"P19\.jsonl, line 1: .*lacks 'obj_label'"),
         ([{"sub_label": "Ada", "obj_label": "Oslo"}], "[X] .", r"relations\.jsonl, line 1: .*one \[X\] and one \[Y\]"),
-        ([], "[X] [Y]", r"holds no fact; add TREx/RELATION\.jsonl"),
+        ([], "[X] [Y]", r"has no facts; add TREx/RELATION\.jsonl"),
         (
             [{"uuid": "a", "sub_label": s, "obj_label": "Oslo"} for s in "XY"],
             "[X] [Y]",

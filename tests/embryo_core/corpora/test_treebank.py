@@ -44,7 +44,7 @@ def conll2012(path: Path) -> Path:
 
 
 def json_lines(path: Path) -> Path:
-    """The form of edge probing."""
+    """Write the format of edge probing."""
     with path.open("w", encoding="utf-8") as file:
         for sentence in SENTENCES:
             targets = [{"span1": [i, i + 1], "label": tag} for i, (_, tag) in enumerate(sentence)]

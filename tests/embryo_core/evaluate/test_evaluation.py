@@ -126,7 +126,7 @@ def test_the_treebank_is_read_once(own_run, monkeypatch):
     """For the five metrics that read it, over all checkpoints."""
     read = []
     read_treebank = corpora.read_treebank
-    counted = "embryo_core.metrics.treebank.read_treebank"
+    counted = "embryo_core.metrics.treebank_words.read_treebank"
     monkeypatch.setattr(counted, lambda path: read.append(path) or read_treebank(path))
     assert evaluate(own_run, {"treebank": TREEBANK}).computed == 15
     assert read == [TREEBANK]

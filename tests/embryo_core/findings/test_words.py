@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.corpora.word_groups import BANDS
+from embryo_core.corpora.groups import BANDS
 from embryo_core.findings import words
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import verdict_of

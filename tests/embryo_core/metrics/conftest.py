@@ -56,12 +56,12 @@ def texts(run: Run) -> torch.Tensor:
 
 @pytest.fixture(scope="session")
 def paper(trained: Model) -> PaperEvaluation:
-    """The paper's procedure for the trained checkpoint."""
+    """Return the paper's procedure for the trained checkpoint."""
     return PaperEvaluation(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
 
 
 def read(metric: Metric, model: Model, path: Path | None = None, limit: int | None = None, **options: Any) -> Data:
-    """What a metric reads of the data at a path, the sample's unless given; its own options have their defaults."""
+    """Read the data of a metric, by default the sample's, with default options."""
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
     return metric.read(model.tokenizer, Limits.of(model), source)

@@ -13,7 +13,7 @@ from tests.rounding import rounding
 
 
 def found(model, limit=None):
-    """Maps [layers, heads, L, L], and what the metric found."""
+    """Return maps [layers, heads, L, L] and the findings."""
     metric = Attention()
     findings = metric.compute(model, read(metric, model, limit=limit))
     maps = np.stack([row.weights for row in findings.attention])
@@ -37,7 +37,7 @@ def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
         end = min(side, own.shape[-1])
         total[..., :end, :end] += own[..., :end, :end]
         n[:end, :end] += 1
-    assert n.min() >= attention.MINIMUM
+    assert n.min() >= attention.MIN_SENTENCES
     mean = total / n
     scores = np.log(mean)  # an error in a score changes the weight by less
     np.testing.assert_allclose(maps, mean, rtol=0, atol=rounding(trained, trained.max_positions, scores))
@@ -63,13 +63,13 @@ def test_a_map_is_no_longer_than_64_positions(trained, tmp_path, monkeypatch):
     path = write_treebank(tmp_path / "a.conllu", *([("the", "DT")] * 98 + [None]) * 3)
     source = corpora.open_source(path)
     assert Attention().read(trained.tokenizer, Limits(128), source).length == 64
-    monkeypatch.setattr(attention, "LENGTH", 6)
+    monkeypatch.setattr(attention, "MAX_LENGTH", 6)
     maps, _ = found(trained)
     assert maps.shape[-2:] == (6, 6) and len(read(Attention(), trained).summary["sentences_per_position"]) == 6
 
 
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
-    """With fewer than MINIMUM sentences every entry is an average over all of them."""
+    """With fewer than MIN_SENTENCES sentences every entry is an average over all of them."""
     maps, findings = found(trained, limit=3)
     examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
     assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)

@@ -19,7 +19,7 @@ FACTS = 5  # of each relation
 
 
 def found(name: str, model: Model) -> Findings:
-    """What a metric finds in the sample."""
+    """Compute a metric on the sample."""
     (metric,) = metrics.get_metrics([name])
     path, limit = (SAMPLE / "lama", FACTS) if metric.source == "lama" else (SAMPLE / "treebank.conllu", SENTENCES)
     options = {option.name: option.default for option in metric.options}

@@ -26,7 +26,7 @@ def found(model, treebank: Path | None = None) -> dict[tuple, tuple[float, int]]
 
 
 def by_hand(model, examples: list[Example]) -> tuple[dict[tuple, tuple[float, int]], dict[tuple, int]]:
-    """The same, word by word and piece by piece; and how many of a head's links rounding may turn."""
+    """Compute the scores word by word and piece by piece; count the links that rounding may change."""
     plain = AlbertForPreTraining.from_pretrained(
         model.checkpoint.path, dtype=torch.float32, attn_implementation="eager"
     ).eval()

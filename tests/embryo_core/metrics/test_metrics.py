@@ -19,8 +19,7 @@ PAGES = ("overview", "tokens", "attention", "probing", "knowledge")
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_metric_keeps_its_contract(metric, trained, electra, tmp_path, short_probing):
-    """It reads its data, tells what they are, computes findings that the store accepts, and does so again to the last
-    digit."""
+    """It reads and describes its data, and computes findings that the store accepts, the same each time."""
     assert metric.every >= 1
     assert metric.page in PAGES and metric.form
     assert metric.needs <= {"masked_words", "replaced_tokens", "states", "attentions", "trainable"}

@@ -19,7 +19,7 @@ ROUNDING = 1e-5  # of sums of float32 in another order, relative
 
 
 def found(model: Model) -> dict[tuple[str, object], Score]:
-    """What the metric finds, by metric and group or layer."""
+    """Compute scores by metric and group or layer."""
     scores = Positions().compute(model, read(Positions(), model)).scores
     return {(score.metric, score.group if score.layer is None else score.layer): score for score in scores}
 
@@ -42,7 +42,7 @@ def test_deviations_are_those_of_the_stored_tables(trained: Model):
 
 
 def groups(last: int) -> list[str]:
-    """The groups of positions of a model whose last one this is."""
+    """Return the groups of positions of a model with this last position."""
     ends = [63, 127, 255, 511]
     whole = [(first, end) for first, end in zip([0, 64, 128, 256], ends, strict=True) if first <= last]
     return [f"positions {first} to {min(end, last)}" for first, end in whole]

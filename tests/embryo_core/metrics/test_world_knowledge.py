@@ -15,7 +15,7 @@ from tests.embryo_core.metrics.conftest import read
 
 @pytest.fixture(scope="module")
 def findings(trained):
-    """What the metric finds on the sample's facts."""
+    """Compute the metric on the sample's facts."""
     metric = WorldKnowledge()
     return metric.compute(trained, read(metric, trained))
 

@@ -1,4 +1,4 @@
-"""Files of evaluation data: opened, decompressed, read line by line, and known by the hash of their content."""
+"""Files of evaluation data: open, decompress, read lines, and hash their content."""
 
 import hashlib
 import io
@@ -13,12 +13,12 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Source
 
-FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` brings
+FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 
 def read_text(folder: Path, split: str) -> list[str]:
-    """Lines of one split (train, heldout) of a text, without blank ones: `<split>.txt`, or with .xz, in its folder.
+    """Read the non-blank lines of one split (train, heldout) of a text: `<split>.txt`, or with .xz, in its folder.
 
     Raises CorpusError.
     """
@@ -26,17 +26,18 @@ def read_text(folder: Path, split: str) -> list[str]:
 
 
 def split_file(folder: Path, name: str) -> Path:
-    """The file of this name, or with .xz, in a folder. Raises CorpusError where there is neither."""
+    """Return the file of this name, or with .xz, in a folder. Raises CorpusError if there is neither."""
     files = [folder / name, folder / f"{name}.xz"]
     path = next((file for file in files if file.is_file()), None)
     if path is None:
-        found = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else "no folder of that name"
-        raise CorpusError(f"{files[0]} (or .xz) does not exist, there is {found or 'nothing'}; add that split.")
+        names = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else ""
+        found = f"the folder has {names or 'no files'}" if folder.is_dir() else "nor does its folder"
+        raise CorpusError(f"{files[0]} (or .xz) does not exist, {found}; add that split.")
     return path
 
 
 def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
-    """The data at a path as a metric is given them. Raises CorpusError where there are none, or they cannot be read."""
+    """Return the data at a path as a metric receives them. Raises CorpusError if they are missing or unreadable."""
     if not path.exists():
         raise CorpusError(
             f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
@@ -45,7 +46,7 @@ def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
 
 
 def _content_sha256(path: Path) -> str:
-    """SHA-256 of what a file or folder holds: its name, compression (.xz) and hidden files change nothing."""
+    """Return the SHA-256 of a file or folder, regardless of its name, compression (.xz) and hidden files."""
     if path.is_file():
         with _opened(path) as file:
             return runs.sha256(file)
@@ -57,8 +58,8 @@ def _content_sha256(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed. Raises CorpusError where they cannot be read."""
-    if not path.is_file():  # a pipe would wait for ever
+    """Open a file, decompressed. Raises CorpusError if it cannot be read."""
+    if not path.is_file():  # reading a pipe would wait forever
         raise CorpusError(f"{path} is not a regular file; name one that is.")
     try:
         with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
@@ -68,23 +69,23 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_lines(path: Path) -> Lines:
-    """Lines of a text file, stripped at the right, each with its location for error messages."""
+    """Read the lines of a text file without trailing blanks, each with its location for error messages."""
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Objects of a JSON Lines file, blank lines left out, each with its location. Raises CorpusError."""
+    """Read the objects of a JSON Lines file, each with its location; skip blank lines. Raises CorpusError."""
     for location, line in read_lines(path):
         if not line:
             continue
         try:
             row = json.loads(line)
             if "\\u" in line:
-                json.dumps(row, ensure_ascii=False).encode()  # half a character is no text
+                json.dumps(row, ensure_ascii=False).encode()  # raises ValueError for half a surrogate pair
         except (ValueError, RecursionError) as reason:
-            raise CorpusError(f"{location} is not JSON ({reason}); one object a line is expected.") from None
+            raise CorpusError(f"{location} is not JSON ({reason}); expected one object per line.") from None
         if not isinstance(row, dict):
             raise CorpusError(f"{location}: expected a JSON object, received {line[:60]!r}.")
         yield location, row

@@ -18,7 +18,7 @@ NAMES = ("token_reconstruction", "mask_prediction")
 
 
 def found(name, model):
-    """What a metric finds."""
+    """Compute a metric."""
     (metric,) = metrics.get_metrics([name])
     return metric.compute(model, read(metric, model))
 

@@ -1,8 +1,8 @@
-"""Words of a treebank as a model reads them, and their results by part of speech and word frequency (Section 3).
+"""Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
 
-As in the paper's evaluation, each word is tokenized on its own and its pieces are joined between [CLS] and [SEP]; a
-word is correct when all its pieces are. Sentences with more pieces than the model has positions are left out
-and counted; words without a single piece (nothing but characters that the tokenizer drops) are left out.
+As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP]; a
+word is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
+Words without a piece, whose characters the tokenizer drops, are left out.
 """
 
 from abc import abstractmethod
@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core import runs
-from embryo_core.corpora import TREEBANK
-from embryo_core.corpora.word_groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
+from embryo_core.corpora import TREEBANK, read_treebank
+from embryo_core.corpora.groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
-from embryo_core.metrics.treebank import encode
 from embryo_core.types import Example, Findings, Score, WordCount
 from embryo_core.words import quantity
 
@@ -28,9 +27,54 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 
+# === Sentences ===
+
+
 @dataclass(frozen=True, eq=False)
-class Treebank:
-    """Encoded sentences and the words to be judged in them; arrays over the n words."""
+class Sentence:
+    """One encoded sentence of P pieces, at least one."""
+
+    example: Example
+    ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
+    word_of_piece: np.ndarray  # [P] index of the word of each piece, never decreasing
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTreebank:
+    """The sentences that fit the models' positions, and the number of those that do not."""
+
+    sentences: tuple[Sentence, ...]
+    too_long: int
+
+
+@lru_cache(maxsize=1)
+def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
+    """Read and encode a treebank, or its first `source.limit` sentences. Raises CorpusError.
+
+    The treebank is encoded once per evaluation for all metrics that read it.
+    """
+    sentences, too_long = [], 0
+    for example in read_treebank(source.path)[: source.limit]:
+        encoding = tokenizer.encode_words(example.words)
+        ids = np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]])
+        if len(ids) > limits.positions:
+            too_long += 1
+        elif len(ids) > 2:
+            sentences.append(Sentence(example, ids, encoding.word_of_piece))
+    if not sentences:
+        raise CorpusError(
+            f"{source.path} has no sentence of at most {limits.positions} pieces; "
+            "give another treebank or a higher --limit."
+        )
+    return EncodedTreebank(tuple(sentences), too_long)
+
+
+# === Words ===
+
+
+@dataclass(frozen=True, eq=False)
+class TreebankWords:
+    """Encoded sentences and the words to be scored in them; arrays over the n words."""
 
     sentences: list[np.ndarray]  # ids with [CLS] and [SEP], one array per sentence
     sentence: np.ndarray  # [n] the sentence of each word
@@ -38,13 +82,13 @@ class Treebank:
     end: np.ndarray  # [n] position after its last piece
     words: list[str]  # as written in the treebank
     tags: list[str]
-    bands: list[str | None]  # the band of frequency ranks of each word; None: in none
+    bands: list[str | None]  # the frequency band of each word, if any
     groups: dict[str, np.ndarray]  # bool [n] for each group that has words
     summary: dict[str, Any]
 
 
 class WordMetric(Metric):
-    """Base of the metrics that judge a treebank's words, each as right or wrong."""
+    """Base of the metrics that score each word of a treebank as right or wrong."""
 
     page = "tokens"
     source = "treebank"
@@ -52,19 +96,19 @@ class WordMetric(Metric):
     needs = frozenset({"masked_words"})
 
     @abstractmethod
-    def judge(self, model: "Model", data: Treebank) -> np.ndarray:
-        """Whether each word is right: bool [n]."""
+    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
+        """Return whether each word is right: bool [n]."""
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
-        return read(tokenizer, limits, source)
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
+        return read_words(tokenizer, limits, source)
 
-    def compute(self, model: "Model", data: Treebank) -> Findings:
+    def compute(self, model: "Model", data: TreebankWords) -> Findings:
         return findings(self.name, data, self.judge(model, data))
 
 
 @lru_cache(maxsize=1)
-def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
-    """The treebank for all metrics that judge words, read once per evaluation. Raises CorpusError."""
+def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
+    """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError."""
     encoded = encode(tokenizer, limits, source)
     sentences = [sentence.ids for sentence in encoded.sentences]
     rows = [
@@ -84,13 +128,13 @@ def read(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treebank:
     left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
     summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
     positions = np.array(sentence), np.array(start), np.array(end)
-    return Treebank(sentences, *positions, list(words), list(tags), bands, groups, summary)
+    return TreebankWords(sentences, *positions, list(words), list(tags), bands, groups, summary)
 
 
-def findings(metric: str, treebank: Treebank, correct: np.ndarray) -> Findings:
-    """Accuracy of each group and of all words, and the counts of each word with each tag; `correct` is bool [n].
+def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findings:
+    """Return the accuracy of each group and the counts of each word with each tag; `correct` is bool [n].
 
-    The words of a group, by their tag or band, sum to its score: a word as written has one band.
+    The counts of a group's words, by tag or band, add up to its score.
     """
     everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
@@ -98,8 +142,8 @@ def findings(metric: str, treebank: Treebank, correct: np.ndarray) -> Findings:
         for group, members in everything.items()
     ]
     counts: dict[tuple[str, str, str | None], list[int]] = {}
-    for *word, hit in zip(treebank.tags, treebank.words, treebank.bands, correct, strict=True):
-        count = counts.setdefault(tuple(word), [0, 0])
+    for tag, word, band, hit in zip(treebank.tags, treebank.words, treebank.bands, correct, strict=True):
+        count = counts.setdefault((tag, word, band), [0, 0])
         count[0] += 1
         count[1] += bool(hit)
     words = [WordCount(metric, tag, word, n, hits, band) for (tag, word, band), (n, hits) in counts.items()]
@@ -107,7 +151,7 @@ def findings(metric: str, treebank: Treebank, correct: np.ndarray) -> Findings:
 
 
 def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int, int, str, str]]:
-    """First and last position (after [CLS]) of each tagged word, the word, and its tag."""
+    """Yield start and end position of each tagged word, the word, and its tag."""
     for target in example.targets:
         first, last = target.span1
         start, end = np.searchsorted(word_of_piece, [first, last]) + 1
@@ -116,7 +160,7 @@ def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int,
 
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
-    """Members of each group and frequency band; one that has none is left out. Raises CorpusError for other tags."""
+    """Return the members of each non-empty group and frequency band. Raises CorpusError for other tags."""
     by_tag = {group: np.isin(tags, members) for group, members in TAGS.items()}
     if not any(by_tag[group].any() for group in PARTS_OF_SPEECH):
         raise CorpusError(
@@ -128,12 +172,12 @@ def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndar
 
 
 def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
-    """The band of each word; all None where pretraining did not count its words."""
+    """Return the band of each word; None for all if pretraining did not count its words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
     return [band_of(ranks.get(_as_counted(word, tokenizer))) if ranks else None for word in words]
 
 
 def _as_counted(word: str, tokenizer: "Tokenizer") -> str:
-    """A treebank word as pretraining counted it; one that the tokenizer cuts into several was counted as its parts."""
+    """Return a word as pretraining counted it; words that the tokenizer splits were counted as their parts."""
     cut = tokenizer.cut(word)
     return cut[0] if len(cut) == 1 else word

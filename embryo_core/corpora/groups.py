@@ -1,0 +1,46 @@
+"""Groups of words and facts that share a score: parts of speech, Penn tags, frequency bands, types of relations.
+
+Word groups are those of Section 3 and Figure 1, relations those of Section 6.
+"""
+
+from typing import Literal
+
+PARTS_OF_SPEECH = {  # with their Penn tags
+    "conjunction": ("CC",),
+    "determiner": ("DT", "PDT"),
+    "preposition": ("IN",),
+    "adjective": ("JJ", "JJR", "JJS"),
+    "adverb": ("RB", "RBR", "RBS"),
+    "verb": ("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"),
+    "noun": ("NN", "NNS"),
+    "proper noun": ("NNP", "NNPS"),
+    "pronoun": ("PRP", "PRP$"),
+}
+SINGLE_TAGS = tuple(  # all Penn tags but punctuation
+    "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
+    "VBZ WDT WP WP$ WRB".split()
+)
+TAGS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # the Penn tags of each part of speech and single tag
+BANDS = {  # first and last rank by frequency in the training corpus; 1 is the most frequent word
+    "rank 50-99": (50, 99),
+    "rank 300-349": (300, 349),
+    "rank 1550-1599": (1550, 1599),
+}
+ALL = "all"  # the group of everything: all tagged words, all facts, all examples
+
+Kind = Literal["1-1", "N-1", "N-M"]
+
+# LAMA's 41 relations of T-REx (Petroni et al., 2019); the paper's Table 8 has the 1-1 and N-1 relations.
+_RELATIONS: dict[Kind, str] = {
+    "1-1": "P36 P1376",
+    "N-1": "P17 P19 P20 P30 P37 P103 P127 P131 P136 P138 P140 P159 P176 P264 P276 P279 P361 P364 P407 P413 P449 P495 "
+    "P740",
+    "N-M": "P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P530 P937 P1001 P1303 P1412",
+}
+KINDS: tuple[Kind, ...] = tuple(_RELATIONS)
+TYPES: dict[str, Kind] = {relation: kind for kind, names in _RELATIONS.items() for relation in names.split()}
+
+
+def band_of(rank: int | None) -> str | None:
+    """Return the band of a word's rank; None if it is in no band or the corpus does not have the word."""
+    return next((band for band, (low, high) in BANDS.items() if rank is not None and low <= rank <= high), None)
