@@ -20,7 +20,7 @@ LIMITS = {  # characters, by the name of the text in the URL
 
 
 def bounded(name: str, label: str, default: str = "") -> str:
-    """The text that was chosen, or the default; one above its limit gives way to that, and one sentence says so."""
+    """Return the chosen text, or the default; a text above its limit is replaced by the default, with a warning."""
     chosen = permalink.get(name)
     if chosen is None:
         return default
@@ -33,7 +33,7 @@ def bounded(name: str, label: str, default: str = "") -> str:
 
 
 def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:
-    """A line of text, `name` being its name in the URL."""
+    """Draw a line of text and return it; `name` is its name in the URL."""
     key = f"pick_{name}"
     st.session_state[key] = bounded(name, label, default)
     chosen = st.text_input(

@@ -88,7 +88,7 @@ def measure_size(run: Run, repeats: int) -> None:
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
     print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {passes_at_once()} cores", flush=True)
-    own = {
+    own: dict[tuple[str, str], Callable[[], object]] = {
         ("all steps", TEXT): lambda: query.ask(run, TEXT),
         ("all steps, two masks", TWO): partial(_answer_jointly, run, TWO),
         ("  and histories of leaders", TWO): lambda: query.ask(run, TWO),

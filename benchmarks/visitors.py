@@ -1,12 +1,12 @@
-"""Fifty visitors of a hosted demo, each with a question of their own every twenty seconds; one beside a heavy one.
+"""Fifty visitors of a hosted demo, each with a new question every twenty seconds; light questions next to heavy ones.
 
     python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE]
 
-A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket; they don't
-draw. A question is a text that nobody has asked yet, typed on the Query page: its answers at the step and at all, and
-the lens. It is answered when the page is drawn to its end. Lost is one that has no answer within a minute, or an error.
-Before, one visitor's questions are timed alone, and beside another visitor's heavy ones. The visitors take time of the
-same cores, as do the pages that the server draws for them.
+A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket, without
+drawing. A question is a new text, typed on the Query page: its answers over the steps, at one step, and layer by layer.
+It is answered when the page is drawn to its end. A question without an answer within a minute, or with an error, is
+lost. First, one visitor's questions are timed alone, and while another visitor asks heavy ones. The visitors use the
+same cores as the server.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from typing import Self
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets import Subprotocol
 from websockets.asyncio.client import connect
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -49,7 +50,7 @@ class Visitor:
         self.troubles: list[str] = []
 
     async def __aenter__(self) -> Self:
-        self.socket = await connect(self.address, subprotocols=["streamlit"], max_size=2**26)
+        self.socket = await connect(self.address, subprotocols=[Subprotocol("streamlit")], max_size=2**26)
         await self._send(None)
         await self._drawn()
         return self
@@ -58,7 +59,7 @@ class Visitor:
         await self.socket.close()
 
     async def ask(self, text: str, patience: float = LOST) -> float:
-        """Seconds from sending a text to the end of its page. Raises TimeoutError, and RuntimeError for no answer."""
+        """Return the seconds from sending a text to the end of its page. Raises TimeoutError, RuntimeError."""
         start = time.perf_counter()
         await self._send(text)
         async with asyncio.timeout(patience):
@@ -76,7 +77,7 @@ class Visitor:
         await self.socket.send(message.SerializeToString())
 
     async def _drawn(self) -> None:
-        """Read what the server sends until the page is drawn to its end."""
+        """Read the server's messages until the page is drawn to its end."""
         self.answers, self.troubles = 0, []
         while True:
             message = ForwardMsg.FromString(await self.socket.recv())
@@ -106,7 +107,7 @@ def light(draw: random.Random) -> str:
 
 
 def heavy(draw: random.Random) -> str:
-    """Return a text of eight masks in 105 words."""
+    """Return a text of 105 words, eight of them masked."""
     words = draw.choices(WORDS, k=HEAVY_WORDS)
     for i in range(HEAVY_MASKS):
         words[int((i + 0.5) * HEAVY_WORDS / HEAVY_MASKS)] = "[MASK]"
@@ -117,7 +118,7 @@ def heavy(draw: random.Random) -> str:
 
 
 async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple[list[float], list[str]]:
-    """Seconds of every answer, and what became of lost questions, of so many sessions over so many seconds."""
+    """Return the seconds of every answer and the errors of lost questions, of some sessions over some seconds."""
     taken: list[float] = []
     lost: list[str] = []
     end = time.perf_counter() + seconds
@@ -138,7 +139,7 @@ async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple
 
 
 async def beside_heavy(port: int, questions: int) -> tuple[list[float], list[float]]:
-    """Seconds of light questions alone, and of as many while heavy ones are being answered."""
+    """Return the seconds of light questions alone, and of as many while heavy ones are computed."""
     draw = random.Random(-1)
     async with Visitor(port) as visitor:
         await visitor.ask(light(draw))
@@ -149,7 +150,7 @@ async def beside_heavy(port: int, questions: int) -> tuple[list[float], list[flo
 
 @asynccontextmanager
 async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
-    """Within it a visitor asks heavy questions, one after the other; the last is left without an answer."""
+    """Let a visitor ask heavy questions in this context, one after the other; the last stays unanswered."""
 
     async def ask() -> None:
         draw = random.Random(-2)
@@ -166,14 +167,15 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
 
 
 def memory(process: int) -> float:
-    """Return the peak memory of a process, in MB."""
+    """Return the peak memory of a process in MB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    return int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1e3
+    (peak,) = re.findall(r"VmHWM:\s*(\d+)", status)
+    return int(peak) / 1e3
 
 
 @contextmanager
 def serve(limit: str) -> Iterator[tuple[int, int]]:
-    """Start a server on the demo, as a hosted one but without a budget; yields its port and process."""
+    """Start a server on the demo, as a hosted one but without a budget; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

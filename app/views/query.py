@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -80,7 +81,7 @@ def _pick_mask(masks: int) -> int:
 
 def _pick_curves() -> tuple[str, bool]:
     """Draw the pickers of what the curves show, and whether the axis of probability is logarithmic."""
-    how = {"segmented": True, "optional": True, "width": "content"}
+    how: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
     options = tuple(query_figures.CURVES)
     curves = pickers.pick_one("curves", "Curves", options, format_func=str.capitalize, **how)
     if curves == "rank":
@@ -95,14 +96,14 @@ def _show_answers(found: Found, curves: str, log: bool) -> None:
     """Draw all questions, on shared axes: at the chosen step, and over the steps asked so far."""
     known = [one for one in found if one]
     shared = share_axes([one.table for one in known], [one.request.view.axis for one in known], log)
-    parts = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
+    parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
     if len(found) == 1:
         left, right = st.columns([2, 3], gap="large")
         with left:
-            query_figures.show_step(found[0], 1)
+            query_figures.show_step(known[0], 1)
         with right:
             for draw in parts:
-                draw(found[0], 1)
+                draw(known[0], 1)
     else:
         _show_compared(found, [query_figures.show_step, *parts])
 

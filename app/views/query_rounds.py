@@ -138,7 +138,7 @@ class Known:
     @property
     def marked(self) -> dict[str, str]:
         """The role of each marked word that is one piece, by its piece."""
-        words = {role: found.question.word for role, (_, found) in self.words.items()}
+        words = {role: found.question.tracked for role, (_, found) in self.words.items()}
         return {word.token: role for role, word in words.items() if len(word.pieces) == 1}
 
     @cached_property
@@ -178,7 +178,7 @@ def know(request: Request, mask: int, later: bool = False) -> Known:
                 words[role] = of_word, of_word.answers(step, later)
         except QueryError as error:
             problems.append(str(error))
-    if len({found.question.word.pieces for _, found in words.values()}) < len(words):
+    if len({found.question.tracked.pieces for _, found in words.values()}) < len(words):
         del words[TRACKED]
     return Known(request, mask, rounds, answers, words, tuple(problems))
 

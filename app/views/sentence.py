@@ -31,7 +31,7 @@ def show(view: View) -> None:
     widgets.require(view.run, {"attentions"})
     view = widgets.at_weights(view)
     text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
-    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.get, segmented=True)
+    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.__getitem__, segmented=True)
     with widgets.explaining():
         _show_both(view, kind, text, _attention(view.run, view.step, text))
 
@@ -68,7 +68,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     dark = st.context.theme.type == "dark"
     if kind == "head":
         wanted = permalink.get("layer")
-        begin = int(wanted) if wanted in map(str, chosen) else chosen[0]
+        begin = int(wanted) if wanted and wanted in map(str, chosen) else chosen[0]
         page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
@@ -109,12 +109,12 @@ def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """One head at every step, of a long series at a log-spaced part."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
-    seconds = cost.attend(run, text, steps and len(steps))
+    seconds = cost.attend(run, text, len(steps) if steps else None)
     return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 
 def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
-    """The same with the weights [L, L] of one step, where it lacks that."""
+    """Return the history with the weights [L, L] of one step, added if it lacks them."""
     if step in found.steps:
         return found
     i = np.searchsorted(found.steps, step)

@@ -1,4 +1,4 @@
-"""What all heat maps share: points that answer the pointer, lines around cells, and the axes of layers by steps."""
+"""The parts that heat maps share: points that can be clicked, lines around cells, and axes of layers by steps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,17 +11,17 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
 
 BLACK, WHITE = "#000000", "#ffffff"
-AS_DARK = 0.179  # relative luminance of a colour on which black and white stand out equally, both by 4.6 : 1
+MID_LUMINANCE = 0.179  # of a colour on which black and white have the same contrast, 4.6 : 1
 SHADES = 256  # of a scale of colours
-TICKS_AT_MOST = 26  # step labels that fit side by side
+MAX_TICKS = 26  # step labels that fit side by side
 
 
 def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
-    """Invisible points at the middle of the cells: Plotly reports clicks on points, but not on heat maps.
+    """Add invisible points at the middle of the cells: Plotly reports clicks on points, but not on heat maps.
 
-    `customdata` is a list of lists: of an array, a click would bring a dictionary.
+    `customdata` is a list of lists: with an array, a click would report a dictionary.
     """
     unseen = {"marker_opacity": 0}
     figure.add_scatter(
@@ -41,9 +41,10 @@ def add_points(
 def written(
     texts: Sequence[Sequence[str]], z: np.ndarray, colorscale: Any, ends: tuple[float, float] | None = None
 ) -> list[list[str]]:
-    """The texts [rows, columns] of cells, to be written in BLACK: in markup, white, where the colour of `z` is dark.
+    """Return the texts [rows, columns] of cells; where the colour of `z` is dark, in markup that makes them white.
 
-    Plotly's own choice is white or a grey, which come down to 2.6 : 1 in the middle of a scale.
+    The others are to be drawn in BLACK. Plotly itself chooses white or a grey, whose contrast falls to 2.6 : 1 in the
+    middle of a scale.
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
@@ -55,13 +56,13 @@ def written(
 
 
 def _dark(colorscale: Any) -> np.ndarray:
-    """Whether white stands out more than black from each of so many SHADES of a scale."""
+    """Return whether white has more contrast than black on each of the SHADES of a scale."""
     colours = sample_colorscale(colorscale, np.linspace(0, 1, SHADES), colortype="tuple")
-    return np.array([luminance(colour) < AS_DARK for colour in colours])
+    return np.array([luminance(colour) < MID_LUMINANCE for colour in colours])
 
 
 def luminance(colour: Sequence[float]) -> float:
-    """The relative luminance (WCAG 2) of red, green and blue from 0 to 1."""
+    """Return the relative luminance (WCAG 2) of red, green and blue from 0 to 1."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
@@ -69,7 +70,7 @@ def luminance(colour: Sequence[float]) -> float:
 def outline(
     figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
 ) -> None:
-    """A line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
+    """Draw a line around the cells of a range of columns and rows, ends included; `line` is its color, width and dash."""
     (left, right), (low, high) = columns, rows
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 
@@ -77,7 +78,7 @@ def outline(
 def outline_step(
     figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object
 ) -> None:
-    """The same around the column of the chosen step, which it follows; `columns` are those of the sorted steps."""
+    """Draw a line that follows the column of the chosen step; `columns` gives the column of each sorted step."""
     last = max(columns.values())
     outline(figure, (last, last), rows, STEP_MARK, **line)
     follow_step(figure, [*columns], [[column] for column in columns.values()])
@@ -86,8 +87,8 @@ def outline_step(
 def finish_by_step(
     figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Axes of a grid with a column for each of the steps, as they are written, and a row for each layer, upwards."""
-    shown = range(0, len(steps), -(-len(steps) // TICKS_AT_MOST))
+    """Set the axes of a grid with a column for each of the steps, by their labels, and a row for each layer, upwards."""
+    shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(
         figure,

@@ -78,14 +78,14 @@ def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd
     `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. If a rank
     is not `exact`, the true one is at least it. `final` marks the answer that leads at the last step.
     """
-    roles = {found.question.word.token: role for role, found in words.items() if len(found.question.word.pieces) == 1}
+    tracked = {role: found.question.tracked for role, found in words.items()}
+    roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1}
     history = answers.history(mask)
     role = history["token"].map(roles).fillna("") if mask != TOGETHER and roles else ""
     parts = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
     known = set(history["token"])
     for name, found in words.items():
-        word = found.question.word
-        if len(word.pieces) > 1 or word.token not in known:
+        if len(tracked[name].pieces) > 1 or tracked[name].token not in known:
             parts.append(found.table.assign(role=name, final=False))
     return pd.concat([part[[*COLUMNS]] for part in parts], ignore_index=True)
 
@@ -323,7 +323,7 @@ def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) ->
 
 def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Caption:
     """Return the probability of a tracked word at a step, and its pieces; `masks` are those of the text."""
-    word = answers.question.word
+    word = answers.question.tracked
     row = answers.table[answers.table["step"] == step].iloc[0]
     spelled, at = query.spell_rank(row["rank"], row["exact"]), point(step, unit)
     summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {at}."

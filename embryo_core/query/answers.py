@@ -112,8 +112,8 @@ def tabulate_word(question: Question, scores: dict[int, Score]) -> pd.DataFrame:
     """Return the table of a tracked word; `scores` are its probabilities and ranks by step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
-    found = {"rank": ranks, "token": question.word.token, "probability": probabilities, "exact": exact}
-    fixed = {"mask": question.word.mask, "listed": False, "leads": False}
+    found = {"rank": ranks, "token": question.tracked.token, "probability": probabilities, "exact": exact}
+    fixed = {"mask": question.tracked.mask, "listed": False, "leads": False}
     return _frame({"step": steps, **found, **fixed})
 
 

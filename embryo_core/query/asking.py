@@ -170,7 +170,8 @@ def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
 
 def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
     """Return `count` steps, each in the middle of the widest gap; gaps whose ends differ come first, then halved."""
-    heap, chosen = list(gaps), []
+    heap: list[Gap] = list(gaps)
+    chosen: list[int] = []
     heapify(heap)
     while heap and len(chosen) < count:
         same, _, low, high = heappop(heap)
@@ -201,7 +202,7 @@ def score_word(reply: Reply, ids: np.ndarray) -> Score:
     """Return probability and rank of the pieces that were sought, and whether the rank is exact."""
     itself = np.flatnonzero((reply.answers == ids).all(axis=1))  # the beam rounds its probability differently
     total = reply.log_probabilities[itself[0]] if len(itself) else reply.sought
-    return math.exp(reply.sought), *reply.joint_rank(total)
+    return (math.exp(reply.sought), *reply.joint_rank(total))
 
 
 def _add_scores(

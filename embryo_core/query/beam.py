@@ -46,7 +46,7 @@ class Reply:
     logsumexps: np.ndarray  # [m, 1] logarithm of the sum of their exponentials
     sorted_logits: np.ndarray  # [m, V] the logits of each mask in ascending order
     pieces: np.ndarray  # [m, at most the beam] ids of the best pieces at each mask, best first
-    sought: float | None = None  # log probability of the joint answer whose rank alone was asked for
+    sought: float = np.nan  # log probability of the joint answer whose rank alone was asked for, if one was
 
     @property
     def conditionals(self) -> np.ndarray:
@@ -57,9 +57,10 @@ class Reply:
         """Return the ids [k] of the most probable pieces at one mask (counted from 0), best first."""
         return self.pieces[mask, :k] if k <= self.pieces.shape[1] else top_k(self.logits[mask], k)
 
-    def ranks(self, mask: int, ids: Sequence[int]) -> list[int]:
+    def ranks(self, mask: int, ids: Sequence[int] | np.ndarray) -> list[int]:
         """Return the ranks of pieces at one mask (counted from 0); of equally probable ones the first is better."""
         values, ascending = self.logits[mask], self.sorted_logits[mask]
+        ids = np.asarray(ids)
         own = values[ids]
         up_to, below = np.searchsorted(ascending, own, side="right"), np.searchsorted(ascending, own)
         ranks = 1 + len(values) - up_to
@@ -101,7 +102,7 @@ def search(
         row = parents[every, row]
         path.append([part[every, row] for part in of_mask])
     logits, logsumexps, pieces = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
-    of_sought = [None] * len(models) if least is None else least.tolist()
+    of_sought = [np.nan] * len(models) if least is None else least.tolist()
     parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), pieces, of_sought, strict=True)
     return [Reply(*part) for part in parts]
 

@@ -21,11 +21,12 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path} cannot be read: {error}; give a text file of questions.") from None
-    questions = [tuple(line.split("\t")) for line in lines if line.strip()]
-    for question in questions:
-        if len(question) != 2 or question[0].count("[MASK]") != 1:
-            received = "\t".join(question)
-            raise CorpusError(f"{path}: received {received!r}; write a text with one [MASK], a tab, and the word.")
+    questions = []
+    for line in filter(str.strip, lines):
+        text, tab, word = line.partition("\t")
+        if not tab or "\t" in word or text.count("[MASK]") != 1:
+            raise CorpusError(f"{path}: received {line!r}; write a text with one [MASK], a tab, and the word.")
+        questions.append((text, word))
     if not questions:
         raise CorpusError(f"{path} holds no question; write a text with one [MASK], a tab, and the word on each line.")
     return questions
@@ -49,14 +50,14 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     never = [history for history in histories if (history.table["rank"] > 1).all()]
     closest = max(never, key=lambda history: history.table["probability"].iat[-1], default=None)
     chosen = taken + ([closest] if closest else [])
-    return [ExampleQuestion(one.question.text, one.question.word.text, _since(one)) for one in chosen]
+    return [ExampleQuestion(one.question.text, one.question.tracked.text, _since(one)) for one in chosen]
 
 
 def _history(run: Run, text: str, word: str) -> Answers | None:
     """Track a word in a text; None if it is not one piece."""
     try:
         question = read_question(text, load_tokenizer(run)).track(word)
-        return ask(run, question) if len(question.word.pieces) == 1 else None
+        return ask(run, question) if len(question.tracked.pieces) == 1 else None
     except QueryError:
         return None
 

@@ -43,6 +43,13 @@ class Question:
     masks: tuple[int, ...]  # positions in ids of the masks that are answered
     word: Word | None = None
 
+    @property
+    def tracked(self) -> Word:
+        """The tracked word. Raises ValueError for the question of a whole text."""
+        if self.word is None:
+            raise ValueError(f"No word is tracked in '{self.text}'.")
+        return self.word
+
     def filled(self, words: np.ndarray) -> np.ndarray:
         """Return ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
         ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
@@ -161,9 +168,9 @@ def check_length(ids: np.ndarray, max_positions: int, widened: int = 0) -> None:
         )
 
 
-def readable(tokenizer: "Tokenizer", ids: Sequence[int]) -> list[str]:
+def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[str]:
     """Return pieces as a reader sees them: the first of a word without its mark, a later one after "##"."""
-    pieces, mark = tokenizer.pieces(ids), tokenizer.word_start
+    pieces, mark = tokenizer.pieces([*map(int, ids)]), tokenizer.word_start
     if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words
     special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)

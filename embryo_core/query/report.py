@@ -65,8 +65,8 @@ def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> s
 def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
     """Report the probability and rank of a word at every checkpoint, or at the given steps."""
     question = read_question(text, load_tokenizer(run)).track(word, mask)
-    found, pieces = ask(run, question, steps), question.word.pieces
-    head = [f"{run.name}, {question.word.text!r} at [MASK] {mask}: {question.text}"]
+    found, pieces = ask(run, question, steps), question.tracked.pieces
+    head = [f"{run.name}, {question.tracked.text!r} at [MASK] {mask}: {question.text}"]
     if len(pieces) > 1:
         head.append(
             f"{len(pieces)} pieces, {' '.join(pieces)}: {question.widened}\n"

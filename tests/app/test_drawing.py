@@ -17,7 +17,7 @@ snapshots = import_module("embryo_core.runs.snapshot")  # runs.snapshot is its f
 
 @pytest.fixture(autouse=True)
 def lock(monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
-    """A lock of this test alone."""
+    """Make a lock of this test alone."""
     own = threading.Lock()
     monkeypatch.setattr(drawing, "_lock", own)
     return own

@@ -1,4 +1,4 @@
-"""Questions take turns: cheap ones first, a heavy one pauses for them, and what nobody waits for is dropped."""
+"""Questions take turns: cheap ones first, a heavy one pauses for them, and abandoned ones are cancelled."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Gone(Exception):
 
 @pytest.fixture
 def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
-    """Runs a function in a thread of its own; all of them have ended when the test does."""
+    """Run functions in threads, all of which have ended when the test does."""
     threads = []
 
     def run(work: Callable[[], object]) -> threading.Thread:
@@ -47,7 +47,7 @@ def asked(queue: Queue, count: int) -> None:
 
 
 def another(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
-    """A question of somebody else, with no thread."""
+    """Make a question of another visitor, without a thread."""
     return question_queue._Waiting(cost, place, lambda: None, threading.Condition(queue._lock), begun)
 
 
@@ -214,7 +214,7 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
         pause()
 
 
-@pytest.mark.parametrize("cores", (1, 2))
+@pytest.mark.parametrize("cores", [1, 2])
 def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The visitor leaves while a trace is at work: it goes no further, and none of its threads is left behind."""
     monkeypatch.setattr(device, "passes_at_once", lambda: cores)
@@ -250,7 +250,7 @@ def test_without_a_budget_everything_is_answered(monkeypatch: pytest.MonkeyPatch
     assert in_turn(1e9, "", lambda: "answer") == "answer"
 
 
-@pytest.mark.parametrize("received", ("much", "-1", "0", "nan"))
+@pytest.mark.parametrize("received", ["much", "-1", "0", "nan"])
 def test_a_budget_that_is_no_number_is_an_error(received: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence names the variable and what it holds."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", received)

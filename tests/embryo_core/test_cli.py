@@ -298,7 +298,7 @@ def test_arguments_that_make_no_sense_are_reported(arguments, capsys):
     ("command", "stopped_in"),
     [
         (["evaluate", "tiny", "--overwrite"], "embryo_core.results.write"),
-        (["query", "tiny", "The [MASK] runs ."], "embryo_core.query.report.report_trace"),
+        (["query", "tiny", "The [MASK] runs ."], "embryo_core.query.report.report_history"),
     ],
     ids=("evaluate", "query"),
 )

@@ -23,7 +23,7 @@ MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
 
 
 def page() -> None:
-    """The page as main.py runs it."""
+    """Run the page as main.py does."""
     from app import permalink
     from app.views import query
 
@@ -33,14 +33,14 @@ def page() -> None:
 
 @pytest.fixture
 def app(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """The page on the tiny run, not yet drawn."""
+    """Open the page on the tiny run, not yet drawn."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_run.path.parent.parent))
     return AppTest.from_function(page, default_timeout=60)
 
 
 @pytest.fixture
 def app_with_facts(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """The page on the tiny run with its results."""
+    """Open the page on the tiny run with its results."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
     return AppTest.from_function(page, default_timeout=60)
 
@@ -63,18 +63,18 @@ def ask(app: AppTest, text: str = TEXT, **parameters: str) -> AppTest:
 
 
 def box(app: AppTest, label: str):
-    """The select box of this label."""
+    """Return the select box of this label."""
     return next(found for found in app.selectbox if found.label == label)
 
 
 def question(run: Run, relation: str, subject: str) -> str:
-    """The text that asks for a fact's object."""
+    """Return the text that asks for a fact's object."""
     template = results.read_sources(run)["world_knowledge"]["templates"][relation]
     return Fact("", relation, template, subject, "").question
 
 
 def words(table: pd.DataFrame) -> list[str]:
-    """The words of a table of ranked answers."""
+    """Return the words of a table of ranked answers."""
     return table["token"].tolist()
 
 

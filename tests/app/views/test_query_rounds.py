@@ -34,7 +34,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Makes the page believe that its part is drawn by itself, as its timer does in a browser."""
+    """Make the page believe that its fragment runs by itself, as its timer does in a browser."""
 
     def set_to(by_itself: bool) -> None:
         context = SimpleNamespace(fragment_ids_this_run=["one"] if by_itself else None)
@@ -44,7 +44,7 @@ def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 
 def line_of(app: AppTest) -> list[str]:
-    """What the page says of its progress."""
+    """Return the captions about the progress."""
     return [caption for caption in captions_of(app) if "checkpoints asked" in caption]
 
 

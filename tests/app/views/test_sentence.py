@@ -20,24 +20,24 @@ TEXT = "The cat sat on the mat ."
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Opens the section on the data root of a run, with parameters in the URL."""
+    """Open the section on the data root of a run, with parameters in the URL."""
     return partial(open_page, "attention", section="sentence")
 
 
 def frames(test: AppTest) -> list[str]:
-    """The documents in frames."""
+    """Return the documents in frames."""
     components = [element.proto for element in test.get("bidi_component")]
     return [json.loads(proto.json)["html"] for proto in components if proto.component_name == "embryo.frame"]
 
 
 def frame(test: AppTest) -> str:
-    """The document that bertviz draws in."""
+    """Return the document that bertviz draws in."""
     (found,) = frames(test)
     return found
 
 
 def data(test: AppTest) -> dict:
-    """What that document embeds."""
+    """Return the data that the document embeds."""
     return json.loads(re.search(r'id="data">(.*?)</script>', frame(test), re.DOTALL)[1])
 
 
