@@ -1,8 +1,8 @@
-"""Pages are drawn one at a time: several at once slow one another and every answer.
+"""The lock of drawing: one page is drawn at a time, since concurrent rendering slows every page and query.
 
-A page steps aside while it waits for what takes long, so that others are drawn meanwhile. While it is drawn, the files
-of its runs count as they were at first, and as the page before it saw them if that was less than a second ago; without
-that, each would list a long series again and again.
+A page steps aside while it waits for something slow, so that others are drawn meanwhile. While a page is drawn, it sees
+the files of its runs as they were at first, or as the page before saw them less than a second ago; otherwise each page
+would list a long series again and again.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from threading import Lock, local
 
 from embryo_core.runs import snapshot
 
-SEEN_FOR = 1.0  # seconds for which what a page saw of a run's files counts for the next ones
+SEEN_FOR = 1.0  # seconds for which the next pages see the files of a run as one page saw them
 
 _lock = Lock()  # held by the page that is drawn
 _own = local()  # `held`: whether this thread holds the lock
@@ -19,39 +19,39 @@ _own = local()  # `held`: whether this thread holds the lock
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for this page's turn, and draw it or a part of it; a thread whose turn it is goes on."""
+    """Wait for this page's turn, then draw it or a part of it; a thread that has the turn already goes on."""
     if getattr(_own, "held", False):
         yield
         return
-    _take()
+    _acquire()
     try:
         with snapshot(SEEN_FOR):
             yield
     finally:
-        _give_back()
+        _release()
 
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Let other pages be drawn until the block ends, then wait for a turn again; without a turn nothing changes.
+    """Let other pages be drawn until the block ends, then wait for a turn again; does nothing without a turn.
 
-    A page that waits for what another computes steps aside too, or the other could never go on.
+    A page that waits for the result of another thread has to step aside, or that thread could never go on.
     """
     if not getattr(_own, "held", False):
         yield
         return
-    _give_back()
+    _release()
     try:
         yield
     finally:
-        _take()
+        _acquire()
 
 
-def _take() -> None:
+def _acquire() -> None:
     _lock.acquire()
     _own.held = True
 
 
-def _give_back() -> None:
+def _release() -> None:
     _own.held = False
     _lock.release()

@@ -1,4 +1,4 @@
-"""Pickers whose choice lives in the URL: one of several, some of them, a switch, smoothing, a layer, a head."""
+"""Pickers whose choice is in the URL: one of several, some of them, a switch, smoothing, a layer, a head, a text."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import permalink
-from embryo_core import compare, runs
+from embryo_core import compare, query, runs
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.types import Run
@@ -16,6 +16,15 @@ from embryo_core.types import Run
 SMOOTHING = "smooth"  # its name in the URL
 NUMBER = 110  # pixels of a box with the number of a layer or a head
 SWITCHED = {"on": True, "off": False}
+MAX_LINK = 2_000  # characters of a text that are put into the URL
+MAX_CHARACTERS = {  # of the texts that readers type, by their names in the URL
+    "text": query.MAX_CHARACTERS,
+    "text2": MAX_LINK,
+    "sentence": MAX_LINK,
+    "word": 100,
+    "search": 100,
+    "facts": 100,
+}
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
@@ -161,6 +170,34 @@ def choose_head(layer: int, head: int) -> None:
 def pick_rescaled(label: str) -> bool:
     """Whether curves are divided by their last values."""
     return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
+
+
+def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:
+    """Draw a line of text and return it; `name` is its name in the URL."""
+    key = f"pick_{name}"
+    st.session_state[key] = chosen_text(name, label, default)
+    chosen = st.text_input(
+        label,
+        key=key,
+        max_chars=MAX_CHARACTERS[name],
+        on_change=lambda: permalink.choose(name, st.session_state[key]),
+        **appearance,
+    )
+    permalink.show(name, chosen if chosen != default else None)
+    return chosen
+
+
+def chosen_text(name: str, label: str, default: str = "") -> str:
+    """Return the text in the URL, or the default; a text above its limit is replaced by the default, with a warning."""
+    chosen, limit = permalink.get(name), MAX_CHARACTERS[name]
+    if chosen is None:
+        return default
+    if len(chosen) > limit:
+        sentence = f"“{label}” has {len(chosen):,} characters, and at most {limit:,} are read; shorten it."
+        st.warning(literal(sentence), icon=":material/warning:")
+        permalink.choose(name, default)
+        return default
+    return chosen
 
 
 def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:

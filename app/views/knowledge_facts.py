@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, pickers, results, texts, widgets
+from app import figures, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows
 from app.view import View
 from app.views.query_ask import choose_text
@@ -43,7 +43,7 @@ def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
         relation = pickers.pick_one("relation", "Relation", relations, format_func=charts.label)
     with two:
         history = pickers.pick_one("history", "History", (ANY, *HISTORIES))
-    return relation, history, texts.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
+    return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
 def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:

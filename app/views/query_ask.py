@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink, pickers, results, texts, widgets
+from app import permalink, pickers, results, widgets
 from app.view import View
 from embryo_core import query, runs
 from embryo_core.errors import ResultsError
@@ -54,7 +54,7 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
     with left:
         fact = _pick_fact(view.run, text)
     with right:
-        word = texts.pick_text(
+        word = pickers.pick_text(
             "word",
             "Track a word",
             placeholder="Paris",
@@ -80,7 +80,7 @@ def _examples(run: Run) -> dict[str, str]:
 def _pick_text(default: str) -> str:
     """Draw the box of the text, which is kept in the URL, shown as it was typed and never read as markup."""
     label = "Text with [MASK]"
-    shown = texts.bounded("text", label, default)
+    shown = pickers.chosen_text("text", label, default)
     key = pickers.served("query_text", shown)
 
     def written() -> None:
@@ -91,14 +91,14 @@ def _pick_text(default: str) -> str:
         label,
         key=key,
         height=68,
-        max_chars=texts.LIMITS["text"],
+        max_chars=pickers.MAX_CHARACTERS["text"],
         placeholder=EXAMPLES[0],
         help="[mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
         on_change=written,
     )
-    permalink.show("text", text if len(text) <= texts.LINK and text != default else None)
-    if len(text) > texts.LINK:
-        widgets.show_caption(f"A text of more than {texts.LINK:,} characters is left out of the page's address.")
+    permalink.show("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
+    if len(text) > pickers.MAX_LINK:
+        widgets.show_caption(f"A text of more than {pickers.MAX_LINK:,} characters is left out of the page's address.")
     return text
 
 
@@ -218,7 +218,7 @@ def _pick_comparison(first: Request) -> list[Request]:
                 words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
-            sentences.append(texts.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
+            sentences.append(pickers.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
             if not sentences[-1].strip():
                 st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
     return [replace(first, view=view, text=text) for text in sentences for view in views]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, pickers, texts, widgets
+from app import maps, permalink, pickers, widgets
 from app.caching import cached, checkpoints_state
 from app.components.frame import frame
 from app.map_reads import MAPS
@@ -30,7 +30,7 @@ def show(view: View) -> None:
     """Draw the section."""
     widgets.require(view.run, {"attentions"})
     view = widgets.at_weights(view)
-    text = texts.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
+    text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.__getitem__, segmented=True)
     with widgets.explaining():
         _show_both(view, kind, text, _attention(view.run, view.step, text))

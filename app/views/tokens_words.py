@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, pickers, results, texts, widgets
+from app import permalink, pickers, results, widgets
 from app.tables import show_rows
 from app.view import View
 from embryo_core.figures import tags, tokens
@@ -41,7 +41,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
     with left:
         group = pickers.pick_one("words", "Category", groups, usual, tags.named)
     with right:
-        search = texts.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
+        search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
     where = "the chosen categories" if search else f"“{literal(tags.named(group))}”"
     heading.header(f"Words behind {where} at {view.point(step)}", anchor=False)
     words = _words(view, metric, groups if search else [group], step)

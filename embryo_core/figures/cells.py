@@ -70,7 +70,7 @@ def luminance(colour: Sequence[float]) -> float:
 def outline(
     figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
 ) -> None:
-    """Draw a line around the cells of a range of columns and rows, ends included; `line` is its color, width and dash."""
+    """Draw a line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
     (left, right), (low, high) = columns, rows
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 

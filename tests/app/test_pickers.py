@@ -1,12 +1,21 @@
-"""The run picker names the group of each run, and loses none."""
+"""The run picker names the group of each run, and loses none; every typed text has a limit, also in a link."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.pickers import group_runs
+from app.pickers import MAX_CHARACTERS, group_runs
 from embryo_core.types import Run
+
+WHERE = {  # page and further parameters by the name of the text
+    "text": ("query", {}),
+    "text2": ("query", {"compare": "text", "text": "a [MASK] ."}),
+    "sentence": ("attention", {"section": "sentence"}),
+    "word": ("query", {"text": "a [MASK] ."}),
+    "search": ("tokens", {}),
+    "facts": ("knowledge", {}),
+}
 
 
 def test_runs_are_grouped_root_by_root(tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -24,3 +33,40 @@ def test_runs_are_grouped_root_by_root(tiny_run: Run, tmp_path: Path, monkeypatc
     assert [*labels] == ["linked", "own1", "own2", "base", "dropout"]
     assert labels["linked"] == "linked" and "2 seeds" in labels["own1"] and "seeds" not in labels["base"]
     assert all(label.startswith(name) for name, label in labels.items())
+
+
+# === Texts ===
+
+
+def boxes(app) -> list:
+    """Return all text boxes of a page."""
+    return [*app.text_area, *app.text_input]
+
+
+def test_every_text_has_a_page_here() -> None:
+    """No text is left out below."""
+    assert WHERE.keys() == MAX_CHARACTERS.keys()
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_a_link_with_too_long_a_text_gets_one_sentence(name: str, dashboard_with_results) -> None:
+    """The text is not taken, and the sentence tells its length and the limit; the page is there."""
+    page, more = WHERE[name]
+    app = dashboard_with_results.open(page, **more, **{name: "x" * 400_000})
+    assert not app.exception and not app.error
+    (warning,) = app.warning
+    assert "400,000 characters, and at most" in warning.value.replace("\\", "")
+    assert f"{MAX_CHARACTERS[name]:,}" in warning.value.replace("\\", "")
+    assert max(len(box.value) for box in boxes(app)) < 100
+    assert name not in app.query_params or len(app.query_params[name]) < 100
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_a_text_sent_past_the_browser_is_cut(name: str, dashboard_with_results) -> None:
+    """The server reads no more of a typed text than its box takes, which the browser knows too."""
+    page, more = WHERE[name]
+    app = dashboard_with_results.open(page, **more)
+    box = next(box for box in boxes(app) if box.proto.max_chars == MAX_CHARACTERS[name])
+    box.set_value("x" * 200_000).run()
+    assert not app.exception
+    assert max(len(box.value) for box in boxes(app)) == MAX_CHARACTERS[name]
