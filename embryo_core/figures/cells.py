@@ -87,7 +87,7 @@ def outline_step(
 def finish_by_step(
     figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Set the axes of a grid with a column for each of the steps, by their labels, and a row for each layer, upwards."""
+    """Set the axes of a grid: a column for each of the steps, given as labels, and a row for each layer, upwards."""
     shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(

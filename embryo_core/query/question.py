@@ -137,7 +137,8 @@ def read_question(text: str, tokenizer: "Tokenizer") -> Question:
     ids = tokenizer.encode_text(text)
     places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
     if len(places) != count_masks(text):
-        raise QueryError(f"The text has {tokenizer.mask}, as this tokenizer writes its mask; write [MASK] for every mask.")
+        own = tokenizer.mask
+        raise QueryError(f"The text has {own}, as this tokenizer writes its mask; write [MASK] for every mask.")
     return Question(text, tokenizer, ids, places)
 
 
