@@ -1,13 +1,12 @@
-"""Which recipe learns fastest: short runs that differ in a setting or in the family, on equal tokens of one text.
+"""Compare recipes: short runs that differ in a setting or in the family, on equal tokens of one text.
 
     python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
-Each variant is a run of its own below `--runs` and is resumed where it was stopped; without a name, all are trained.
-"domain" is "short" continued on other text: give that as `--corpus`, and the run with `--init-from`.
-All are measured on the same held-out text, 15 % of single pieces masked, whatever they are trained with; those with one
-sentence loss with the same masks, as its draws come before those of the masks.
-The table has, for each, the tokens seen until the held-out loss reaches `--until`, and loss and accuracy at the last
-step.
+Each variant and seed is a run in `--runs`, and is resumed if it was stopped. Without a name, all are trained.
+"small-then-books" continues "small" on other text, which is given as `--corpus`; `--init-from` names the run.
+All runs are measured on the same held-out text with 15 % of single pieces masked, whatever they are trained with. Those
+with one sentence loss have the same masks, because its random draws precede those of the masks.
+The table has, for each run, the tokens seen until the held-out loss reaches `--until`, and the last loss and accuracy.
 """
 
 import argparse
@@ -34,8 +33,9 @@ OTHERS = (  # the settings in which the presets of the other families differ fro
 ADAMW = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"
 MUON = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=muon learning_rate=0.002"
 FAR = f"{MUON} position_initializer_range=0.2"  # the best one
-SHORT = f"{FAR} hidden_act=gelu"  # the same in a tenth less time: the short ALBERT
-VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its settings begin with
+SMALL = f"{FAR} hidden_act=gelu"  # the same in a tenth less time
+CONTINUED = "small-then-books"  # "small" continued on other text
+VARIANTS = {  # a preset and settings; each ALBERT extends the one that its settings begin with
     "base": ("albert-small", ALBERT),
     "positions": ("albert-small", f"{ALBERT} {POSITIONS}"),
     "words": ("albert-small", f"{ALBERT} {WORDS}"),
@@ -52,15 +52,15 @@ VARIANTS = {  # a preset and settings; each ALBERT adds to the one that its sett
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),
-    # Design choices: one change each to "short"; with --steps 12288 they read 25 M tokens.
-    "short": ("albert-small", SHORT),
-    "share-none": ("albert-small", f"{SHORT} share=none"),
-    "share-attention": ("albert-small", f"{SHORT} share=attention"),
-    "sentence-none": ("albert-small", f"{SHORT} sentence_loss=none"),
-    "sentence-nsp": ("albert-small", f"{SHORT} sentence_loss=nsp"),
-    "embedding-256": ("albert-small", f"{SHORT} embedding_size=256"),
-    "dropout": ("albert-small", f"{SHORT} hidden_dropout_prob=0.1 attention_probs_dropout_prob=0.1"),
-    "domain": ("albert-small", SHORT),
+    # Design choices: one change each to "small"; with --steps 12288 they read 25 M tokens.
+    "small": ("albert-small", SMALL),
+    "small-unshared": ("albert-small", f"{SMALL} share=none"),
+    "small-shared-attention": ("albert-small", f"{SMALL} share=attention"),
+    "small-no-sentence-loss": ("albert-small", f"{SMALL} sentence_loss=none"),
+    "small-next-sentence": ("albert-small", f"{SMALL} sentence_loss=nsp"),
+    "small-embedding-256": ("albert-small", f"{SMALL} embedding_size=256"),
+    "small-dropout": ("albert-small", f"{SMALL} hidden_dropout_prob=0.1 attention_probs_dropout_prob=0.1"),
+    CONTINUED: ("albert-small", SMALL),
 }
 
 
@@ -73,10 +73,10 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=runs.REPOSITORY / "data" / "runs" / "recipes")
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--seed", type=int, default=12345)
-    parser.add_argument("--init-from", metavar="RUN", help="a trained variant from whose last checkpoint to go on")
+    parser.add_argument("--init-from", metavar="RUN", help="a trained variant to continue from its last checkpoint")
     parser.add_argument("--until", type=float, default=5.7, help="held-out loss in nats (default 5.7)")
     options = parser.parse_args()
-    for name in options.variants or [name for name in VARIANTS if name != "domain"]:
+    for name in options.variants or [name for name in VARIANTS if name != CONTINUED]:
         if name not in VARIANTS:
             parser.error(f"unknown variant '{name}'; known: {', '.join(VARIANTS)}")
         train(name, options)
@@ -85,11 +85,11 @@ def main() -> None:
 
 
 def train(name: str, options: argparse.Namespace) -> None:
-    """Pretrain one variant in a process of its own, or go on with it."""
+    """Pretrain one variant in a separate process, or resume it."""
     preset, own = VARIANTS[name]
     start = ["--init-from", str(options.runs / options.init_from)] if options.init_from else []
     settings = f"{SIZE.format(steps=options.steps)} {own} seed={options.seed}".split()
-    folder = options.runs / f"{name}-{options.seed}"
+    folder = options.runs / f"{name}-seed{options.seed}"
     command = [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder), *start]
     command += ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings]
     subprocess.run(command, cwd=runs.REPOSITORY, check=True)
@@ -114,7 +114,7 @@ def table(folder: Path, until: float) -> list[str]:
 
 
 def heldout(run: Run) -> list[tuple[int, int, dict[str, Any]]]:
-    """(step, tokens, measure) of a run's checkpoints, on its shortest sequences with 15 % of single pieces masked."""
+    """Return (step, tokens, measure) of a run's checkpoints, for its shortest sequences with single pieces masked."""
     found = []
     for row in runs.read_log(run):
         measures = [measure for measure in row.get("measures", []) if measure["masking"] == MASKING]

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -64,7 +65,12 @@ def test_every_requirement_is_locked_as_it_is_asked_for(requirements: str):
 
 @pytest.mark.parametrize("requirements", INSTALLED)
 def test_all_that_a_requirement_needs_is_locked(requirements: str):
-    """Package by package, as the installed ones say; nothing is left for an index to choose."""
+    """Package by package, as the installed ones say; nothing is left for an index to choose.
+
+    Requirements that pyproject.toml overrides for uv are as it has them.
+    """
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    overridden = {own["name"]: own["requires-dist"] for own in project["tool"]["uv"]["dependency-metadata"]}
     locked = {package for name in INSTALLED[requirements] for package in pins(name)}
     waiting, seen = required(requirements), set()
     while waiting:
@@ -75,7 +81,7 @@ def test_all_that_a_requirement_needs_is_locked(requirements: str):
             continue
         seen.add(name)
         assert name in locked, f"{name} is not in {' or '.join(INSTALLED[requirements])}; run: make lock"
-        for line in metadata.requires(name) or ():
+        for line in overridden.get(name, metadata.requires(name)) or ():
             inner = Requirement(line)
             if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in extras):
                 inner.marker = None
@@ -102,6 +108,34 @@ def test_make_installs_from_the_locks_alone():
     assert text.count("pip install") == 2
     assert "pip install --quiet --require-hashes --no-deps --only-binary :all: -r" in text
     assert "pip install --quiet --no-deps --no-build-isolation -e ." in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PyPI's torch has no CUDA elsewhere")
+def test_make_takes_torch_without_cuda_unless_it_is_asked_for(tmp_path: Path):
+    """From PyTorch's own index, with PyPI's as the fallback; TORCH=cuda takes PyPI's alone."""
+
+    def commands(*options: str) -> list[str]:
+        target = tmp_path / "venv"
+        command = ["make", "--dry-run", f"VENV={target}", *options, f"{target}/app.installed"]
+        done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+        return re.findall(r"requirements-torch\S*\.lock|https://\S+", done.stdout)
+
+    first, index, *_, last = commands()
+    assert (first, index, last) == ("requirements-torch-cpu.lock", lock.CPU_INDEX, "requirements-torch.lock")
+    assert commands("TORCH=cuda") == ["requirements-torch.lock"]
+
+
+def test_a_lock_of_another_torch_is_never_kept(monkeypatch: pytest.MonkeyPatch):
+    """An index that is not reached leaves a lock of the same version as it is, and is an error for a new one."""
+    monkeypatch.setattr(lock, "CPU_INDEX", "http://127.0.0.1:1")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    path = REPOSITORY / "requirements-torch-cpu.lock"
+    before = path.read_bytes()
+    (version,) = pins("requirements-torch.lock")["torch"]
+    lock.write_cpu_torch(f"torch=={version}")
+    with pytest.raises(SystemExit, match="requirements-torch-cpu"):
+        lock.write_cpu_torch("torch==99.0")
+    assert path.read_bytes() == before
 
 
 def test_pip_takes_the_lock():

@@ -19,7 +19,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # as in the Makefile
 BUILD = "setuptools>=77"  # builds this project; as in pyproject.toml
 TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
 HEAD = "# Written by `make lock`; edit requirements*.txt instead."
-CPU_HEAD = f"# torch without CUDA for Linux, from {CPU_INDEX}. Written by `make lock`."
+CPU_HEAD = "# torch without CUDA for Linux, from PyTorch's own index. Written by `make lock`."
 
 
 def main() -> None:
