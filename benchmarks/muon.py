@@ -20,9 +20,9 @@ import numpy as np
 import torch
 
 from benchmarks.training import Step, batches, seconds_per_step
-from pretrain.config import changed
 from pretrain.families import FAMILIES, preset
-from pretrain.muon import Muon
+from pretrain.optimizer import Muon
+from pretrain.settings import changed
 from pretrain.train import build
 
 SETTINGS = (

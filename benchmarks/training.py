@@ -31,8 +31,8 @@ from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForMas
 from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch, Masking
-from pretrain.pieces import CLS, MASK, SEP
 from pretrain.train import build
+from pretrain.vocabularies import CLS, MASK, SEP
 
 COMPARED = (  # preset, sequences, tokens of each
     ("albert-small", 16, 64),

@@ -12,9 +12,9 @@ from embryo_core import runs
 from embryo_core.errors import BrokenRun, BusyRun, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
-from pretrain.config import Config, changed, save_settings, scaled
+from pretrain.config import Config
 from pretrain.families import preset, presets
-from pretrain.flags import add_flags, flag_settings
+from pretrain.settings import add_options, configured
 
 if TYPE_CHECKING:
     from pretrain.batches import Data
@@ -36,10 +36,6 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
     _add_run(parse)
-    parse.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
-    grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
-    parse.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
-    parse.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of the preset")
     parse.add_argument(
         "--init-from",
         metavar="CHECKPOINT",
@@ -48,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
     )
-    add_flags(parse)
+    add_options(parse)
     parse.add_argument("--cache", type=Path, default=runs.data_folder("cache"), help="prepared corpora")
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -90,7 +86,7 @@ def _add_run(parse: argparse.ArgumentParser) -> None:
 
 
 def _run_folder(text: str) -> Path:
-    """A folder, or that of a run which is named without one."""
+    """Return the folder that is named, or that of a run's name."""
     return runs.roots()[0] / "runs" / text if os.path.basename(text) == text and text.strip(".") else Path(text)
 
 
@@ -126,11 +122,8 @@ def _measure(arguments: list[str]) -> int:
 
 def _pretrain(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
-    config = preset(options.preset)
-    settings = [*save_settings(options.save), *flag_settings(config, vars(options)), *options.set]
-    config = configured(config, options.steps, settings)
     pretrain(
-        config,
+        configured(preset(options.preset), options),
         options.corpus,
         options.heldout,
         options.run,
@@ -140,17 +133,6 @@ def _pretrain(arguments: list[str]) -> int:
         several_hosts=options.several_hosts,
     )
     return 0
-
-
-def configured(config: Config, steps: int | None, settings: list[str]) -> Config:
-    """The preset with these settings, the last of one name counting, and so many updates. Raises ConfigError."""
-    if steps is not None:
-        set_by_name = {assignment.partition("=")[0] for assignment in settings}
-        in_proportion = scaled(config, steps, without=set_by_name)
-        for name, value in in_proportion.items():
-            print(f"--steps {steps}: {name} is {value} in proportion; --set {name}=N sets it.")
-        settings = [f"steps={steps}", *(f"{name}={value}" for name, value in in_proportion.items()), *settings]
-    return changed(config, settings)
 
 
 def pretrain(
@@ -198,7 +180,7 @@ def pretrain(
 def _prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, start: Checkpoint | None
 ) -> "Data":
-    """The corpus as batches; where a run goes on from another's checkpoint, for its model and vocabulary."""
+    """Return the corpus as batches; with `start`, for the model and vocabulary of that checkpoint."""
     from pretrain.batches import prepare_data
 
     if start is None:
@@ -209,7 +191,7 @@ def _prepare_data(
 
 
 def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:
-    """The run's folder with all that training finds there."""
+    """Write the run's folder with everything that training reads there."""
     from pretrain.card import new_card, write_card
 
     run = write_card(new_card(folder, config, data.corpus, start))

@@ -12,13 +12,12 @@ from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
-from pretrain.collators import Collator
+from pretrain.collators import Collator, HeldOut, heldout_batches
 from pretrain.config import Config
 from pretrain.examples import Packing, order
 from pretrain.families import FAMILIES
-from pretrain.heldout import HeldOut, heldout_batches
 from pretrain.masking import MaskedBatch
-from pretrain.pieces import CLS, MASK, SEP
+from pretrain.vocabularies import CLS, MASK, SEP
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,13 @@ class Data:
     def training(self, step: int) -> MaskedBatch:
         """Return the batch of the update that leads from `step` to `step + 1`: a function of (seed, step) alone."""
         config = self.config
-        packing = self.short if config.is_short(step) else self.full
+        packing = self.short if self.short and config.is_short(step) else self.full
         batch_size, _ = config.batch_at(step)
         indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
         return self.collator.batch(packing, indices, step, np.random.default_rng([config.seed, step]))
 
     def heldout(self) -> Iterator[HeldOut]:
-        """Yield batches of the held-out text at each length of the run; see `heldout.heldout_batches`."""
+        """Yield batches of the held-out text at each length of the run; see `collators.heldout_batches`."""
         return heldout_batches(self.corpus.heldout, self.config, self.collator)
 
     def copy_to(self, run: Run) -> None:

@@ -19,7 +19,7 @@ PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 
 def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
-    """The card of a run in this folder, not yet written; with `start` it goes on from that checkpoint."""
+    """Return the card of a run in this folder, not yet written; with `start` it goes on from that checkpoint."""
     family = FAMILIES[config.family]
     first = start.step if start else 0
     own = tuple(first + step for step in config.checkpoint_steps())
@@ -79,7 +79,7 @@ def write_card(run: Run) -> Run:
 
 
 def settings_of(run: Run) -> Config:
-    """The settings that a run was pretrained with. Raises ConfigError where they are not those of a family here."""
+    """Return the settings of a pretrained run. Raises ConfigError if they are not those of a known family."""
     if run.family not in FAMILIES:
         raise ConfigError(
             f"Run '{run.name}' is of the family {run.family}, which was not pretrained here; "
@@ -93,7 +93,7 @@ def settings_of(run: Run) -> Config:
 
 
 def _defaults(family: str) -> dict[str, Any]:
-    """The defaults of the settings; a run of an earlier version that lacks a setting was trained with its default."""
+    """Return the defaults of the settings, with which runs of earlier versions that lack a setting were trained."""
     kind = type(next(iter(FAMILIES[family].presets.values())))
     return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 

@@ -1,7 +1,7 @@
 """How examples become batches, for training and for measuring: one collator for each way of learning from text."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -10,11 +10,12 @@ import numpy as np
 from embryo_core.errors import ConfigError
 from pretrain.config import Config, MaskedConfig
 from pretrain.corpus import Text
-from pretrain.examples import Packing, Pairing, batch_of, pack, windows
+from pretrain.examples import Packing, Pairing, batch_of, from_another_document, pack, windows
 from pretrain.masking import MaskedBatch, Masking
-from pretrain.pairs import from_another_document
-from pretrain.pieces import CLS, MASK, PAD, SEP
+from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
+SEED = 0  # of held-out text: the examples and their masks are the same for every run with the same settings
+BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
 EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a run trains with
 
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
@@ -46,6 +47,7 @@ class Collator(ABC):
     def measured(self) -> list[Measured]:
         """Return the ways in which held-out text is measured, that of the log's means first."""
 
+    @abstractmethod
     def check(self, name: str, text: Text) -> None:
         """Raise ConfigError if no batches can be made of the text of this name."""
 
@@ -138,6 +140,9 @@ class NextTokens(Collator):
         """Return one way: every next token."""
         return [Measured("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
+    def check(self, name: str, text: Text) -> None:
+        """Accept every text."""
+
     @staticmethod
     def _shifted(packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
         begin, end = packing.examples[np.asarray(indices)].T[..., None]  # (B, 1)
@@ -149,3 +154,48 @@ class NextTokens(Collator):
         ids, labels, mask, zeros = (array.astype(np.int32) for array in (ids, labels, used, np.zeros_like(labels)))
         places = (at * used).astype(np.int32)
         return MaskedBatch(ids, zeros, mask, places, labels, used.astype(np.float32), zeros[:, 0], zeros)
+
+
+# === Held-out text ===
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out sequences of one length, measured in one way."""
+
+    length: int
+    masking: str  # the way: "training", "whole words 15 %", "next tokens", ...
+    batches: list[MaskedBatch]
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences there are."""
+        return sum(len(batch.ids) for batch in self.batches)
+
+    @property
+    def predictions(self) -> int:
+        """How many pieces are to be predicted."""
+        return int(sum(batch.weights.sum() for batch in self.batches))
+
+
+def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldOut]:
+    """Yield batches of a text at each length of a run, in each way in which the collator measures.
+
+    Every sequence is there once and has the same masks every time. Longer sequences are fewer, so that each length has
+    as many tokens. A way without a batch is left out.
+    """
+    shortest = config.lengths[0]
+    for length in config.lengths:
+        packing = collator.pack(text, length)
+        for way in collator.measured():
+            rng = np.random.default_rng([SEED, length, way.drawn])
+            if batches := _each_once(packing, way, way.sequences * shortest // length, rng):
+                yield HeldOut(length, way.name, batches)
+
+
+def _each_once(packing: Packing, way: Measured, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
+    """Return up to that many examples, each once, drawn and masked by `rng`, in batches of BATCH or all in one."""
+    count = min(sequences, len(packing.examples))
+    size = max(1, min(BATCH, count))
+    chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
+    return [way.make(packing, indices, rng) for indices in chosen]

@@ -1,19 +1,18 @@
 """Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import inf
-from types import NoneType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from embryo_core import runs
-from embryo_core.errors import ConfigError, unknown
+from embryo_core.errors import ConfigError
 
 OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
 ACTIVATIONS = ("gelu", "gelu_new")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 VOCABULARIES = ("unigram", "wordpiece", "bpe")
 MOST_SEED = 2**32 - 1  # that Keras takes
-SMOKE = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
+SMOKE: dict[str, Any] = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -120,7 +119,7 @@ class Config:
         }
 
     def problems(self) -> dict[str, bool]:
-        """For each rule, a sentence that says how it is broken, and whether it holds; a family adds its own."""
+        """Return for each rule a sentence that says how it is broken, and whether it holds; a family adds its own."""
         shortest, longest = self.lengths[0], self.lengths[-1]
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
@@ -162,31 +161,31 @@ class Config:
         return tuple(sorted(short | {self.sequence_length}))
 
     def is_short(self, step: int) -> bool:
-        """Whether the update that leads from `step` to `step + 1` is on short sequences."""
+        """Return whether the update that leads from `step` to `step + 1` is on short sequences."""
         long = self.long_every and step % self.long_every == self.long_every - 1
         return step < self.short_steps and not long
 
     def earlier_updates(self, step: int) -> int:
-        """How many updates before this one were on sequences of its length."""
+        """Return how many updates before this one were on sequences of its length."""
         first_phase = min(step, self.short_steps)
         long = first_phase // self.long_every if self.long_every else 0
         return step - long if self.is_short(step) else long + step - first_phase
 
     def batch_at(self, step: int) -> tuple[int, int]:
-        """(sequences, tokens per sequence) of the update that leads from `step` to `step + 1`."""
+        """Return (sequences, tokens per sequence) of the update that leads from `step` to `step + 1`."""
         if self.is_short(step):
             return self.short_batch_size, self.short_sequence_length
         return self.batch_size, self.sequence_length
 
     def checkpoint_steps(self) -> tuple[int, ...]:
-        """Steps at which a checkpoint is saved: the first, the last, powers of two, and what both settings ask for."""
+        """Return the steps at which checkpoints are saved: first, last, powers of two, and those of both settings."""
         grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
         if self.save_per_doubling:
             grid.update(runs.log_grid(self.steps, self.save_per_doubling))
         return tuple(sorted(grid))
 
     def architecture(self) -> dict[str, Any]:
-        """What config.json of every family says, by its names in transformers."""
+        """Return what config.json of every family has, by its names in transformers."""
         names = (
             "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings "
             "initializer_range layer_norm_eps hidden_act hidden_dropout_prob attention_probs_dropout_prob"
@@ -233,56 +232,7 @@ class MaskedConfig(Config):
         return checks
 
     def masking_at(self, step: int) -> tuple[float, int]:
-        """(share of the tokens masked, longest n-gram in words) of the update that leads from `step` to `step + 1`."""
+        """Return (share of tokens masked, longest n-gram in words) of the update from `step` to `step + 1`."""
         end = self.masked_share if self.masked_share_end is None else self.masked_share_end
         share = self.masked_share + (end - self.masked_share) * step / max(self.steps - 1, 1)
         return share, 1 if step < self.single_word_steps else self.max_ngram
-
-
-def scaled(config: Config, steps: int, without: set[str]) -> dict[str, int]:
-    """The settings that --steps changes with it: counts of updates, in proportion and at least 1, but 0 stays 0."""
-    found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
-    in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
-    return {name: n for name, n in in_proportion.items() if n != found[name]}
-
-
-def save_settings(grids: list[str]) -> list[str]:
-    """NAME=VALUE settings for what --save was given: "N", "log:K" or both. Raises ConfigError."""
-    if not grids:
-        return []
-    chosen = {"save_every": "0", "save_per_doubling": "0"}
-    for grid in grids:
-        name = "save_per_doubling" if grid.startswith("log:") else "save_every"
-        chosen[name] = grid.removeprefix("log:")
-        if not chosen[name].isdecimal() or int(chosen[name]) == 0:
-            raise ConfigError(f"--save {grid}: write --save N for every N updates, or --save log:K for K per doubling.")
-    return [f"{name}={value}" for name, value in chosen.items()]
-
-
-def changed(config: Config, assignments: list[str]) -> Config:
-    """The configuration with NAME=VALUE settings applied. Raises ConfigError for an unknown name or a wrong type."""
-    types = {field.name: field.type for field in fields(config)}
-    changes = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals or name not in types:
-            raise ConfigError(unknown("setting", name, types, "Write it as --set NAME=VALUE."))
-        changes[name] = _parsed(assignment, value, types[name])
-    return replace(config, **changes)
-
-
-def _parsed(assignment: str, value: str, kind: Any) -> Any:
-    """The value of a setting as its type; "none" where the type allows None."""
-    kinds = get_args(kind) or (kind,)
-    if NoneType in kinds and value.lower() == "none":
-        return None
-    if bool in kinds:
-        if value.lower() not in ("true", "false"):
-            raise ConfigError(f"{assignment}: '{value}' is neither true nor false.")
-        return value.lower() == "true"
-    if str in kinds:
-        return value
-    try:
-        return kinds[0](value.replace("_", ""))
-    except ValueError:
-        raise ConfigError(f"{assignment}: '{value}' is not a number.") from None

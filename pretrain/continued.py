@@ -23,7 +23,7 @@ DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a mo
 
 
 def find(wanted: str, folder: Path) -> Checkpoint:
-    """The checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
+    """Find the checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
 
     RUN alone is its last step that has weights. A run that was begun before, in `folder`, goes on from its own copy.
     Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError where that run began elsewhere.
@@ -50,7 +50,7 @@ def find(wanted: str, folder: Path) -> Checkpoint:
 
 
 def _parse(wanted: str) -> tuple[str, int | None]:
-    """Run and step of "RUN@STEP", ".../RUN/checkpoints/stepSTEP" or "RUN"."""
+    """Parse "RUN@STEP", ".../RUN/checkpoints/stepSTEP" or "RUN" into run and step."""
     path = Path(wanted)
     if path.parent.name == "checkpoints" and path.name.removeprefix("step").isdecimal():
         return str(path.parents[1]), int(path.name.removeprefix("step"))
@@ -59,7 +59,7 @@ def _parse(wanted: str) -> tuple[str, int | None]:
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
-    """What run.json says of the beginning of the run in this folder, which goes on from the checkpoint."""
+    """Return the origin, for run.json, of the run in this folder, which goes on from the checkpoint."""
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # its own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
@@ -87,9 +87,10 @@ def check_model(config: Config, start: Checkpoint) -> None:
 
 
 def is_wider(config: Config, start: Checkpoint) -> bool:
-    """Whether the settings make a model twice as wide as the checkpoint's, of a family that can be widened."""
+    """Return whether the settings make a model twice as wide as the checkpoint's, of a family that can be widened."""
     narrow = runs.read_config(start, dict[str, object])
-    doubled = all(isinstance(narrow.get(name), int) and getattr(config, name) == 2 * narrow[name] for name in DOUBLED)
+    sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED]
+    doubled = all(isinstance(size, int) and wanted == 2 * size for size, wanted in sizes)
     return doubled and FAMILIES[config.family].can_widen
 
 
@@ -112,14 +113,14 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
 
 
 def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
-    """The steps before its start that a run continued from this checkpoint has from the first run."""
+    """Return the steps before its start that a run continued from this checkpoint takes over."""
     if is_wider(config, start):
         return ()
     return tuple(found.step for found in runs.checkpoints(start.run) if found.step < start.step)
 
 
 def inherit(run: Run, config: Config, start: Checkpoint) -> None:
-    """Give a new run the log, word frequencies and checkpoints up to its start; again, it completes what is missing."""
+    """Copy log, word frequencies and checkpoints up to its start to a new run; called again, complete them."""
     if start.run.path == run.path:
         return
     rows = [row for row in runs.read_log(start.run) if row["step"] <= start.step]

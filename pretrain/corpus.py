@@ -28,6 +28,7 @@ from pretrain.text_sources import (
     read_documents,
     split_sentences,
 )
+from pretrain.vocabularies import VOCABULARIES
 
 FORMAT = 2  # raised when the same sources would give other files
 SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
@@ -79,7 +80,7 @@ def prepare(
     training text. Of several processes that ask for the same text one prepares it, and the others wait. Raises
     CorpusError.
     """
-    if not len(tokenizers.KINDS[tokenizer].SPECIAL_TOKENS) < vocabulary_size <= 1 << 16:
+    if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
     heldout_sources = find_sources(heldout)
     train_sources = find_sources(sources, without=heldout_sources)
@@ -106,7 +107,7 @@ def prepare(
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """The corpus prepared in this folder, every file as it was written.
+    """Open the corpus prepared in this folder and verify every file.
 
     Raises CorpusError where the preparation was not finished, or a file was damaged since.
     """
@@ -121,7 +122,7 @@ def open_corpus(folder: Path) -> Corpus:
 def encode_text(
     names: Iterable[str], tokenizer: Tokenizer, folder: Path, progress: Callable[[str], None] = lambda message: None
 ) -> tuple[Text, str]:
-    """Text files, folders or data sets as token ids, stored in a new folder, with the SHA-256 of the ids.
+    """Encode text files, folders or data sets into a new folder; return the text and the SHA-256 of its ids.
 
     Cleaned as held-out text is: what `prepare` is given as `heldout` has the same ids here. Raises CorpusError.
     """
@@ -135,7 +136,7 @@ def encode_text(
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """How often each word, normalised as by the tokenizer, occurs in the training text; unknown words are left out."""
+    """Count each word, normalised as by the tokenizer, in the training text; unknown words are left out."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
     single = np.zeros(len(starts), np.int64)  # words of one piece, by id
@@ -189,7 +190,7 @@ def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
 def _build(
     folder: Path, train: list[TextSource], heldout: list[TextSource], settings: dict, progress: Callable[[str], None]
 ) -> None:
-    """Each part is renamed into place when it is whole; corpus.json, written last, says that all of them are."""
+    """Build each part and rename it into place when it is whole; corpus.json, written last, marks all as whole."""
     names = ", ".join(source.name for source in train)
     empty = CorpusError(f"The corpus is empty: no document of {MIN_WORDS} words that is not held out is in {names}.")
     if not (folder / "tokenizer").is_dir():
@@ -232,7 +233,7 @@ def _documents(sources: list[TextSource], progress: Callable[[str], None]) -> It
 
 
 def _sample(sources: list[TextSource]) -> Iterator[str]:
-    """The first paragraphs of every source, an equal share of each."""
+    """Yield the first paragraphs of every source, an equal share of each."""
     share = SAMPLE_BYTES // len(sources)
     for source in sources:
         taken = 0
@@ -261,7 +262,7 @@ def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents cut into sentences, some 20,000 sentences at a time."""
+    """Yield documents cut into sentences, some 20,000 sentences at a time."""
     batch: list[Document] = []
     size = 0
     for document in documents:

@@ -30,15 +30,15 @@ class Devices:
     is_first_host = True
 
     def scope(self) -> AbstractContextManager:
-        """Where a model has to be built."""
+        """Return the context in which a model has to be built."""
         return nullcontext()
 
     def measuring(self) -> AbstractContextManager:
-        """Where a model computes a batch as a whole, on every device the same."""
+        """Return the context in which a model computes a batch as a whole, on every device the same."""
         return nullcontext()
 
     def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
-        """One update on this batch; returns loss, accuracy and n of every objective before it."""
+        """Make one update on this batch; return loss, accuracy and n of every objective before it."""
         return model.train(batch, loss_weights)
 
     def meet(self) -> None:
@@ -55,7 +55,7 @@ class Devices:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """The first host goes through the block before the others, which then find what it wrote."""
+        """Run the block on the first host before the others, which then find what it wrote."""
         if not self.is_first_host:
             self.meet()
         yield
@@ -64,7 +64,7 @@ class Devices:
 
     @contextmanager
     def own_copy(self, run: Run) -> Iterator[Run]:
-        """The run that this host writes: the run itself on the first, on others a temporary one with the same state."""
+        """Yield the run that this host writes: on the first the run itself, on others a temporary copy of its state."""
         if self.is_first_host:
             yield run
             return
@@ -134,7 +134,7 @@ class TensorFlowReplicas(Devices):
         return {name: float(value) for name, value in found.items()}
 
     def _update(self, model: PretrainingModel, x: Any, y: Any) -> dict[str, Any]:
-        """Gradients of every replica, summed; the update; and the means over the whole batch."""
+        """Sum the gradients of every replica, update the variables, and return the means over the whole batch."""
         gradients, sums = self.strategy.run(_of_replica, args=(model, x, y))
         gradients, sums = (
             {name: self.strategy.reduce("SUM", value, axis=None) for name, value in values.items()}
@@ -158,10 +158,11 @@ class TensorFlowReplicas(Devices):
 
 
 def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any], dict[str, Any]]:
-    """A replica's part of the gradients, by the index of the variable, and of the sums over all predictions."""
+    """Compute a replica's part of the gradients, by the index of the variable, and of the sums over predictions."""
     import tensorflow as tf
 
-    loss, sums = 0.0, {}
+    loss: Any = 0.0
+    sums: dict[str, Any] = {}
     with tf.GradientTape() as tape:
         logits = model(x, training=True)
         for name, objective in model.objectives.items():
@@ -177,14 +178,14 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
 
 
 def part_of(batch: MaskedBatch, index: int, count: int) -> MaskedBatch:
-    """The rows of a batch that are the part of this index, of `count` equal ones."""
+    """Return the rows of a batch that are the part of this index, of `count` equal ones."""
     size = len(batch.ids) // count
     rows = slice(index * size, (index + 1) * size)
     return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
 def find_devices(several_hosts: bool = False) -> Devices:
-    """All devices of Keras's backend that a run can use: GPUs or TPU cores where there are any, else the CPU's.
+    """Find all devices of Keras's backend that a run can use: GPUs or TPU cores if there are any, else the CPU's.
 
     With `several_hosts`, or TF_CONFIG for TensorFlow, those of all processes of the job, which meet here. Raises
     ConfigError.

@@ -1,7 +1,7 @@
 """Training examples out of token ids: whole sentences of a document as two segments, and the order of the examples.
 
 As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
-the rest. A pairing (pairs.py) may swap or replace them; then the longer one is cut at either end until both fit.
+the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit.
 Boundary, pairing and cuts are drawn anew each time an example is seen.
 
 The ends of the segments must not give their order away. A chunk grows until it is long enough, so its last sentence is
@@ -11,11 +11,12 @@ longer than the others: B would be longer than A, and cut more often. So half of
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from pretrain.corpus import Text
-from pretrain.pieces import CLS, PAD, SEP
+from pretrain.vocabularies import CLS, PAD, SEP
 
 SPECIAL = 3  # [CLS], [SEP], [SEP]
 MIN_TOKENS = 8  # shorter documents make no example
@@ -110,7 +111,7 @@ def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
 def batch_of(
     packing: Packing, indices: np.ndarray, rng: np.random.Generator, pairing: Pairing
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Examples as model input: ids, token_type_ids, attention_mask (int32 [B, L]) and pair (int32 [B], the label).
+    """Return examples as ids, token_type_ids, attention_mask (int32 [B, L]) and pair (int32 [B], the label).
 
     A ends at a sentence's end, any of those inside the example with the same chance. A segment that was cut begins with
     a word, and may end inside one.
@@ -134,7 +135,7 @@ def batch_of(
 
 
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """First token of segment B of each example, chosen by `chance` in [0, 1).
+    """Return the first token of segment B of each example, chosen by `chance` in [0, 1).
 
     A document of one sentence has no sentence's end inside: it is cut before a word near a random point of its middle
     half (or inside its first word, where that is so long). Its full stop gives its order away.
@@ -150,7 +151,7 @@ def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np
 def _truncated(
     packing: Packing, starts: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and lengths [B, 2] of two segments that fit the space together.
+    """Return starts and lengths [B, 2] of two segments that fit the space together.
 
     The closed form of ALBERT's loop: while both are too long, the longer one (the second of equals) loses a token, its
     first or its last with the same chance. A start inside a word then moves back to the word's first token.
@@ -163,18 +164,73 @@ def _truncated(
 
 
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
-    """The nearest first token of a word from each position down to `lowest`; the position itself if none is near."""
+    """Return the nearest first token of a word from each position down to `lowest`, or the position if none is near."""
     candidates = position[..., None] - np.arange(LOOK_BACK)
     near = packing.text.tokens[np.maximum(candidates, 0)]
     good = packing.word_start[near] & (candidates >= lowest[..., None])
     return np.where(good.any(axis=-1), position - good.argmax(axis=-1), position)
 
 
+# === Pairs ===
+
+
+def in_order(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
+    """Leave A and B as they follow each other in the text."""
+    return starts, stops, np.zeros(len(starts), bool)
+
+
+def swapped(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
+    """Swap A and B half of the time (ALBERT's sentence-order prediction)."""
+    other = rng.random(len(starts)) < 0.5
+    starts[other], stops[other] = starts[other, ::-1], stops[other, ::-1]
+    return starts, stops, other
+
+
+def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
+    """Take B from another document half of the time (BERT's next-sentence prediction).
+
+    It begins with a sentence, each of those outside A's document with the same chance, or with an earlier one where its
+    document would end too soon. It has as few whole sentences as fill the space that A leaves, or as reach the length
+    of the text's own B where that is shorter: by length the two can hardly be told apart.
+    """
+    text = packing.text
+    other = rng.random(len(starts)) < 0.5
+    own = np.searchsorted(text.sentences[text.documents], starts[:, 0], side="right") - 1
+    low, high = text.documents[own], text.documents[own + 1]  # sentences of A's document
+    elsewhere = len(text.sentences) - 1 - (high - low)
+    chosen = (rng.random(len(starts)) * elsewhere).astype(np.int64)
+    chosen += np.where(chosen < low, 0, high - low)
+    document = np.searchsorted(text.documents, chosen, side="right") - 1
+    first, last = text.documents[document], text.documents[document + 1]
+    length_a, length_b = (stops - starts).T
+    length = np.clip(packing.space - length_a, 1, length_b)
+    latest = np.searchsorted(text.sentences, text.sentences[last] - length, side="right") - 1
+    begin = np.maximum(np.minimum(chosen, latest), first)
+    end = np.minimum(np.searchsorted(text.sentences, text.sentences[begin] + length, side="left"), last)
+    starts[other, 1], stops[other, 1] = text.sentences[begin[other]], text.sentences[end[other]]
+    return starts, stops, other
+
+
+class SentenceLoss(NamedTuple):
+    """A loss on the relation of two segments."""
+
+    objective: str  # its name in log and model
+    title: str  # in run.json
+    pairing: Pairing
+
+
+SENTENCE_LOSSES = {  # the setting `sentence_loss`; "none" has no objective
+    "sop": SentenceLoss("sentence_order", "sentence order", swapped),
+    "nsp": SentenceLoss("next_sentence", "next sentence", from_another_document),
+    "none": None,
+}
+
+
 # === Order ===
 
 
 def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
-    """Indices [B] of the examples of this step (from 0): slice after slice of a new permutation each epoch.
+    """Return indices [B] of the examples of this step (from 0): slices of a new permutation each epoch.
 
     A function of its arguments alone, so that a resumed run sees the data that an uninterrupted one would have seen.
     """

@@ -1,69 +1,73 @@
 """What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pretrain.collators import Collator, MaskedPairs
-from pretrain.config import Config
-from pretrain.examples import Pairing
-from pretrain.pairs import SENTENCE_LOSSES, in_order
-from pretrain.tf1_names import Original
+from pretrain.config import Config, MaskedConfig
+from pretrain.examples import SENTENCE_LOSSES, Pairing, in_order
+from pretrain.originals import Original
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pretrain.layers import Embeddings, Encoder, TransformerLayer
+    from pretrain.encoders import Encoder
+    from pretrain.layers import Embeddings, TransformerLayer
     from pretrain.model import PretrainingModel
 
 
-class Family(ABC):
+C = TypeVar("C", bound=Config)
+
+
+class Family(ABC, Generic[C]):
     """One model family. `model` imports Keras when it is called: presets are read without waiting for it."""
 
     name: ClassVar[str]  # `family` of its configurations and of run.json
-    presets: ClassVar[dict[str, Config]]
+    presets: ClassVar[Mapping[str, Config]]
     original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
     can_widen: ClassVar[bool] = False  # whether a checkpoint can go on twice as wide (see widen.py)
 
     @abstractmethod
-    def objectives(self, config: Config) -> dict[str, str]:
-        """What run.json calls each objective, by its name in log and model; the main one comes first."""
+    def objectives(self, config: C) -> dict[str, str]:
+        """Return the title of each objective in run.json, by its name in log and model; the main one comes first."""
 
     @abstractmethod
-    def model(self, config: Config) -> "PretrainingModel":
-        """The model of a configuration, with a head and an objective for each of `objectives`; not yet built."""
+    def model(self, config: C) -> "PretrainingModel":
+        """Return the model of a configuration, with a head and an objective for each of `objectives`; not yet built."""
 
     @abstractmethod
     def modules(self, model: "PretrainingModel") -> dict[str, Any]:
-        """Every Dense, LayerNormalization, Embedding and single weight of a model by its name in transformers."""
+        """Return every Dense, LayerNormalization, Embedding and single weight by its name in transformers."""
 
     @abstractmethod
-    def huggingface(self, config: Config) -> dict[str, Any]:
-        """config.json of a checkpoint, as transformers reads it."""
+    def huggingface(self, config: C) -> dict[str, Any]:
+        """Return config.json of a checkpoint, as transformers reads it."""
 
-    def inner_checkpoints(self, config: Config, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
-        """Further models of a checkpoint: `modules` and config.json by the name of the folder inside its own."""
+    def inner_checkpoints(self, config: C, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
+        """Return further models of a checkpoint: `modules` and config.json by the name of the folder inside its own."""
         return {}
 
-    def pairing(self, config: Config) -> Pairing:
+    def pairing(self, config: C) -> Pairing:
         """Return how the two segments of an example are paired."""
         return in_order
 
-    def collator(self, config: Config, word_start: "np.ndarray") -> Collator:
+    def collator(self, config: C, word_start: "np.ndarray") -> Collator:
         """Return what makes batches of text; `word_start` [V] bool: pieces that begin a word."""
-        return MaskedPairs.of(config, self.pairing(config), word_start)
+        return MaskedPairs.of(cast(MaskedConfig, config), self.pairing(config), word_start)
 
-    def loss_weights(self, config: Config, step: int) -> dict[str, float]:
-        """The weight of each objective's loss in the update that leads from `step` to `step + 1`."""
+    def loss_weights(self, config: C, step: int) -> dict[str, float]:
+        """Return the weight of each objective's loss in the update that leads from `step` to `step + 1`."""
         return dict.fromkeys(self.objectives(config), 1.0)
 
-    def note(self, config: Config) -> str:
-        """What run.json has to say of the checkpoints, in one sentence; "" where there is nothing."""
+    def note(self, config: C) -> str:
+        """Return a sentence about the checkpoints for run.json, or ""."""
         return ""
 
-    def embeddings(self, config: Config, size: int) -> "Embeddings":
-        """Embeddings of words, positions and segments, `size` wide."""
+    def embeddings(self, config: C, size: int) -> "Embeddings":
+        """Return embeddings of words, positions and segments, `size` wide."""
         from pretrain import layers
 
         return layers.Embeddings(
@@ -79,7 +83,7 @@ class Family(ABC):
 
     def transformer(
         self,
-        config: Config,
+        config: C,
         attentions: Sequence[int] | None = None,
         feed_forwards: Sequence[int] | None = None,
         *,
@@ -87,7 +91,7 @@ class Family(ABC):
         output_stddev: float | None = None,
         **sizes: int,
     ) -> "list[TransformerLayer]":
-        """The layers: each with weights of its own, or shared by their numbers (see `layers.stack`).
+        """Return the layers; those with the same number share their weights (see `layers.stack`).
 
         `sizes` are those in which they differ from the configuration: hidden_size, num_attention_heads,
         intermediate_size.
@@ -113,24 +117,43 @@ class Family(ABC):
         )
 
 
-class PairFamily(Family):
+@dataclass(frozen=True, kw_only=True)
+class PairConfig(MaskedConfig):
+    """Settings of a model that also learns what two segments are to each other."""
+
+    sentence_loss: str = "sop"  # sop (order of two segments), nsp (whether the second follows the first) or none
+
+    def problems(self) -> dict[str, bool]:
+        """Add the rule of the sentence loss."""
+        known = ", ".join(SENTENCE_LOSSES)
+        return super().problems() | {
+            f"sentence_loss '{self.sentence_loss}' is none of {known}": self.sentence_loss in SENTENCE_LOSSES,
+        }
+
+
+P = TypeVar("P", bound=PairConfig)
+
+
+class PairFamily(Family[P]):
     """A family whose encoder learns masked words and, by the setting `sentence_loss`, what two segments are.
 
     `heads` of its models are that of the masked words and, where there is a sentence loss, that of the pairs.
     """
 
-    def objectives(self, config: Config) -> dict[str, str]:
-        """Masked words, and the sentence loss where there is one."""
+    def objectives(self, config: P) -> dict[str, str]:
+        """Return masked words and, if there is one, the sentence loss."""
         sentence = SENTENCE_LOSSES[config.sentence_loss]
         return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
 
-    def pairing(self, config: Config) -> Pairing:
-        """That of the sentence loss."""
+    def pairing(self, config: P) -> Pairing:
+        """Return the pairing of the sentence loss."""
         sentence = SENTENCE_LOSSES[config.sentence_loss]
         return sentence.pairing if sentence else in_order
 
-    def with_heads(self, config: Config, encoder: "Encoder") -> "PretrainingModel":
-        """The model of this encoder, with the heads and objectives of the configuration."""
+    def with_heads(self, config: P, encoder: "Encoder") -> "PretrainingModel":
+        """Return the model of this encoder, with the heads and objectives of the configuration."""
+        import keras
+
         from pretrain import heads, layers, objectives
         from pretrain.model import PretrainingModel
 
@@ -142,7 +165,8 @@ class PairFamily(Family):
             name="predictions",
             **initial,
         )
-        made, learned = {"masked_lm": words}, {"masked_lm": objectives.masked_language_model}
+        made: dict[str, keras.layers.Layer] = {"masked_lm": words}
+        learned: dict[str, objectives.Objective] = {"masked_lm": objectives.masked_language_model}
         if sentence := SENTENCE_LOSSES[config.sentence_loss]:
             made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
             learned[sentence.objective] = objectives.sentence_pair

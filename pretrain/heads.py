@@ -25,7 +25,7 @@ class MaskedWordHead(keras.layers.Layer):
         self.bias = self.add_weight(shape=(self.embeddings.word.input_dim,), initializer="zeros", name="bias")
 
     def rows(self, inputs):
-        """The masked positions [B, P]."""
+        """Return the masked positions [B, P]."""
         return inputs["positions"]
 
     def call(self, states):
@@ -65,7 +65,7 @@ class PairHead(keras.layers.Layer):
         build(dict.fromkeys((self.pooler, self.classifier), (None, shape[-1])))
 
     def rows(self, inputs):
-        """[CLS] is at position 0: [B, 1]."""
+        """Return the position of [CLS], 0: [B, 1]."""
         return ops.zeros_like(inputs["positions"][:, :1])
 
     def call(self, states):

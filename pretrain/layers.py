@@ -1,5 +1,6 @@
-"""What the families are made of, in backend-neutral Keras: embeddings, attention, feed-forward and encoder."""
+"""What the families are made of, in backend-neutral Keras: dropout, embeddings, attention and feed-forward networks."""
 
+import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -7,45 +8,46 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from pretrain.dropout import Dropout
+LARGEST_SEED = 1_000_000_000  # seed of a layer's first draw
+SEED_STRIDE = 1_000_003  # between the seeds of two replicas
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Truncated normal, seeded by keras.utils.set_random_seed; a new one for each table, or they get equal values."""
+    """Return a truncated normal, seeded by keras.utils.set_random_seed; one a table, or they get equal values."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
 def dense(units: int, stddev: float, **options) -> keras.layers.Dense:
-    """A dense layer whose weights are drawn from a truncated normal and whose bias is zero."""
+    """Return a dense layer whose weights are drawn from a truncated normal and whose bias is zero."""
     return keras.layers.Dense(units, kernel_initializer=initializer(stddev), **options)
 
 
 def layer_norm(epsilon: float) -> keras.layers.LayerNormalization:
-    """Layer normalisation over the last axis; its name tells the optimizer what not to decay."""
+    """Return layer normalisation over the last axis; by its name the optimizer knows not to decay it."""
     return keras.layers.LayerNormalization(epsilon=epsilon, name="layer_norm")
 
 
 def gelu(x):
-    """GELU by the error function, as in the original ELECTRA (`gelu` in transformers)."""
+    """Compute GELU by the error function, as in the original ELECTRA (`gelu` in transformers)."""
     return keras.activations.gelu(x, approximate=False)
 
 
 def gelu_tanh(x):
-    """GELU in its tanh form, as in the original BERT and ALBERT (`gelu_new` in transformers)."""
+    """Compute GELU in its tanh form, as in the original BERT, ALBERT and GPT-2 (`gelu_new` in transformers)."""
     return keras.activations.gelu(x, approximate=True)
 
 
 def activation(name: str) -> Callable:
-    """The activation of this name in transformers, one of `config.ACTIVATIONS`."""
+    """Return the activation of this name in transformers, one of `config.ACTIVATIONS`."""
     return {"gelu": gelu, "gelu_new": gelu_tanh}[name]
 
 
 def rows_of(states, rows):
-    """The states [B, R, H] of x [B, L, H] at these positions [B, R]."""
+    """Return the states [B, R, H] of x [B, L, H] at these positions [B, R]."""
     return ops.take_along_axis(states, rows[:, :, None], axis=1)
 
 
-def build(shapes: dict[keras.layers.Layer, tuple]) -> None:
+def build(shapes: dict[keras.layers.Layer, tuple | None]) -> None:
     """Make the weights of layers for inputs of these shapes, those that are shared only once.
 
     Keras would make them too, but by tracing `call` one more time at every level of nesting: many seconds for a model.
@@ -55,7 +57,45 @@ def build(shapes: dict[keras.layers.Layer, tuple]) -> None:
             layer.build(shape)
 
 
-# === Encoder ===
+# === Dropout ===
+
+
+class Seeds(keras.random.SeedGenerator):
+    """Seeds of dropout, by (seed, step, replica): Keras's own gives all replicas of TensorFlow the same ones.
+
+    What a run saves of them counts the draws, so it is the same on any number of replicas. Their own seed is given, as
+    Keras on torch counts no draw of a generator without one, which could not be resumed.
+    """
+
+    def __init__(self):
+        super().__init__(seed=random.randint(1, LARGEST_SEED))  # as Keras draws one where none is given
+
+    def next(self, ordered: bool = True):
+        """Return the seed of the next draw: integers [2]."""
+        seed = super().next(ordered)
+        if keras.backend.backend() != "tensorflow":
+            return seed
+        import tensorflow as tf
+
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return seed + tf.stack([tf.cast(replica, seed.dtype) * SEED_STRIDE, tf.zeros((), seed.dtype)])
+
+
+class Dropout(keras.layers.Layer):
+    """In training, sets a share `rate` of the numbers to 0 and divides the others by 1 - rate."""
+
+    def __init__(self, rate: float, **options):
+        super().__init__(**options)
+        self.rate = rate
+        if rate:
+            self.seeds = Seeds()
+
+    def call(self, x, training=False):
+        """Return x itself, without a draw, if the model is not being trained or the rate is 0."""
+        return keras.random.dropout(x, self.rate, seed=self.seeds) if training and self.rate else x
+
+
+# === Transformer ===
 
 
 class Embeddings(keras.layers.Layer):
@@ -96,6 +136,33 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(self.norm(self.word(ids) + positions + segments), training=training)
 
 
+class DecoderEmbeddings(keras.layers.Layer):
+    """Sum of word and position embeddings: ids [B, L] -> [B, L, H]."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        positions: int,
+        size: int,
+        *,
+        stddev: float,
+        position_stddev: float,
+        dropout: float,
+        **options,
+    ):
+        super().__init__(**options)
+        self.word = keras.layers.Embedding(vocab_size, size, initializer(stddev), name="word")
+        self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
+        self.dropout = Dropout(dropout)
+
+    def build(self, *_):
+        build(dict.fromkeys((self.word, self.position)))
+
+    def call(self, ids, training=False):
+        positions = ops.cast(self.position.embeddings[: ops.shape(ids)[1]], self.compute_dtype)  # (L, H)
+        return self.dropout(self.word(ids) + positions, training=training)
+
+
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention with its output projection, residual and normalisation: [B, L, H] -> [B, L, H].
 
@@ -126,7 +193,7 @@ class SelfAttention(keras.layers.Layer):
         build(dict.fromkeys((self.query, self.key, self.value, self.output_dense, self.norm), shape))
 
     def attend(self, x, bias, to=None):
-        """Attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` [B, 1, 1, L] hides padding.
+        """Return attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` is added to the scores.
 
         With `to`, x [B, R, H] are the states that attend, and `to` [B, L, H] those attended to: [B, heads, R, L].
         """
@@ -236,116 +303,7 @@ def stack(
 
     pairs = list(zip(attentions, feed_forwards, strict=True))
     made = {
-        pair: kind(
-            attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer"
-        )
+        pair: kind(attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer")
         for i, pair in enumerate(dict.fromkeys(pairs))
     }
     return [made[pair] for pair in pairs]
-
-
-def padding_bias(attention_mask):
-    """What is added to attention scores, [B, 1, 1, L] in float32: a large negative number where there is padding."""
-    return (1.0 - ops.cast(attention_mask, "float32"))[:, None, None, :] * -1e9
-
-
-class Encoder(keras.layers.Layer):
-    """ids, token_type_ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first.
-
-    A layer that stands in `transformer` several times is shared. `projection` maps embeddings of another size to H.
-    With `rows` [B, R] the last layer computes its states at these positions alone, [B, R, H]: where a head reads 15 %
-    of them, it does less than a third of its work.
-    """
-
-    def __init__(
-        self,
-        embeddings: Embeddings,
-        transformer: list[TransformerLayer],
-        projection: keras.layers.Dense | None = None,
-        **options,
-    ):
-        super().__init__(**options)
-        self.embeddings, self.transformer, self.projection = embeddings, transformer, projection
-
-    @property
-    def states_shape(self) -> tuple[None, None, int]:
-        """Shape of its hidden states, B and L open."""
-        return None, None, self.projection.units if self.projection else self.embeddings.word.output_dim
-
-    def build(self, *_):
-        build({self.embeddings: None})
-        if self.projection:
-            build({self.projection: (None, None, self.embeddings.word.output_dim)})
-        build(dict.fromkeys(self.transformer, self.states_shape))
-
-    def call(self, ids, token_type_ids, attention_mask, rows=None, training=False):
-        bias = padding_bias(attention_mask)
-        x = self.embeddings(ids, token_type_ids, training=training)
-        states = [self.projection(x) if self.projection else x]
-        *lower, last = self.transformer
-        for layer in lower:
-            states.append(layer(states[-1], bias, training=training))
-        return [*states, last(states[-1], bias, rows, training=training)]
-
-
-# === Decoder ===
-
-
-def causal_bias(attention_mask):
-    """Return what hides later tokens and padding from attention: [B, 1, L, L] in float32, row = from, column = to."""
-    place = ops.arange(ops.shape(attention_mask)[1])
-    later = ops.cast(place[None, :] > place[:, None], "float32") * -1e9  # (L, L)
-    return padding_bias(attention_mask) + later
-
-
-class DecoderEmbeddings(keras.layers.Layer):
-    """Sum of word and position embeddings: ids [B, L] -> [B, L, H]."""
-
-    def __init__(
-        self,
-        vocab_size: int,
-        positions: int,
-        size: int,
-        *,
-        stddev: float,
-        position_stddev: float,
-        dropout: float,
-        **options,
-    ):
-        super().__init__(**options)
-        self.word = keras.layers.Embedding(vocab_size, size, initializer(stddev), name="word")
-        self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
-        self.dropout = Dropout(dropout)
-
-    def build(self, *_):
-        build(dict.fromkeys((self.word, self.position)))
-
-    def call(self, ids, training=False):
-        positions = ops.cast(self.position.embeddings[: ops.shape(ids)[1]], self.compute_dtype)  # (L, H)
-        return self.dropout(self.word(ids) + positions, training=training)
-
-
-class Decoder(keras.layers.Layer):
-    """ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first; each sees no later token.
-
-    The last one is normalised. Segments are not read.
-    """
-
-    def __init__(self, embeddings: DecoderEmbeddings, transformer: list[PreNormLayer], *, epsilon: float, **options):
-        super().__init__(**options)
-        self.embeddings, self.transformer, self.norm = embeddings, transformer, layer_norm(epsilon)
-
-    @property
-    def states_shape(self) -> tuple[None, None, int]:
-        """Shape of its hidden states, B and L open."""
-        return None, None, self.embeddings.word.output_dim
-
-    def build(self, *_):
-        build({self.embeddings: None} | dict.fromkeys((*self.transformer, self.norm), self.states_shape))
-
-    def call(self, ids, token_type_ids, attention_mask, training=False):
-        bias = causal_bias(attention_mask)
-        states = [self.embeddings(ids, training=training)]
-        for layer in self.transformer:
-            states.append(layer(states[-1], bias, training=training))
-        return [*states[:-1], self.norm(states[-1])]

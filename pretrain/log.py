@@ -26,14 +26,14 @@ class Means:
             sums.update({f"{name}_{kind}": value for kind, value in added.items()})
 
     def take(self) -> dict[str, Any]:
-        """The means (with `loss`, the plain sum of the objectives' losses), starting anew afterwards.
+        """Return the means (with `loss`, the plain sum of the objectives' losses) and start again.
 
         Where lengths are mixed, "by_length" has the same for each, under its length as text.
         """
         together: Counter[str] = Counter()
         for sums in self.sums.values():
             together.update(sums)
-        row = self._divided(together)
+        row: dict[str, Any] = {**self._divided(together)}
         if len(self.sums) > 1:
             row["by_length"] = {str(length): self._divided(self.sums[length]) for length in sorted(self.sums)}
         self.sums = {}

@@ -9,24 +9,24 @@ DRAWS = 1 << 24  # whole numbers below it are exact in float32
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """One training batch; B sequences of L tokens, P masked positions at most in each."""
+    """One batch; B sequences of L tokens, P positions to predict at most in each: masked ones, or all."""
 
     ids: np.ndarray  # [B, L] int32, with [MASK], random and unchanged tokens in place
     token_type_ids: np.ndarray  # [B, L] int32
     attention_mask: np.ndarray  # [B, L] int32
-    positions: np.ndarray  # [B, P] int32, columns of `ids` to predict; unused ones are 0
-    labels: np.ndarray  # [B, P] int32, the original tokens
-    weights: np.ndarray  # [B, P] float32, 1 for a masked position, 0 for an unused one
+    positions: np.ndarray  # [B, P] int32, columns of `ids` that predict; unused ones are 0
+    labels: np.ndarray  # [B, P] int32, the original tokens, or the next ones
+    weights: np.ndarray  # [B, P] float32, 1 for a position in use, 0 for an unused one
     pair: np.ndarray  # [B] int32, 0 where the segments follow each other as in the text, 1 where they do not
     draws: np.ndarray  # [B, P] int32, uniform below DRAWS: by them a model samples a token at each masked position
 
     def inputs(self) -> dict[str, np.ndarray]:
-        """The arrays that the model reads."""
+        """Return the arrays that the model reads."""
         names = ("ids", "token_type_ids", "attention_mask", "positions", "draws")
         return {name: getattr(self, name) for name in names}
 
     def targets(self) -> dict[str, np.ndarray]:
-        """The arrays that the objectives read."""
+        """Return the arrays that the objectives read."""
         return {name: getattr(self, name) for name in ("labels", "weights", "pair", "positions", "attention_mask")}
 
 
@@ -44,7 +44,7 @@ class Masking:
     random_token_share: float = 0.1  # those that get a random piece
 
     def predictions(self, tokens: int) -> int:
-        """The most positions masked in a sequence of that many tokens: their share, rounded, and at least one."""
+        """Return the most positions masked in a sequence of that many tokens: their share, but at least one."""
         return max(1, round(tokens * self.masked_share))
 
     def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> MaskedBatch:
@@ -60,6 +60,7 @@ class Masking:
             weights[row, : len(chosen)] = 1
         labels = np.take_along_axis(ids, positions, axis=1) * (weights > 0)
         masked = self._replace(ids, positions, weights > 0, rng)
+        draws = rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32)  # not by `rng` itself
         return MaskedBatch(
             masked.astype(np.int32),
             token_type_ids.astype(np.int32),
@@ -68,11 +69,11 @@ class Masking:
             labels.astype(np.int32),
             weights,
             pair.astype(np.int32),
-            rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32),  # leaves the order of `rng` alone
+            np.asarray(draws, np.int32),
         )
 
     def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:
-        """Sorted positions [<= P] of one sequence: whole words, in n-grams of 1..max_ngram, p(n) proportional to 1/n.
+        """Choose positions [<= P] of one sequence, sorted: whole words, in n-grams of 1..max_ngram, p(n) ~ 1/n.
 
         n-grams are drawn in random order until the budget (masked_share of `tokens`) is used up; one that does not fit
         is shortened word by word, and never crosses a special token.
@@ -101,7 +102,7 @@ class Masking:
 
     @staticmethod
     def _word_ends(begins: np.ndarray, maskable: np.ndarray) -> np.ndarray:
-        """End (excluded) of the word that starts at each of `begins`: the next word or the next special token."""
+        """Return the end (excluded) of the word that starts at each of `begins`: the next word or special token."""
         stops = np.flatnonzero(~maskable)
         next_word = np.append(begins[1:], len(maskable))
         after = np.searchsorted(stops, begins)
@@ -109,7 +110,7 @@ class Masking:
         return np.minimum(next_word, next_stop)
 
     def _replace(self, ids, positions, used, rng: np.random.Generator) -> np.ndarray:
-        """`ids` with shares of the chosen positions set to [MASK] and to a random ordinary piece."""
+        """Return `ids` with shares of the chosen positions set to [MASK] and to a random ordinary piece."""
         draw = rng.random(positions.shape)
         random_piece = rng.integers(max(self.special_ids) + 1, len(self.word_start), positions.shape)
         original = np.take_along_axis(ids, positions, axis=1)

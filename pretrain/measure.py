@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pretrain.collators import MaskedPairs
-from pretrain.heldout import HeldOut
+from pretrain.collators import HeldOut, MaskedPairs
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
 
@@ -20,7 +19,7 @@ class Measurement:
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     def take(self) -> list[dict[str, Any]]:
-        """A measure for each length and masking, with the weights that the model has now; see `measured`."""
+        """Measure at each length, in each way, with the weights that the model has now; see `measured`."""
         return [
             {"length": part.length, "masking": part.masking, **self._measured(part.batches)} for part in self.heldout
         ]
@@ -33,7 +32,7 @@ class Measurement:
 def measured(
     objectives: tuple[str, ...], batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]
 ) -> dict[str, Any]:
-    """Means over all predictions of these batches, as `Scores` gives them, with n, the number of predictions.
+    """Return means over all predictions of these batches, as `Scores` gives them, and n, the number of predictions.
 
     "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy
     and n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
@@ -64,14 +63,14 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 
 
 def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
-    """What a held-out row of the log says of the model as it is: means, and counts with all measures."""
+    """Return a held-out row of the log for the model as it is: means, and counts with all measures."""
     measures = measurement.take()
     counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
-    """The means of a held-out row of the log: those of the first measure, the shortest length masked as in training."""
+    """Return the means of a held-out row: those of the first measure, the shortest length as in training."""
     first, (main, *others) = measures[0], objectives
     losses = {main: first["loss"]} | {name: first[f"{name}_loss"] for name in others}
     accuracies = {main: first["accuracy"]} | {name: first[f"{name}_accuracy"] for name in others}
@@ -82,7 +81,7 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
 
 
 def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
-    """Which predictions of an objective count (bool [N, ...]); loss, correctness and, if any, the usual of those."""
+    """Return which predictions of an objective count (bool [N, ...]), and their loss, correctness and usual answer."""
     losses, right, weights, *usual = np.concatenate([found[name] for found in scored], axis=1)
     used = weights > 0
     return [used, *(each[used] for each in (losses, right, *usual))]

@@ -1,12 +1,15 @@
 """A network and its objectives as one Keras model: trained on batches, and scored on them prediction by prediction."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from pretrain.layers import Decoder, Encoder, build
-from pretrain.masking import MaskedBatch
-from pretrain.objectives import Objective
+from pretrain.encoders import Decoder, Encoder
+from pretrain.layers import build
+from pretrain.masking import DRAWS, MaskedBatch
+from pretrain.objectives import Detection, Objective, at_positions
 
 Heads = dict[str, keras.layers.Layer]  # by the names of their objectives
 
@@ -24,18 +27,19 @@ class PretrainingModel(keras.Model):
         kinds = {"loss": mean, "accuracy": mean, "n": total}
         names = [(objective, kind) for objective in objectives for kind in kinds]
         self.trackers = {f"{name}_{kind}": kinds[kind](name=f"{name}_{kind}") for name, kind in names}
-        self.by_shape = {}  # compiled training functions
+        self.by_shape: dict[tuple, Any] = {}  # compiled training functions
+        self.train_function: Any = None
 
     def build(self, *_):
         """Make all weights."""
         build({self.encoder: None} | dict.fromkeys(self.heads.values(), self.encoder.states_shape))
 
     def call(self, inputs, training=False):
-        """Logits of every head by the name of its objective, float32."""
+        """Return logits of every head by the name of its objective, float32."""
         return logits(self.encoder, self.heads, inputs, training)
 
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
-        """One update on this batch; returns loss, accuracy and n of every objective before it.
+        """Make one update on this batch; return loss, accuracy and n of every objective before it.
 
         Each shape of batch has a compiled function of its own, because Keras's single one is made anew whenever the
         shape is another than before.
@@ -48,7 +52,7 @@ class PretrainingModel(keras.Model):
         return self.train_on_batch(batch.inputs(), targets(batch, loss_weights), return_dict=True)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Mean loss of each objective in nats, times its weight, summed."""
+        """Return the mean loss of each objective in nats, times its weight, summed."""
         total = 0.0
         for name, objective in self.objectives.items():
             outcome = objective(y_pred[name], y)
@@ -59,7 +63,7 @@ class PretrainingModel(keras.Model):
         return total
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Loss, accuracy and n of every objective over the batch: Keras resets the trackers before each."""
+        """Return loss, accuracy and n of every objective over the batch: Keras resets the trackers before each."""
         return {name: tracker.result() for name, tracker in self.trackers.items()}
 
 
@@ -79,11 +83,56 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
-    """What the objectives read of a batch, and the weight of each objective's loss, for every sequence the same."""
-    weights = {
-        f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()
-    }
+    """Return what the objectives read of a batch, and the weight of each objective's loss for every sequence."""
+    weights = {f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()}
     return batch.targets() | weights
+
+
+class GeneratorModel(PretrainingModel):
+    """The head "masked_lm" reads the generator; every other head reads all of the main encoder and gives a `Detection`.
+
+    No gradient flows from the samples to the generator, which learns from its own objective alone.
+    """
+
+    def __init__(self, generator: Encoder, encoder: Encoder, heads: dict, objectives: dict):
+        super().__init__(encoder, heads, objectives)
+        self.generator = generator
+
+    def build(self, *_):
+        """Make all weights."""
+        build({self.generator: None, self.heads["masked_lm"]: self.generator.states_shape})
+        super().build()
+
+    def call(self, inputs, training=False):
+        """Return logits of masked words and detections by the names of their objectives, float32."""
+        segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
+        found = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
+        sampled = sample(ops.stop_gradient(found["masked_lm"]), inputs["draws"])
+        filled = filled_in(inputs["ids"], sampled, inputs["positions"])
+        states = self.encoder(filled, segments, mask, training=training)
+        for name, head in self.heads.items():
+            if name != "masked_lm":
+                found[name] = Detection(head(states[-1]), sampled)
+        return found
+
+
+def sample(logits, draws):
+    """Draw a token [B, P] at each position by the softmax of logits [B, P, V]; draws [B, P] are uniform below DRAWS.
+
+    The token at which the cumulative probability passes draws / DRAWS: the same draws give the same tokens whatever
+    Keras computes with, but for rounding.
+    """
+    cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
+    chance = ops.cast(draws, "float32") / DRAWS * cumulative[..., -1]
+    passed = ops.cast(cumulative <= chance[..., None], "int32")
+    return ops.minimum(ops.sum(passed, axis=-1), ops.shape(logits)[-1] - 1)
+
+
+def filled_in(ids, sampled, positions):
+    """ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 is an unused one."""
+    length = ops.shape(ids)[1]
+    masked = at_positions(ops.ones_like(positions), positions, length) > 0
+    return ops.where(masked, ops.cast(at_positions(sampled, positions, length), "int32"), ids)
 
 
 class Scores(keras.Model):
@@ -98,7 +147,7 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Losses, right, weights and, if there is one, usual of each objective's predictions: float32 [3 or 4, B, ...].
+        """Return losses, right, weights and, if any, usual of each objective's predictions: float32 [3 or 4, B, ...].
 
         By the name of the objective; see `Outcome`.
         """
@@ -107,5 +156,5 @@ class Scores(keras.Model):
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
 
     def of(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
-        """The same for one batch, as numpy arrays."""
+        """Return the same for one batch, as numpy arrays."""
         return self.predict_on_batch(batch.inputs() | batch.targets())

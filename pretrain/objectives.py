@@ -34,19 +34,19 @@ Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 
 def masked_language_model(logits, targets) -> Outcome:
-    """Cross entropy at the masked positions: logits [B, P, V]; labels [B, P], weights [B, P] (1 used, 0 not)."""
+    """Compute the loss at the masked positions: logits [B, P, V]; labels [B, P], weights [B, P] (1 used, 0 not)."""
     true = ops.take_along_axis(ops.log_softmax(logits), targets["labels"][..., None], axis=-1)[..., 0]
     right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), targets["labels"]), "float32")
     return Outcome(-true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
 
 
 def next_token(logits, targets) -> Outcome:
-    """Cross entropy of the token after each: logits [B, L, V]; labels [B, L], weights [B, L] (1 used, 0 not)."""
+    """Compute the loss of the token after each: logits [B, L, V]; labels [B, L], weights [B, L] (1 used, 0 not)."""
     return masked_language_model(logits, targets)
 
 
 def sentence_pair(logits, targets) -> Outcome:
-    """Cross entropy of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
+    """Compute the loss of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))
@@ -60,7 +60,7 @@ class Detection(NamedTuple):
 
 
 def replaced_tokens(found: Detection, targets) -> Outcome:
-    """Cross entropy over all tokens of whether each was replaced; a sample that is the original token was not."""
+    """Compute the loss, over all tokens, of whether each was replaced; one sampled as it was before was not."""
     other = ops.cast(ops.not_equal(found.sampled, targets["labels"]), "float32")
     replaced = at_positions(other, targets["positions"], ops.shape(found.logits)[1])
     right = ops.cast(ops.equal(found.logits > 0, replaced > 0), "float32")
@@ -69,7 +69,7 @@ def replaced_tokens(found: Detection, targets) -> Outcome:
 
 
 def at_positions(values, positions, length: int):
-    """Values [B, P] at their positions [B, P] and 0 elsewhere: float32 [B, L]. Position 0, [CLS], is an unused one."""
+    """Put values [B, P] at their positions [B, P] and 0 elsewhere: float32 [B, L]. Position 0, [CLS], is unused."""
     selected = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
     used = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
     return ops.sum(selected * used[:, :, None], axis=1)

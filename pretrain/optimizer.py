@@ -1,10 +1,14 @@
 """The optimizers: LAMB and AdamW as in the originals, Keras's AdamW and Muon, and the schedule of their rate."""
 
+from typing import TYPE_CHECKING
+
 import keras
 from keras import ops
 
 from pretrain.config import Config
-from pretrain.muon import Muon
+
+if TYPE_CHECKING:
+    import torch
 
 
 class AdamW(keras.optimizers.Optimizer):
@@ -49,7 +53,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def adapted(self, update, variable, momentum):
-        """The update as it is."""
+        """Return the update as it is."""
         return update
 
 
@@ -62,7 +66,7 @@ class Lamb(AdamW):
     """
 
     def adapted(self, update, variable, momentum):
-        """The update times the ratio of the two lengths."""
+        """Return the update times the ratio of the two lengths."""
         weight_norm, update_norm = ops.norm(variable), ops.norm(update)
         usable = ops.logical_and(weight_norm > 0, update_norm > 0)
         ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
@@ -71,9 +75,88 @@ class Lamb(AdamW):
         return ops.where(ops.norm(momentum) > 0, ratio * update, 0.0)
 
 
-def is_bias_or_norm(variable) -> bool:
-    """Whether the variable is a bias or part of a layer normalisation, which are neither decayed nor adapted."""
-    return "bias" in variable.path or "layer_norm" in variable.path
+class Muon(keras.optimizers.Muon):
+    """Muon (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/), with torch in fewer operations.
+
+    Keras updates one variable after the other, in dozens of operations each. A network that shares no layers has
+    hundreds of variables, and torch on a processor then spends a third of an update there, most of it around the
+    arithmetic (docs/benchmarks.md). As Keras's own Adam on torch, this updates all variables together.
+
+    A matrix's update is made orthogonal in the type that the model computes in. The authors compute that in bfloat16
+    too: the iteration brings singular values near 1 and no nearer in any type.
+    """
+
+    # One decay for all. Keras's Muon can have another for matrices, and decays the variables one by one.
+    _apply_weight_decay = keras.optimizers.Optimizer._apply_weight_decay
+
+    def zeropower_via_newtonschulz5(self, x, steps):
+        """Return a matrix with the singular vectors of x [m, n], and singular values near 1."""
+        rounded = ops.cast(x, keras.config.dtype_policy().compute_dtype)
+        if keras.backend.backend() == "torch":
+            found = orthogonal(rounded, steps, self.muon_a, self.muon_b, self.muon_c)
+        else:
+            found = super().zeropower_via_newtonschulz5(rounded, steps)
+        return ops.cast(found, x.dtype)
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if keras.backend.backend() != "torch":
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        import torch
+
+        by_adamw: list[tuple] = []
+        by_muon: list[tuple] = []
+        for row in zip(grads, trainable_variables, strict=True):
+            (by_adamw if self._should_use_adamw(row[1]) else by_muon).append(row)
+        with torch.no_grad():
+            self._adamw_update(by_adamw, learning_rate)
+            self._muon_update(by_muon, learning_rate)
+
+    def _adamw_update(self, rows: list, learning_rate) -> None:
+        """Make `_adamw_update_step` of all pairs of a gradient and its variable, with torch."""
+        import torch
+
+        gradients = [gradient for gradient, _ in rows]
+        at = [self._get_variable_index(variable) for _, variable in rows]
+        m, v = ([states[i].value for i in at] for states in (self.momentums, self.adam_velocities))
+        step = ops.cast(self.iterations + 1, rows[0][1].dtype)
+        corrected = ops.sqrt(1 - self.adam_beta_2**step) / (1 - self.adam_beta_1**step)
+        torch._foreach_lerp_(m, gradients, 1 - self.adam_beta_1)
+        torch._foreach_lerp_(v, torch._foreach_mul(gradients, gradients), 1 - self.adam_beta_2)
+        updates = torch._foreach_mul(m, learning_rate * self.adam_lr_ratio * corrected)
+        torch._foreach_div_(updates, torch._foreach_add(torch._foreach_sqrt(v), self.epsilon))
+        torch._foreach_sub_([variable.value for _, variable in rows], updates)
+
+    def _muon_update(self, rows: list, learning_rate) -> None:
+        """Make `_muon_update_step` of all pairs of a gradient and its variable, with torch."""
+        import torch
+
+        gradients = [gradient for gradient, _ in rows]
+        momentums = [self.momentums[self._get_variable_index(variable)].value for _, variable in rows]
+        torch._foreach_mul_(momentums, self.momentum)
+        torch._foreach_add_(momentums, gradients)
+        ahead = torch._foreach_add(gradients, momentums, alpha=self.momentum) if self.nesterov else momentums
+        for (_, variable), update in zip(rows, ahead, strict=True):
+            found = self.zeropower_via_newtonschulz5(update, self.ns_steps)
+            variable.value.sub_(self.lr_adjust(learning_rate * found))
+
+
+def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":
+    """Return a matrix with the singular vectors of x [m, n] and singular values near 1, by Newton-Schulz iteration.
+
+    A step makes a s + b s^3 + c s^5 of each singular value s: x = a x + (b x x' + c (x x')^2) x, in three products.
+    """
+    import torch
+
+    wide = x if x.shape[0] <= x.shape[1] else x.T
+    wide = wide / (torch.linalg.norm(wide) + 1e-7)  # no singular value is above 1
+    for _ in range(steps):
+        squared = wide @ wide.T
+        wide = torch.addmm(wide, torch.addmm(squared, squared, squared, beta=b, alpha=c), wide, beta=a)
+    return wide if x.shape[0] <= x.shape[1] else wide.T
+
+
+# === Rate ===
 
 
 @keras.saving.register_keras_serializable("embryo")
@@ -96,19 +179,27 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         return self.peak * ops.where(step < self.warmup_steps, warming, decaying)
 
     def get_config(self):
-        """Settings, as Keras asks of every schedule."""
+        """Return the settings, as Keras requires of every schedule."""
         return {name: getattr(self, name) for name in ("peak", "power", "warmup_steps", "constant_steps", "steps")}
 
 
 def schedule(config: Config) -> WarmupDecay:
-    """The learning rate of a configuration by the number of updates made before."""
+    """Return the learning rate of a configuration by the number of updates made before."""
     return WarmupDecay(
         config.learning_rate, config.decay_power, config.warmup_steps, config.constant_steps, config.steps
     )
 
 
+# === Choice ===
+
+
+def is_bias_or_norm(variable) -> bool:
+    """Return whether the variable is a bias or part of a layer normalisation, which are neither decayed nor adapted."""
+    return "bias" in variable.path or "layer_norm" in variable.path
+
+
 def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
-    """The optimizer of a configuration, built for these variables (those of the model that are trained)."""
+    """Return the optimizer of a configuration, built for these variables (those of the model that are trained)."""
     positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
     undecayed = [*positions, *filter(is_bias_or_norm, variables)]
     common = {"learning_rate": schedule(config), "epsilon": config.epsilon}

@@ -15,12 +15,11 @@ from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run
 from pretrain import tokenizer as tokenizers
 from pretrain.card import settings_of
-from pretrain.collators import Collator
+from pretrain.collators import Collator, HeldOut, heldout_batches
 from pretrain.config import Config
 from pretrain.corpus import Text, encode_text
 from pretrain.export import read_checkpoint
 from pretrain.families import FAMILIES
-from pretrain.heldout import HeldOut, heldout_batches
 from pretrain.measure import Measurement, heldout_entry
 from pretrain.model import PretrainingModel
 from pretrain.train import build
@@ -47,7 +46,7 @@ def measure_run(
     for (name, count), least in zip(counts.items(), (1, 0), strict=True):
         if count is not None and count < least:
             raise ConfigError(f"--{name.replace('_', '-')}, received {count}, must be at least {least}.")
-    given = {name: count for name, count in counts.items() if count is not None}
+    given: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
     if unknown := sorted(given.keys() - vars(config).keys()):
         option = f"--{unknown[0].replace('_', '-')}"
         raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
@@ -80,7 +79,7 @@ def measure_run(
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """A held-out row in words: one line for each measure, every accuracy with its 95 % interval and n."""
+    """Return a held-out row in words: one line for each measure, every accuracy with its 95 % interval and n."""
     return [
         f"step {row['step']:,}, {measure['length']} tokens, {measure['masking']}: "
         + "; ".join(_accuracy(name, values) for name, values in _accuracies(measure))
@@ -96,7 +95,7 @@ def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
 
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
-    """Whether the log has a row of this step with as many masked pieces at each length and masking."""
+    """Return whether the log has a row of this step with as many predictions at each length, in each way."""
     here = {(part.length, part.masking, part.predictions) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
     return any(here <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
@@ -111,7 +110,7 @@ def _measure(
 
 
 def _note(run: Run, row: dict[str, Any]) -> None:
-    """Put the measures of a row beside those that the log has of its step, in its place; means stay those of training.
+    """Add the measures of a row to those that the log has of its step; the means stay those of training.
 
     So a curve of means over steps is of the same sequences, whichever checkpoints are measured again.
     """
@@ -119,7 +118,7 @@ def _note(run: Run, row: dict[str, Any]) -> None:
     new = {_sample(measure) for measure in row["measures"]}
     for line in runs.read_lines(path):
         before = runs.parse_row(line)
-        if not _is_same(before, row):
+        if before is None or not _is_same(before, row):
             kept.append(line)
             continue
         place = len(kept)
@@ -131,16 +130,16 @@ def _note(run: Run, row: dict[str, Any]) -> None:
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells the sequences of a measure from others of the same text."""
+    """Return what distinguishes the sequences of a measure from others of the same text."""
     return measure.get("length"), measure.get("masking"), measure.get("n")
 
 
-def _is_same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
-    return one is not None and all(one[name] == other[name] for name in ("split", "step"))
+def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one[name] == other[name] for name in ("split", "step"))
 
 
 def _accuracies(measure: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Name, accuracy and n of the main objective, of its groups of positions, and of the other objectives."""
+    """Yield name, accuracy and n of the main objective, of its groups of positions, and of the other objectives."""
     yield "accuracy", measure
     for group in measure.get("positions", []):
         yield f"positions {group['first']} to {group['last']}", group

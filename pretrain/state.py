@@ -45,9 +45,9 @@ class Progress:
     tokens: int | None
 
     def after(self, batch: MaskedBatch) -> "Progress":
-        """Progress after one update on this batch."""
+        """Return the progress after one update on this batch."""
         tokens = int(batch.attention_mask.sum())
-        return Progress(self.step + 1, self.sequences + len(batch.ids), self.tokens + tokens)
+        return Progress(self.step + 1, (self.sequences or 0) + len(batch.ids), (self.tokens or 0) + tokens)
 
 
 def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2) -> None:
@@ -64,7 +64,7 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep
 
 
 def latest_state(run_path: Path) -> Path | None:
-    """The last state that is as it was written; None where there is none. Raises BrokenRun where all are damaged."""
+    """Return the last state that is as it was written, or None. Raises BrokenRun if all states are damaged."""
     found = _states(run_path)
     for _, path in reversed(found):
         if _is_whole(path):
@@ -77,7 +77,7 @@ def latest_state(run_path: Path) -> Path | None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether every member is as its checksum says, and the directory, which has no checksum, lists them all."""
+    """Return whether every member has its checksum, and the directory, which has no checksum, lists them all."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             file.seek(-END.size, os.SEEK_END)
@@ -88,8 +88,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def step_of(state: Path) -> int:
-    """The step of a state, from its name."""
-    return int(NAME.fullmatch(state.name)[1])
+    """Return the step of a state, from its name."""
+    return int(NAME.sub(r"\1", state.name))
 
 
 def restore(model: PretrainingModel, path: Path) -> Progress:

@@ -28,14 +28,14 @@ class TextSource:
     path: Path | None
 
     def identity(self) -> dict[str, Any]:
-        """What identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
+        """Return what identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
         if self.path is None:
             return {"name": self.name}
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
 def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
-    """The sources these names stand for, each once, in order; a folder stands for every text file below it, sorted.
+    """Return the sources of these names, each once, in order; a folder means every text file below it, sorted.
 
     Sources in `without` (the held-out ones) are left out. Raises CorpusError for a path that does not exist or a folder
     without text files.
@@ -71,7 +71,7 @@ def _expand(name: str) -> list[TextSource]:
 
 
 def read_documents(source: TextSource) -> Iterator[Document]:
-    """Documents of a source, as they stand. Raises CorpusError for what is not UTF-8 text, or a damaged archive."""
+    """Read the documents of a source. Raises CorpusError if it is not UTF-8 text, or a damaged archive."""
     if source.path is None:
         yield from _read_dataset(source.name)
         return
@@ -98,7 +98,7 @@ def _split_documents(lines: Iterable[str]) -> Iterator[Document]:
 
 
 def _read_dataset(name: str) -> Iterator[Document]:
-    """Rows of a Hugging Face data set, streamed: each "text" is a document, its lines are paragraphs."""
+    """Stream the rows of a Hugging Face data set: each "text" is a document, its lines are paragraphs."""
     try:
         import datasets
     except ImportError:
@@ -134,7 +134,7 @@ class Cleaner:
     report: dict[str, int] = field(default_factory=dict)
 
     def clean(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Documents with white space normalised and control characters removed, none of them empty or very short."""
+        """Yield documents with normal white space and no control characters, none of them empty or very short."""
         counts = dict.fromkeys(("documents_read", "short_documents", "paragraphs_read", "repeated_paragraphs"), 0)
         self.report = counts
         for document in documents:
@@ -167,7 +167,7 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Sentences of a paragraph: it is cut after . ! or ? (with closing quotes) before white space and a capital.
+    """Cut a paragraph into sentences: after . ! or ? (with closing quotes) before white space and a capital.
 
     Not after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "Inc."), whatever follows.
     """

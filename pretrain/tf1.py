@@ -21,15 +21,13 @@ from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, ConfigError, first_line
 from embryo_core.types import Run
 from pretrain.config import Config
-from pretrain.export import write_checkpoint
+from pretrain.export import assign, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.family import Family
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
-from pretrain.original_vocabulary import find_vocabulary, write_tokenizer
+from pretrain.originals import Original, find_vocabulary, tensor_of, write_tokenizer
 from pretrain.state import Progress
-from pretrain.tf1_names import tensor_of
-from pretrain.weights import assign
 
 Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
 GELU = "gelu"  # the activation of every published model; by which formula, the presets of a family say
@@ -41,7 +39,7 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
     Raises ConfigError and BrokenCheckpoint; checkpoints written before stay.
     """
     series = find_series(path)
-    run = None
+    run: Run | None = None
     for step, prefix in sorted(series.items()):
         if run and any(found.step == step for found in runs.checkpoints(run)):
             continue
@@ -54,6 +52,7 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
                 continue
         write_checkpoint(model, config, run.path, Progress(step, None, None))
         print(f"step {step}: {prefix}")
+    assert run is not None  # a series has at least one checkpoint
     return run
 
 
@@ -61,7 +60,7 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
 
 
 def find_series(path: Path) -> dict[int, Path]:
-    """The prefix of each checkpoint by its step: of one, or of all in a folder. Raises ConfigError."""
+    """Return the prefix of each checkpoint by its step: of one, or of all in a folder. Raises ConfigError."""
     if path.is_dir():
         prefixes = [file.with_suffix("") for file in path.glob("*.index")]
         if not prefixes:
@@ -76,7 +75,7 @@ def find_series(path: Path) -> dict[int, Path]:
 
 
 def _step(prefix: Path) -> int:
-    """The step in a checkpoint's name, else in its variable global_step."""
+    """Return the step in a checkpoint's name, else in its variable global_step."""
     if found := re.search(r"-(\d{1,18})$", prefix.name):
         return int(found[1])
     reader = open_checkpoint(prefix)
@@ -86,7 +85,7 @@ def _step(prefix: Path) -> int:
 
 
 def open_checkpoint(prefix: Path) -> Any:
-    """TensorFlow's reader of a checkpoint. Raises BrokenCheckpoint."""
+    """Return TensorFlow's reader of a checkpoint. Raises BrokenCheckpoint."""
     import tensorflow as tf
 
     if not Path(f"{prefix}.index").is_file():
@@ -96,11 +95,11 @@ def open_checkpoint(prefix: Path) -> Any:
 
 
 def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
-    """The family of a checkpoint, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
+    """Read a checkpoint's family, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
     reader = open_checkpoint(prefix)
     variables = reader.get_variable_to_shape_map()  # read when it was opened
     family = _family_of(variables, prefix)
-    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, family.original, prefix))}
+    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))}
     tensors: Tensors = {}
     for name, tensor in known.items():
         with _telling_damage(prefix):
@@ -115,12 +114,11 @@ def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
 
 
 def _family_of(variables: Iterable[str], prefix: Path) -> Family:
-    """The family whose original code wrote these variables. Raises ConfigError where it is none of them."""
-    originals = [family for family in FAMILIES.values() if family.original]
-    for family in originals:
-        if any(family.original.mark in name for name in variables):
+    """Return the family whose original code wrote these variables. Raises ConfigError if it is none of them."""
+    for family, original in _originals().items():
+        if any(original.mark in name for name in variables):
             return family
-    *others, last = (family.name.upper() for family in originals)
+    *others, last = (family.name.upper() for family in _originals())
     raise ConfigError(
         f"{prefix} holds no {', '.join(others)} or {last} as their original code writes them: its variables are "
         f"{', '.join(sorted(variables)[:3]) or 'none'}, ..."
@@ -129,7 +127,7 @@ def _family_of(variables: Iterable[str], prefix: Path) -> Family:
 
 @contextmanager
 def _telling_damage(prefix: Path) -> Iterator[None]:
-    """What TensorFlow's reader raises for a damaged file becomes BrokenCheckpoint."""
+    """Turn what TensorFlow's reader raises for a damaged file into BrokenCheckpoint."""
     import tensorflow as tf
 
     try:
@@ -139,12 +137,18 @@ def _telling_damage(prefix: Path) -> Iterator[None]:
         raise BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.") from None
 
 
+def _originals() -> dict[Family, Original]:
+    """Return how the original code of each family writes checkpoints, for those whose checkpoints can be imported."""
+    return {family: family.original for family in FAMILIES.values() if family.original}
+
+
 # === Model ===
 
 
 def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
-    """The settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
-    main, (counted, pattern) = tensors[""], family.original.layers
+    """Return the settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
+    original, main = _originals()[family], tensors[""]
+    counted, pattern = original.layers
 
     def size(name: str, axis: int = 0, folder: str = "") -> int:
         for found, array in tensors[folder].items():
@@ -152,36 +156,38 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
                 return array.shape[axis]
         raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is no whole {family.name}.")
 
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": size("word_embeddings.weight"),
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
-        "intermediate_size": size(f"{family.original.inner}.weight"),
+        "intermediate_size": size(f"{original.inner}.weight"),
         counted: len({found[1] for name in main if (found := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     }
     sizes |= _from_configuration(family, prefix, sizes)
-    if family.original.head_size:
-        sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // family.original.head_size))
+    if original.head_size:
+        sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // original.head_size))
     if "generator" in tensors:
         sizes["generator_size"] = size("query.weight", folder="generator") / sizes["hidden_size"]
     preset = next(iter(family.presets.values()))
     known = {field.name for field in fields(preset)}
-    training = {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
-    return replace(preset, **training, **{name: found for name, found in sizes.items() if name in known})
+    changes = {name: found for name, found in sizes.items() if name in known}
+    changes |= {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
+    return replace(preset, **changes)
 
 
 def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    """What the configuration beside a checkpoint, or in the folder above, says that its variables do not.
+    """Read from the configuration next to a checkpoint, or above it, what its variables do not say.
 
     Raises ConfigError where it has other sizes than the variables, or an activation that we do not have.
     """
+    original = _originals()[family]
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     file = f"{family.name}_config.json"
     for path in _beside(prefix.parent, file):
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
-            found = {name: int(read[name]) for name in family.original.only_configured}
+            found: dict[str, Any] = {name: int(read[name]) for name in original.only_configured}
             found |= {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
@@ -192,7 +198,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
         if read.get("hidden_act", GELU) != GELU:
             raise ConfigError(f"{path} has hidden_act {read['hidden_act']!r}; only models with '{GELU}' are imported.")
         return found
-    if family.original.head_size:
+    if original.head_size:
         return {}
     raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")
 
@@ -202,7 +208,7 @@ def _beside(folder: Path, name: str) -> Iterator[Path]:
 
 
 def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel:
-    """A model of that configuration with these weights. Raises BrokenCheckpoint where they are not all of them."""
+    """Return a model of that configuration with these weights. Raises BrokenCheckpoint if some are missing."""
     keras.config.set_dtype_policy("float32")
     family = FAMILIES[config.family]
     model = family.model(config)
@@ -217,9 +223,9 @@ def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel
 
 
 def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
-    """The projection of embeddings that are as wide as the states, where the original leaves it out."""
-    name, width = family.original.projection, config.hidden_size
-    if not name or config.embedding_size != width:
+    """Return the identity as projection of embeddings that are as wide as the states: the original has none."""
+    name, width = _originals()[family].projection, config.hidden_size
+    if not name or getattr(config, "embedding_size", width) != width:
         return {}
     return {f"{name}.weight": np.eye(width), f"{name}.bias": np.zeros(width)}
 

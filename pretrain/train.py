@@ -50,12 +50,12 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     if progress == start:
         if not run.origin:
             write_checkpoint(model, config, run.path, progress)
-        _measure(config, _told(run, progress), measurement, log, devices)
+        _measure(config, _known(run, progress), measurement, log, devices)
 
     objectives = family.objectives(config)
     means = Means(objectives)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
-    started, tokens_before = perf_counter(), progress.tokens
+    started, tokens_before = perf_counter(), progress.tokens or 0
     for batch in _prefetched(data.training, progress.step - first, config.steps):
         weights = family.loss_weights(config, progress.step - first)
         means.add(devices.update(model, batch, weights), batch.ids.shape[1])
@@ -64,17 +64,17 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         save_state_now = step % config.state_every == 0 or step in grid
         if step % config.log_every == 0 or save_state_now:
             seconds = perf_counter() - started
-            speed = (progress.tokens - tokens_before) / seconds
-            started, tokens_before = perf_counter(), progress.tokens
+            speed = (row_tokens := (progress.tokens or 0) - tokens_before) / seconds
+            started, tokens_before = perf_counter(), tokens_before + row_tokens
             rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
             _check_finite(row, step)
             measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-            log.add("train", _told(run, progress), row, **measured)
+            log.add("train", _known(run, progress), row, **measured)
             bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
         if step in grid:
-            write_checkpoint(model, config, run.path, _told(run, progress))
-            _measure(config, _told(run, progress), measurement, log, devices)
+            write_checkpoint(model, config, run.path, _known(run, progress))
+            _measure(config, _known(run, progress), measurement, log, devices)
         if save_state_now:
             save_state(model, run.path, progress)
         bar.update()
@@ -90,14 +90,14 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
         )
 
 
-def _told(run: Run, progress: Progress) -> Progress:
-    """The counts as files tell them: unknown where those of the run that this one goes on from are."""
+def _known(run: Run, progress: Progress) -> Progress:
+    """Return the counts for files, None if those of the run that this one continues are unknown."""
     unknown = run.origin and run.origin.step and not run.origin.tokens
     return Progress(progress.step, None, None) if unknown else progress
 
 
 def build(config: Config) -> PretrainingModel:
-    """A compiled model with its weights, in float32, drawn from the configuration's seed."""
+    """Return a compiled model with float32 weights drawn from the configuration's seed."""
     keras.utils.set_random_seed(config.seed)
     dtype = config.compute_dtype
     if dtype == "auto":
@@ -111,7 +111,7 @@ def build(config: Config) -> PretrainingModel:
 
 
 def on_accelerator() -> bool:
-    """Whether the backend computes on a GPU or TPU."""
+    """Return whether the backend computes on a GPU or TPU."""
     if keras.backend.backend() == "torch":
         import torch
 
@@ -127,7 +127,7 @@ def on_accelerator() -> bool:
 
 @cache
 def multiplies_in_bfloat16() -> bool:
-    """Whether the backend trains faster in bfloat16 on this processor: torch, where a product is clearly faster in it.
+    """Return whether the backend trains faster in bfloat16 on this processor: torch, if products are clearly faster.
 
     Having instructions for it is not enough: some processors are slower with them. TensorFlow and JAX were slower in it
     wherever that was measured (docs/benchmarks.md).
@@ -143,7 +143,7 @@ def multiplies_in_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: str) -> float:
-    """The shortest of ten products of 512 x 384 numbers with themselves, in the backend, in seconds of the processor.
+    """Time a product of 512 x 384 numbers with themselves in the backend: the shortest of ten, in processor seconds.
 
     Time in which another program has the core is not counted.
     """
@@ -161,7 +161,7 @@ def _measure(config: Config, progress: Progress, measurement: Measurement, log: 
 
 
 def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
-    """Batches first..last-1 in order, made by two threads a few steps ahead of their use."""
+    """Yield batches first..last-1 in order, made by two threads a few steps ahead of their use."""
     with ThreadPoolExecutor(2, thread_name_prefix="batches") as pool:
         waiting = deque(pool.submit(batches, step) for step in range(first, min(first + ahead, last)))
         for step in range(first, last):

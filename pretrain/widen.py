@@ -14,10 +14,9 @@ from safetensors.numpy import load_file
 from embryo_core import runs
 from embryo_core.types import Checkpoint, Run
 from pretrain.config import Config
-from pretrain.export import write_checkpoint
+from pretrain.export import Stored, assign, stored, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.state import Progress
-from pretrain.weights import Stored, assign, stored
 
 
 def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
@@ -37,10 +36,8 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
     write_checkpoint(model, replace(config, checkpoint_dtype="float32"), run.path, progress)
 
 
-def widened(
-    narrow: dict[str, np.ndarray], wide: dict[str, Stored], draw: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """The tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
+def widened(narrow: dict[str, np.ndarray], wide: dict[str, Stored], draw: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return the tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
 
     Tensors that `wide` does not have, or that do not fit, stay as they are.
     """

@@ -11,7 +11,7 @@ __all__ = ["FAMILIES", "preset", "presets"]
 
 
 def found() -> dict[str, Family]:
-    """The FAMILY of every file in this folder, by its name."""
+    """Return the FAMILY of every file in this folder, by its name."""
     families = [import_module(f"{__name__}.{module.name}").FAMILY for module in iter_modules(__path__)]
     return {family.name: family for family in families}
 
@@ -20,12 +20,12 @@ FAMILIES = found()
 
 
 def presets() -> dict[str, Config]:
-    """Every preset of every family, by its name."""
+    """Return every preset of every family, by its name."""
     return {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
 
 
 def preset(name: str) -> Config:
-    """The preset of that name. Raises UnknownPreset with the known ones."""
+    """Return the preset of that name. Raises UnknownPreset with the known ones."""
     known = presets()
     if name not in known:
         raise UnknownPreset(unknown("preset", name, known, "Change single settings with --set NAME=VALUE."))

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, MaskedConfig
-from pretrain.family import PairFamily
-from pretrain.pairs import SENTENCE_LOSSES
-from pretrain.tf1_names import EMBEDDINGS, Original
+from pretrain.config import SMOKE
+from pretrain.examples import SENTENCE_LOSSES
+from pretrain.family import PairConfig, PairFamily
+from pretrain.originals import EMBEDDINGS, Original
 
 SHARED = ("all", "attention", "ffn", "none")
 
 
 def square_root_rule(batch_size: int) -> float:
-    """Learning rate for LAMB at this batch size: 0.00176 at 4,096 sequences, scaled by the square root.
+    """Return the learning rate for LAMB at this batch size: 0.00176 at 4,096 sequences, scaled by the square root.
 
     >>> round(square_root_rule(512), 10)
     0.0006222540
@@ -22,20 +22,20 @@ def square_root_rule(batch_size: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlbertConfig(MaskedConfig):
+class AlbertConfig(PairConfig):
     """Settings of an ALBERT: those of every model, and these."""
 
     family: ClassVar[str] = "albert"
-    counts_of_updates: ClassVar[tuple[str, ...]] = (*MaskedConfig.counts_of_updates, "sentence_order_from")
+    counts_of_updates: ClassVar[tuple[str, ...]] = (*PairConfig.counts_of_updates, "sentence_order_from")
 
     embedding_size: int = 128  # of words, positions and segments, before they are projected to hidden_size
     share: str = "all"  # what layers share: all, attention, ffn (the feed-forward network) or none
-    num_hidden_groups: int = 1  # they share it within so many groups of successive layers
-    sentence_loss: str = "sop"  # sop (order of two segments), nsp (whether the second follows the first) or none
-    sentence_order_weight: float = 1.0  # of the sentence loss beside that of the masked words
+    num_hidden_groups: int = 1  # they share it within this many groups of successive layers
+    sentence_order_weight: float = 1.0  # of the sentence loss; the weight of the masked words is 1
     sentence_order_from: int = 0  # earlier updates leave the sentence loss out; their examples are the same
 
     def problems(self) -> dict[str, bool]:
+        """Add the rules of embeddings, sharing and the sentence loss."""
         layers, groups = self.num_hidden_layers, self.num_hidden_groups
         return super().problems() | {
             f"embedding_size {self.embedding_size} must be at least 1": self.embedding_size >= 1,
@@ -43,14 +43,11 @@ class AlbertConfig(MaskedConfig):
             f"num_hidden_layers {layers} is not a multiple of num_hidden_groups {groups}": (
                 groups >= 1 and layers % groups == 0
             ),
-            f"sentence_loss '{self.sentence_loss}' is none of {', '.join(SENTENCE_LOSSES)}": (
-                self.sentence_loss in SENTENCE_LOSSES
-            ),
             f"sentence_order_weight {self.sentence_order_weight} is below 0": self.sentence_order_weight >= 0,
         }
 
     def weights_of(self, part: str) -> list[int]:
-        """The number of the weights that each layer uses as its "attention" or "ffn"; layers of one number share."""
+        """Return the number of each layer's "attention" or "ffn"; layers with the same number share its weights."""
         layers = range(self.num_hidden_layers)
         if self.share in ("all", part):
             return [layer * self.num_hidden_groups // self.num_hidden_layers for layer in layers]
@@ -158,7 +155,7 @@ ORIGINAL = Original(
 )
 
 
-class Albert(PairFamily):
+class Albert(PairFamily[AlbertConfig]):
     """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining, or AlbertForMaskedLM."""
 
     name = "albert"
@@ -167,22 +164,22 @@ class Albert(PairFamily):
     can_widen: ClassVar = True  # its embeddings, which the head of the masked words reads, keep their own size
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
-        """Masked words count fully; sentence pairs from their first update on, with their weight."""
+        """Weight masked words by 1, and sentence pairs from their first update on as the setting has it."""
         pairs = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
         return dict.fromkeys(self.objectives(config), pairs) | {"masked_lm": 1.0}
 
     def model(self, config: AlbertConfig):
-        """Embeddings of their own size, projected; layers that share what the configuration says; both heads."""
-        from pretrain import layers
+        """Build projected embeddings, layers that share what the configuration says, and both heads."""
+        from pretrain import encoders, layers
 
         embeddings = self.embeddings(config, config.embedding_size)
         shared = config.weights_of("attention"), config.weights_of("ffn")
         transformer = self.transformer(config, *shared)
         projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
-        return self.with_heads(config, layers.Encoder(embeddings, transformer, projection, name="encoder"))
+        return self.with_heads(config, encoders.Encoder(embeddings, transformer, projection, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
-        """Names as in transformers' AlbertForPreTraining; layers that share a part repeat it where they are apart."""
+        """Return weights by their names in AlbertForPreTraining; a part that several layers share is repeated."""
         encoder, (words, *pairs) = model.encoder, model.heads.values()
         found = {
             "albert.embeddings.word_embeddings": encoder.embeddings.word,
@@ -203,7 +200,7 @@ class Albert(PairFamily):
         return found
 
     def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
-        """config.json as transformers' ALBERT reads it; without a sentence loss there is no second head."""
+        """Return config.json as transformers' ALBERT reads it; without a sentence loss there is no second head."""
         paired = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
             "architectures": ["AlbertForPreTraining" if paired else "AlbertForMaskedLM"],
@@ -215,7 +212,7 @@ class Albert(PairFamily):
         }
 
     def note(self, config: AlbertConfig) -> str:
-        """That shared weights are repeated, where layers share one part alone: transformers does not know that."""
+        """Say that shared weights are repeated if layers share one part alone, which transformers does not know."""
         if config.share not in ("attention", "ffn"):
             return ""
         part = {"attention": "attention", "ffn": "feed-forward network"}[config.share]
@@ -226,7 +223,7 @@ class Albert(PairFamily):
 
 
 def _layer(name: str, layer) -> dict[str, Any]:
-    """The parts of one layer of this name."""
+    """Return the parts of one layer by their names."""
     return {
         f"{name}.attention.query": layer.attention.query,
         f"{name}.attention.key": layer.attention.key,

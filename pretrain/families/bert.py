@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, MaskedConfig
-from pretrain.family import PairFamily
-from pretrain.pairs import SENTENCE_LOSSES
-from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
+from pretrain.config import SMOKE
+from pretrain.examples import SENTENCE_LOSSES
+from pretrain.family import PairConfig, PairFamily
+from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertConfig(MaskedConfig):
+class BertConfig(PairConfig):
     """Settings of a BERT: those of every model, some with another default, and its sentence loss."""
 
     family: ClassVar[str] = "bert"
@@ -39,16 +39,10 @@ class BertConfig(MaskedConfig):
     seed: int = 12_345  # random_seed
     sentence_loss: str = "nsp"  # whether the second segment follows the first; or sop (their order), or none
 
-    def problems(self) -> dict[str, bool]:
-        known = ", ".join(SENTENCE_LOSSES)
-        return super().problems() | {
-            f"sentence_loss '{self.sentence_loss}' is none of {known}": self.sentence_loss in SENTENCE_LOSSES,
-        }
-
 
 # Section A.2 of Devlin et al.: 1,000,000 updates on 256 sequences, 128 tokens long in the first 90 % and then 512; the
 # rate grows to 1e-4 over 10,000 updates and falls linearly.
-RECIPE = {
+RECIPE: dict[str, Any] = {
     "batch_size": 256,
     "sequence_length": 512,
     "short_steps": 900_000,
@@ -99,7 +93,7 @@ ORIGINAL = Original(
 )
 
 
-class Bert(PairFamily):
+class Bert(PairFamily[BertConfig]):
     """BERT as in google-research/bert; checkpoints load as BertForPreTraining, or BertForMaskedLM."""
 
     name = "bert"
@@ -107,15 +101,15 @@ class Bert(PairFamily):
     original: ClassVar = ORIGINAL
 
     def model(self, config: BertConfig):
-        """Embeddings as wide as the layers, layers of their own, both heads."""
-        from pretrain import layers
+        """Build embeddings as wide as the layers, layers that share nothing, and both heads."""
+        from pretrain import encoders
 
         embeddings = self.embeddings(config, config.hidden_size)
         transformer = self.transformer(config)
-        return self.with_heads(config, layers.Encoder(embeddings, transformer, name="encoder"))
+        return self.with_heads(config, encoders.Encoder(embeddings, transformer, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
-        """Names as in transformers' BertForPreTraining."""
+        """Return weights by their names in transformers' BertForPreTraining."""
         words, *pairs = model.heads.values()
         found = encoder_modules("bert", model.encoder) | {
             "cls.predictions.transform.dense": words.transform,
@@ -127,7 +121,7 @@ class Bert(PairFamily):
         return found
 
     def huggingface(self, config: BertConfig) -> dict[str, Any]:
-        """config.json as transformers' BERT reads it; without a sentence loss there is no second head."""
+        """Return config.json as transformers' BERT reads it; without a sentence loss there is no second head."""
         paired = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
             "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],
@@ -136,7 +130,7 @@ class Bert(PairFamily):
 
 
 def encoder_modules(prefix: str, encoder) -> dict[str, Any]:
-    """Embeddings and layers by their names in transformers' BERT, which its ELECTRA shares but for the prefix."""
+    """Return embeddings and layers by their names in transformers' BERT; its ELECTRA's differ in the prefix alone."""
     found = {
         f"{prefix}.embeddings.word_embeddings": encoder.embeddings.word,
         f"{prefix}.embeddings.position_embeddings": encoder.embeddings.position,

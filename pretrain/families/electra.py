@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE, MaskedConfig
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
-from pretrain.tf1_names import EMBEDDINGS, LAYER, Original
+from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class ElectraConfig(MaskedConfig):
     discriminator_weight: float = 50.0  # of its loss (disc_weight)
 
     def problems(self) -> dict[str, bool]:
+        """Add the rules of embeddings, generator and weights."""
         checks = super().problems() | {
             f"embedding_size {self.embedding_size} must be at least 1": self.embedding_size >= 1,
             f"generator_size {self.generator_size} must be above 0 and at most 1": 0 < self.generator_size <= 1,
@@ -119,7 +120,7 @@ ORIGINAL = Original(
 )
 
 
-class Electra(Family):
+class Electra(Family[ElectraConfig]):
     """ELECTRA as in google-research/electra; a checkpoint is an ElectraForPreTraining, its generator/ is inside."""
 
     name = "electra"
@@ -127,17 +128,17 @@ class Electra(Family):
     original: ClassVar = ORIGINAL
 
     def objectives(self, config: ElectraConfig) -> dict[str, str]:
-        """The generator's masked words, and the discriminator's replaced tokens."""
+        """Return the generator's objective, masked words, and the discriminator's, replaced tokens."""
         return {"masked_lm": "masked language model", "replaced_token": "replaced token detection"}
 
     def loss_weights(self, config: ElectraConfig, step: int) -> dict[str, float]:
-        """The same at every step."""
+        """Return the weights of the configuration, the same at every step."""
         return {"masked_lm": config.generator_weight, "replaced_token": config.discriminator_weight}
 
     def model(self, config: ElectraConfig):
-        """Two encoders on the same embeddings, a head for each."""
+        """Build two encoders on the same embeddings, and a head for each."""
         from pretrain import heads, layers, objectives
-        from pretrain.generator import GeneratorModel
+        from pretrain.model import GeneratorModel
 
         embeddings = self.embeddings(config, config.embedding_size)
         initial = {"stddev": config.initializer_range}
@@ -157,20 +158,20 @@ class Electra(Family):
             },
         )
 
-    def _encoder(self, config: ElectraConfig, embeddings, name: str, **sizes: int):
-        """An encoder; embeddings of another size than its hidden states are projected."""
+    def _encoder(self, config: ElectraConfig, embeddings, name: str, **sizes: Any):
+        """Build an encoder; embeddings of another size than its hidden states are projected."""
         import keras
 
-        from pretrain import layers
+        from pretrain import encoders
 
         transformer = self.transformer(config, **sizes)
         hidden_size, projection = sizes.get("hidden_size", config.hidden_size), None
         if config.embedding_size != hidden_size:
             projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's, as the original's
-        return layers.Encoder(embeddings, transformer, projection, name=name)
+        return encoders.Encoder(embeddings, transformer, projection, name=name)
 
     def modules(self, model) -> dict[str, Any]:
-        """Names as in transformers' ElectraForPreTraining, which is the discriminator."""
+        """Return weights by their names in transformers' ElectraForPreTraining, which is the discriminator."""
         head = model.heads["replaced_token"]
         return _encoder_modules(model.encoder) | {
             "discriminator_predictions.dense": head.transform,
@@ -178,7 +179,7 @@ class Electra(Family):
         }
 
     def inner_checkpoints(self, config: ElectraConfig, model) -> dict[str, tuple[dict, dict]]:
-        """generator/, with names as in transformers' ElectraForMaskedLM."""
+        """Return generator/, with names as in transformers' ElectraForMaskedLM."""
         head = model.heads["masked_lm"]
         modules = _encoder_modules(model.generator) | {
             "generator_predictions.dense": head.transform,
@@ -189,7 +190,7 @@ class Electra(Family):
         return {"generator": (modules, self.huggingface(config) | architecture)}
 
     def huggingface(self, config: ElectraConfig) -> dict[str, Any]:
-        """config.json of the discriminator."""
+        """Return config.json of the discriminator."""
         return config.architecture() | {
             "architectures": ["ElectraForPreTraining"],
             "model_type": "electra",

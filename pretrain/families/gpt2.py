@@ -55,7 +55,7 @@ PRESETS = {
 }
 
 
-class Gpt2(Family):
+class Gpt2(Family[Gpt2Config]):
     """GPT-2 as in openai/gpt-2; a checkpoint loads as GPT2LMHeadModel."""
 
     name = "gpt2"
@@ -76,7 +76,7 @@ class Gpt2(Family):
         Each layer adds to the residual twice; the weights of what is added are scaled by the root of how often
         (Section 2.3).
         """
-        from pretrain import heads, layers, objectives
+        from pretrain import encoders, heads, layers, objectives
         from pretrain.model import PretrainingModel
 
         embeddings = layers.DecoderEmbeddings(
@@ -91,7 +91,7 @@ class Gpt2(Family):
         scaled = config.initializer_range / sqrt(2 * config.num_hidden_layers)
         transformer = self.transformer(config, kind=layers.PreNormLayer, output_stddev=scaled)
         return PretrainingModel(
-            layers.Decoder(embeddings, transformer, epsilon=config.layer_norm_eps, name="encoder"),
+            encoders.Decoder(embeddings, transformer, epsilon=config.layer_norm_eps, name="encoder"),
             heads={"next_token": heads.NextTokenHead(embeddings, name="next_token")},
             objectives={"next_token": objectives.next_token},
         )
@@ -139,7 +139,7 @@ class Gpt2(Family):
 
 def _kernel_and_bias(name: str, *dense) -> dict[str, Any]:
     """Return the weights of dense layers that read the same states, side by side in one tensor."""
-    from pretrain.weights import Joined
+    from pretrain.export import Joined
 
     return {
         f"{name}.weight": Joined(tuple(layer.kernel for layer in dense)),

@@ -10,8 +10,9 @@ import pytest
 
 from embryo_core import runs
 from pretrain.__main__ import main
-from pretrain.config import Config, changed
+from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
+from pretrain.settings import changed
 from pretrain.state import Progress, save_state
 from pretrain.train import build
 

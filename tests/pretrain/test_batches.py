@@ -12,9 +12,8 @@ from embryo_core.types import Run
 from pretrain.batches import Data, prepare_data
 from pretrain.collators import MaskedPairs
 from pretrain.config import Config
-from pretrain.examples import batch_of, order
+from pretrain.examples import batch_of, in_order, order
 from pretrain.masking import MaskedBatch, Masking
-from pretrain.pairs import in_order
 
 HIDDEN = "single pieces 15 %, all [MASK]"
 
@@ -137,7 +136,7 @@ def test_masking_is_that_of_the_configuration(config: Config, end: float | None)
 
 def test_heldout_text_is_measured_on_as_many_sequences_as_are_asked_for(config: Config, data: Data, monkeypatch):
     """In whole batches, or one that is smaller; those masked as in training, and those at 15 %, at each length."""
-    monkeypatch.setattr("pretrain.heldout.BATCH", 8)
+    monkeypatch.setattr("pretrain.collators.BATCH", 8)
     own = with_collator(data, replace(config, heldout_sequences=12, measured_sequences=20))
     counts = set()
     for part in own.heldout():

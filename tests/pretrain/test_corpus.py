@@ -18,7 +18,7 @@ from pretrain import corpus as corpora
 from pretrain.corpus import CHECKSUMS, Corpus, frequencies, open_corpus, prepare, write_frequencies
 from pretrain.text_sources import split_sentences
 from pretrain.tokenizer import cut, load
-from pretrain.unigram import WORD_START
+from pretrain.vocabularies import Unigram
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_frequencies_are_those_of_the_words(corpus: Corpus, texts: Path, tmp_pat
     """Counting words in the token ids gives what counting them in the text gives, written by rank."""
     tokenizer = load(corpus.tokenizer_folder)
     lines = (texts / "train.txt").read_text(encoding="utf-8").splitlines()[:-1]  # the last is held out
-    words = Counter(word.removeprefix(WORD_START) for line in lines for word in cut(tokenizer, line))
+    words = Counter(word.removeprefix(Unigram.word_start) for line in lines for word in cut(tokenizer, line))
     unknown = {word for word in words if 1 in tokenizer.encode(word).ids}
     assert frequencies(corpus) == Counter({word: n for word, n in words.items() if word not in unknown})
     write_frequencies(corpus, tmp_path / "frequencies.tsv")

@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from pretrain.dropout import Dropout
+from pretrain.layers import Dropout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NUMBERS, UPDATES = 64, 3
@@ -17,7 +17,7 @@ ON_REPLICAS = f"""
 import json
 import keras
 import tensorflow as tf
-from pretrain.dropout import Dropout
+from pretrain.layers import Dropout
 
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -39,7 +39,7 @@ RESUMED = f"""
 import json
 import keras
 import numpy as np
-from pretrain.dropout import Dropout
+from pretrain.layers import Dropout
 
 def draw(layer):
     return [np.array(layer(np.ones({NUMBERS}, np.float32), training=True)).tolist() for _ in range({UPDATES})]

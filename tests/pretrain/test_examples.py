@@ -7,8 +7,8 @@ import pytest
 
 from pretrain.corpus import Text
 from pretrain.examples import MIN_TOKENS, Packing, batch_of, order, pack
-from pretrain.pairs import swapped as swap
-from pretrain.pieces import CLS, PAD, SEP
+from pretrain.examples import swapped as swap
+from pretrain.vocabularies import CLS, PAD, SEP
 
 VOCABULARY = 100
 FULL_STOP, FIRST = 5, 7  # the last piece of every sentence, and the first; neither occurs inside one

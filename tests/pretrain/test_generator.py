@@ -7,10 +7,9 @@ from keras import ops
 
 from pretrain.batches import Data, prepare_data
 from pretrain.families import FAMILIES, preset
-from pretrain.generator import GeneratorModel, filled_in, sample
 from pretrain.masking import DRAWS
 from pretrain.measure import Measurement, heldout_row
-from pretrain.model import targets
+from pretrain.model import GeneratorModel, filled_in, sample, targets
 from pretrain.train import build
 
 

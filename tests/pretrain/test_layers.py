@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from pretrain.layers import Embeddings, Encoder, gelu, stack
+from pretrain.encoders import Encoder
+from pretrain.layers import Embeddings, gelu, stack
 from tests.rounding import bound
 
 COMMON = {"stddev": 0.5, "epsilon": 1e-12}

@@ -32,7 +32,7 @@ def write_trained(file: Path, dtype: str) -> None:
     """The weights after some updates by `Muon` with the Keras of this process, in this type."""
     import keras
 
-    from pretrain.muon import Muon
+    from pretrain.optimizer import Muon
 
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy(dtype)

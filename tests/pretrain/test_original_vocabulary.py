@@ -8,7 +8,7 @@ import sentencepiece
 from tokenizers import Tokenizer
 
 from embryo_core.errors import ConfigError
-from pretrain.original_vocabulary import write_tokenizer
+from pretrain.originals import write_tokenizer
 
 TEXT = [
     "The river runs, slowly, to the sea.",

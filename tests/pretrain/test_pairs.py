@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pretrain.corpus import Text
-from pretrain.examples import Packing, batch_of, pack
-from pretrain.pairs import from_another_document, in_order, swapped
-from pretrain.pieces import CLS, SEP
+from pretrain.examples import Packing, batch_of, from_another_document, in_order, pack, swapped
+from pretrain.vocabularies import CLS, SEP
 
 DOCUMENTS = 60
 WORD_START = np.ones(2**16, bool)

@@ -14,11 +14,11 @@ from safetensors.numpy import load_file
 
 from pretrain.batches import Data
 from pretrain.config import Config
+from pretrain.encoders import Encoder, padding_bias
 from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES, preset
-from pretrain.generator import filled_in
-from pretrain.layers import Encoder, padding_bias
 from pretrain.masking import MaskedBatch
+from pretrain.model import filled_in
 from pretrain.state import Progress
 
 TOLERANCE = 1e-4  # what is promised of the logits of every checkpoint, whatever its size

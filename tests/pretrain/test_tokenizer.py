@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from embryo_core.errors import CorpusError
-from pretrain.tokenizer import KINDS, load, train_tokenizer, word_of
+from pretrain.tokenizer import load, train_tokenizer, word_of
+from pretrain.vocabularies import VOCABULARIES
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +15,7 @@ def lines(sample: Path) -> list[str]:
     return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VOCABULARIES)
 def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_path: Path):
     """Training twice gives files that are equal byte for byte."""
     for name in ("once", "again"):
@@ -23,7 +24,7 @@ def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_pat
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VOCABULARIES)
 def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
     """A word of several pieces is spelled again; one with an unknown character is None, of which bytes have none."""
     train_tokenizer(iter(lines), 600, tmp_path / "tokenizer", kind)
@@ -34,7 +35,7 @@ def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
     assert unknown == ("宗" if kind == "bpe" else None)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VOCABULARIES)
 def test_more_characters_than_pieces_are_said(kind: str, tmp_path: Path):
     """As of Chinese: a smaller vocabulary, which more text would not need, is what does not help."""
     signs = [chr(0x4E00 + i) for i in range(500)]
@@ -43,7 +44,7 @@ def test_more_characters_than_pieces_are_said(kind: str, tmp_path: Path):
         train_tokenizer(text, 200, tmp_path / "tokenizer", kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VOCABULARIES)
 def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
     """A text that cannot fill the vocabulary raises CorpusError and writes nothing."""
     with pytest.raises(CorpusError, match="too small for a vocabulary of 5,000 pieces"):

@@ -7,9 +7,8 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from pretrain.pieces import CLS, MASK, PAD, SEP, UNK
 from pretrain.tokenizer import cut, is_word_start, load, train_tokenizer
-from pretrain.unigram import SPECIAL_TOKENS
+from pretrain.vocabularies import CLS, MASK, PAD, SEP, UNK, Unigram
 
 CONTRACTIONS = ["do", "not", "n't", "it", "'s", "we", "'ll", "you", "'re", "i", "'ve", "he", "'d", "'m", ",", "."]
 
@@ -42,7 +41,8 @@ def pieces_of_words(tokenizer: Tokenizer, words: list[str]) -> list[int]:
 
 def test_special_tokens_have_the_ids_of_albert(tokenizer: Tokenizer) -> None:
     """<pad> <unk> [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the size that was asked for."""
-    assert [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS] == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
+    ids = [tokenizer.token_to_id(token) for token in Unigram.special_tokens]
+    assert ids == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
     assert tokenizer.get_vocab_size() == 600
 
 
@@ -100,7 +100,8 @@ def test_mask_is_one_token_next_to_punctuation(tokenizer: Tokenizer, text: str) 
 def test_transformers_reads_the_folder(folder: Path, tokenizer: Tokenizer) -> None:
     """AutoTokenizer gives the same ids, knows the special tokens, types the segments, and takes words."""
     loaded = AutoTokenizer.from_pretrained(folder)
-    assert (loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token, loaded.mask_token) == SPECIAL_TOKENS
+    special = (loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token, loaded.mask_token)
+    assert special == Unigram.special_tokens
     assert (loaded.mask_token_id, loaded.model_max_length, len(loaded)) == (MASK, 512, 600)
     pair = loaded("I don't.", "Yes [MASK]!")
     encoding = tokenizer.encode("I don't.", "Yes [MASK]!")

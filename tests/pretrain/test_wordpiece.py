@@ -7,9 +7,8 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertTokenizer
 
-from pretrain.pieces import CLS, MASK, PAD, SEP, UNK
 from pretrain.tokenizer import cut, is_word_start, load, train_tokenizer
-from pretrain.wordpiece import SPECIAL_TOKENS
+from pretrain.vocabularies import CLS, MASK, PAD, SEP, UNK, WordPiece
 
 TEXTS = [
     "I don't know, said Émile; it COSTS $1,000.50!",
@@ -40,7 +39,8 @@ def tokenizer(folder: Path) -> Tokenizer:
 
 def test_special_tokens_come_first(tokenizer: Tokenizer):
     """[PAD] [UNK] [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the size that was asked for."""
-    assert [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS] == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
+    ids = [tokenizer.token_to_id(token) for token in WordPiece.special_tokens]
+    assert ids == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
     assert tokenizer.get_vocab_size() == 700
 
 

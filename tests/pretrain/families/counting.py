@@ -7,8 +7,8 @@ import torch
 import transformers
 
 from pretrain.config import Config
+from pretrain.export import stored
 from pretrain.families import FAMILIES
-from pretrain.weights import stored
 
 
 def parameters(config: Config) -> dict[str, int]:

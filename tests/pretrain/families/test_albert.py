@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from embryo_core.errors import ConfigError
+from pretrain.examples import from_another_document, in_order, swapped
 from pretrain.export import tensors
 from pretrain.families import FAMILIES, preset
 from pretrain.families.albert import AlbertConfig, square_root_rule
-from pretrain.pairs import from_another_document, in_order, swapped
 from tests.pretrain.families.counting import parameters
 
 # Read anew from the sources, not from the preset.

@@ -23,11 +23,11 @@ from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
-from pretrain.pieces import CLS, PAD, SEP
 from pretrain.remeasure import measure_run
 from pretrain.state import Progress
 from pretrain.tokenizer import is_word_start, load
 from pretrain.train import build
+from pretrain.vocabularies import CLS, PAD, SEP
 from tests.pretrain.conftest import log, weights
 from tests.pretrain.families.counting import parameters
 

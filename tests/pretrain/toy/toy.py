@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pretrain.config import MaskedConfig
+from pretrain.examples import swapped
 from pretrain.families.bert import encoder_modules
 from pretrain.family import Family
-from pretrain.pairs import swapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class ToyConfig(MaskedConfig):
         return super().problems() | {f"order_weight {self.order_weight} is below 0": self.order_weight >= 0}
 
 
-class Toy(Family):
+class Toy(Family[ToyConfig]):
     """Two layers of their own, embeddings as wide as the layers, sentence order first and masked words second."""
 
     name = "toy"
@@ -51,7 +51,7 @@ class Toy(Family):
         return swapped
 
     def model(self, config: ToyConfig):
-        from pretrain import heads, layers, objectives
+        from pretrain import encoders, heads, layers, objectives
         from pretrain.model import PretrainingModel
 
         common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
@@ -59,7 +59,7 @@ class Toy(Family):
         sizes = {"hidden_size": 16, "heads": 2, "intermediate_size": 16, "dropout": 0.0, "attention_dropout": 0.0}
         each = layers.stack([0, 1], [0, 1], activation=layers.gelu, **sizes, **common)
         return PretrainingModel(
-            layers.Encoder(embeddings, each, name="encoder"),
+            encoders.Encoder(embeddings, each, name="encoder"),
             heads={
                 "order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
                 "words": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),

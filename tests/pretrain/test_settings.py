@@ -5,8 +5,16 @@ from dataclasses import replace
 import pytest
 
 from embryo_core.errors import ConfigError
-from pretrain.config import changed, save_settings, scaled
+from pretrain.__main__ import parser
+from pretrain.config import Config
 from pretrain.families import preset
+from pretrain.settings import changed, configured, scaled
+
+
+def settings(line: str) -> Config:
+    """Return the configuration of a command line."""
+    options = parser().parse_args([*line.split(), "--corpus", "x", "--run", "y"])
+    return configured(preset(options.preset), options)
 
 
 def test_settings_change_by_name_and_keep_their_type():
@@ -39,13 +47,14 @@ def test_checkpoints_are_planned_by_doublings_and_by_updates():
 
 
 def test_save_on_the_command_line_replaces_both_grids():
-    """--save N, --save log:K, or both; anything else is refused."""
-    assert save_settings(["500"]) == ["save_every=500", "save_per_doubling=0"]
-    assert save_settings(["log:8", "500"]) == ["save_every=500", "save_per_doubling=8"]
-    assert save_settings([]) == []
-    for grid in ("log", "log:0", "often", "-3"):
+    """--save N, --save log:K, or both; anything else is refused, and without it the preset's stay."""
+    for line, expected in (("500", (500, 0)), ("log:8 500", (500, 8)), ("log:8", (0, 8))):
+        found = settings(f"tiny --save {line}")
+        assert (found.save_every, found.save_per_doubling) == expected
+    assert settings("tiny").save_every == preset("tiny").save_every
+    for grid in ("log", "log:0", "often", "log:-3"):
         with pytest.raises(ConfigError, match=f"--save {grid}: write --save N"):
-            save_settings([grid])
+            settings(f"tiny --save {grid}")
 
 
 def test_phases_are_scaled_with_the_steps():
@@ -53,7 +62,15 @@ def test_phases_are_scaled_with_the_steps():
     config = replace(preset("tiny"), steps=100, warmup_steps=10, short_steps=80, single_word_steps=1,
                      short_sequence_length=16)  # fmt: skip
     assert scaled(config, 50, without={"short_steps"}) == {"warmup_steps": 5}
-    assert scaled(config, 250, without=set()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
+    assert scaled(config, 250, without=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
+
+
+def test_the_steps_of_the_command_line_scale_what_is_not_set(capsys: pytest.CaptureFixture[str]):
+    """And say so; --set has the last word, on the steps too."""
+    found = settings("tiny --steps 80 --set short_steps=4 short_sequence_length=16")
+    assert (found.steps, found.warmup_steps, found.short_steps) == (80, 10, 4)
+    assert "--steps 80: warmup_steps is 10 in proportion" in capsys.readouterr().out
+    assert settings("tiny --steps 80 --set steps=60").steps == 60
 
 
 @pytest.mark.parametrize(
@@ -90,3 +107,41 @@ def test_settings_that_cannot_work_are_refused_in_one_sentence(assignment, messa
     """Each refusal names the setting and the rule."""
     with pytest.raises(ConfigError, match=message):
         changed(preset("tiny"), [assignment])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("tiny --embedding-size 8", {"embedding_size": 8}),
+        ("electra-tiny --embedding-size 8", {"embedding_size": 8}),
+        ("tiny --share attention --groups 2", {"share": "attention", "num_hidden_groups": 2}),
+        ("tiny --sentence-loss nsp", {"sentence_loss": "nsp"}),
+        ("bert-tiny --sentence-loss none", {"sentence_loss": "none"}),
+        ("tiny --dropout 0.1", {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+        ("bert-tiny --ngram 3", {"max_ngram": 3}),
+        ("tiny --mask-rate 0.3:0.15", {"masked_share": 0.3, "masked_share_end": 0.15}),
+        ("tiny --mask-rate 0.2", {"masked_share": 0.2, "masked_share_end": None}),
+        ("tiny --ngram 2 --set max_ngram=1", {"max_ngram": 1}),
+    ],
+)
+def test_flags_are_short_for_settings(line: str, expected: dict):
+    """Each sets what its name says, in every family that has it; --set has the last word."""
+    found = settings(line)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("bert-tiny --share all", "--share all: the family bert has no such setting; albert has it"),
+        ("electra-tiny --sentence-loss sop", "sop: .* electra has no such setting; albert, bert has it"),
+        ("bert-tiny --embedding-size 8", "the family bert has no such setting; albert, electra has it"),
+        ("tiny --dropout 1", "hidden_dropout_prob 1.0 must be at least 0 and below 1"),
+        ("tiny --mask-rate 30", "masked_share 30.0 must be above 0 and below 1"),
+        ("tiny --ngram many", "max_ngram=many: 'many' is not a number"),
+    ],
+)
+def test_what_a_family_does_not_have_is_refused(line: str, sentence: str):
+    """One sentence that says what was received and who has it."""
+    with pytest.raises(ConfigError, match=sentence):
+        settings(line)

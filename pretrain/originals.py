@@ -1,0 +1,155 @@
+"""How google-research's code names its variables and stores its vocabularies, for the import of its checkpoints.
+
+Every variable is accounted for. What a family's are called is in its file in families/, as an `Original`.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from embryo_core.errors import ConfigError
+from pretrain import tokenizer as tokenizers
+from pretrain.vocabularies import UNK, Unigram, WordPiece
+
+# === Variables ===
+
+SLOTS = re.compile(r"(^|/)(adam_m|adam_v|global_step)$")  # of the optimizers (lamb_optimizer.py, optimization.py)
+EMBEDDINGS = r"embeddings/(word|position|token_type)_embeddings"
+LAYER = (  # modeling.py of bert, transformer_model: its number, and its part
+    r"encoder/layer_(\d+)/"
+    r"(attention/self/(?:query|key|value)|(?:attention/output|intermediate|output)/dense|(?:attention/)?output/LayerNorm)"
+)
+PARTS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias", "output_weights": "weight",
+         "output_bias": "bias"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Original:
+    """How the original code of a family writes its checkpoints.
+
+    `scopes` maps patterns of a variable's scope to the name in transformers; PARTS maps the last part of the name.
+    """
+
+    mark: str  # part of the name of some variable, which no other family has
+    scopes: dict[str, str]
+    layers: tuple[str, str] = ("num_hidden_layers", r"encoder\.layer\.(\d+)\.")  # a setting; the names counted
+    inner: str = "intermediate.dense"  # the first dense layer of the feed-forward network, in transformers
+    only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that cannot be read off a variable
+    projection: str | None = None  # of embeddings, in transformers; the original has none if they are as wide as states
+    head_size: int | None = None  # of every model, if it has no configuration file; None: it must have one
+
+
+class Tensor(NamedTuple):
+    """A tensor of a checkpoint of ours, by the variable of the original."""
+
+    folder: str  # inside the checkpoint's: "generator", or "" for the checkpoint itself
+    name: str
+    transposed: bool  # kernels have [inputs, outputs], weights [outputs, inputs]
+
+
+def tensor_of(variable: str, original: Original, source: object) -> Tensor | None:
+    """Return the tensor of a family's variable, None for one of the optimizer. Raises ConfigError for others."""
+    if SLOTS.search(variable):
+        return None
+    folder = "generator" if variable.startswith("generator") else ""
+    scope, _, last = variable.rpartition("/")
+    part = PARTS.get(last)
+    if last.endswith("_embeddings"):
+        scope, part = variable, "weight"
+    for pattern, name in original.scopes.items():
+        if part and (found := re.fullmatch(pattern, scope)):
+            return Tensor(folder, f"{found.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
+    raise ConfigError(f"{source} has the variable {variable}, which its original code does not write.")
+
+
+# === Vocabularies ===
+
+VOCABULARY_FILES = ("spiece.model", "30k-clean.model", "vocab.txt")
+LONGEST_WORD = 200  # characters, of the original WordPiece (tokenization.py, max_input_chars_per_word)
+USER_DEFINED = 0.1  # SentencePiece's margin by which such a piece is scored below the best of its length
+
+
+def find_vocabulary(folder: Path, given: Path | None) -> Path:
+    """Return the vocabulary that was given, or the one in the folder of a checkpoint or above. Raises ConfigError."""
+    near = [parent / name for parent in (folder, folder.parent) for name in VOCABULARY_FILES]
+    for path in [given] if given else near:
+        if path.is_file():
+            return path
+    where = given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"
+    raise ConfigError(f"{where} does not exist; name the vocabulary with --vocabulary FILE.")
+
+
+def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
+    """Write the tokenizer of this vocabulary to a folder; return its size.
+
+    The same file gives the same bytes. Raises ConfigError if the file is no such vocabulary.
+    """
+    kind = _unigram if vocabulary.suffix == ".model" else _wordpiece
+    try:
+        made, special = kind(vocabulary, cased)
+    except (RuntimeError, ValueError) as reason:
+        raise ConfigError(f"{vocabulary} is not a vocabulary of the original code ({reason}).") from None
+    if missing := [token for token in special if made.token_to_id(token) is None]:
+        raise ConfigError(f"{vocabulary} is not a vocabulary of the original code: it lacks {' and '.join(missing)}.")
+    tokenizers.write(made, special, folder)
+    return made.get_vocab_size()
+
+
+def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
+    """Read vocab.txt, a piece a line (tokenization.py of bert)."""
+    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
+    pieces = {line.strip(): i for i, line in enumerate(lines)}
+    tokenizer = WordPiece().blank()
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
+    unknown = WordPiece.special_tokens[UNK]
+    tokenizer.model = models.WordPiece(pieces, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+    return tokenizer, WordPiece.special_tokens
+
+
+def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
+    """Read spiece.model, with the normalisation of albert's own tokenization.py (preprocess_text, encode_pieces)."""
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+
+    content = vocabulary.read_bytes()
+    sentencepiece.SentencePieceProcessor(model_proto=content)  # raises for what is no such model
+    stored = sentencepiece_model_pb2.ModelProto.FromString(content)  # type: ignore[attr-defined]  # made at import
+    if stored.trainer_spec.model_type != stored.trainer_spec.UNIGRAM:
+        raise ValueError("its pieces are not those of a Unigram model")
+    tokenizer = Tokenizer(models.Unigram(_scored(stored.pieces), unk_id=stored.trainer_spec.unk_id))
+    charsmap = stored.normalizer_spec.precompiled_charsmap
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFKD(),
+            normalizers.StripAccents(),
+            *([] if cased else [normalizers.Lowercase()]),
+            *([normalizers.Precompiled(charsmap)] if charsmap else []),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Strip(),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(Unigram.word_start, prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(Unigram.word_start, prepend_scheme="always")
+    return tokenizer, Unigram.special_tokens
+
+
+def _scored(pieces: list) -> list[tuple[str, float]]:
+    """Return every piece with the score by which the original chooses it.
+
+    A user-defined symbol is scored by its length and the best score, so that it is always taken. A piece that
+    ends in a digit and a comma is never taken: the original cuts the comma off.
+    """
+    normal = [piece.score for piece in pieces if piece.type == piece.NORMAL]
+    best, never = max(normal), min(normal) - 100
+    found = []
+    for piece in pieces:
+        score = piece.score
+        if piece.type == piece.USER_DEFINED:
+            score = len(piece.piece) * best - USER_DEFINED
+        elif piece.type == piece.NORMAL and piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
+            score = never
+        found.append((piece.piece, score))
+    return found

@@ -1,0 +1,144 @@
+"""From the command line to a configuration: every setting is parsed once, by the type of its field."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, fields, replace
+from types import NoneType
+from typing import Any, get_args
+
+from embryo_core.errors import ConfigError, unknown
+from pretrain.config import Config
+from pretrain.families import FAMILIES
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag that is short for settings; of START:END the first setting gets START and the second END."""
+
+    name: str
+    metavar: str
+    help: str
+    settings: tuple[str, ...]
+    range: bool = False
+
+    def values(self, given: str) -> dict[str, str]:
+        """Return the text of each setting; END is none if it is not given."""
+        start, _, end = given.partition(":") if self.range else (given, "", given)
+        return {name: value or "none" for name, value in zip(self.settings, (start, end), strict=False)}
+
+
+FLAGS = (
+    Flag("--embedding-size", "N", "size of the embeddings, before they are projected", ("embedding_size",)),
+    Flag("--share", "PARTS", "what layers share: all, attention, ffn or none", ("share",)),
+    Flag("--groups", "N", "groups of layers, within each of which they share", ("num_hidden_groups",)),
+    Flag("--sentence-loss", "LOSS", "sop (order), nsp (next sentence) or none", ("sentence_loss",)),
+    Flag(
+        "--dropout",
+        "P",
+        "of hidden states and of attention weights",
+        ("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    ),
+    Flag("--ngram", "N", "most words masked together", ("max_ngram",)),
+    Flag(
+        "--mask-rate",
+        "START[:END]",
+        "share of the tokens masked, and what it becomes by the last update: 0.3:0.15",
+        ("masked_share", "masked_share_end"),
+        range=True,
+    ),
+)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add every option that changes settings."""
+    parser.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
+    grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
+    parser.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of a preset")
+    group = parser.add_argument_group("design choices, each short for --set (docs/pretraining.md)")
+    for flag in FLAGS:
+        group.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+
+
+def configured(config: Config, options: Namespace) -> Config:
+    """Return the preset changed by the options of `add_options`; --set has the last word. Raises ConfigError."""
+    given = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
+    if options.steps is not None:
+        in_proportion = scaled(config, options.steps, without=given.keys())
+        for name, value in in_proportion.items():
+            print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
+        given = {"steps": options.steps} | in_proportion | given
+    return replace(config, **given)
+
+
+def changed(config: Config, assignments: list[str]) -> Config:
+    """Return the configuration with NAME=VALUE settings. Raises ConfigError for an unknown name or a wrong type."""
+    return replace(config, **_parsed(config, assignments))
+
+
+def scaled(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
+    """Return the counts of updates that --steps changes in proportion, at least 1, but 0 stays 0."""
+    found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
+    in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
+    return {name: n for name, n in in_proportion.items() if n != found[name]}
+
+
+def _save_grids(grids: list[str]) -> dict[str, int]:
+    """Parse --save: "N", "log:K" or both; together they replace the grids of the preset."""
+    if not grids:
+        return {}
+    chosen = {"save_every": 0, "save_per_doubling": 0}
+    for grid in grids:
+        count = grid.removeprefix("log:")
+        if not count.isdecimal() or int(count) == 0:
+            raise ConfigError(f"--save {grid}: write --save N for every N updates, or --save log:K for K per doubling.")
+        chosen["save_per_doubling" if grid.startswith("log:") else "save_every"] = int(count)
+    return chosen
+
+
+def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
+    """Parse the flags that were given. Raises ConfigError for a flag of another family."""
+    found: dict[str, Any] = {}
+    for flag in FLAGS:
+        value = options[flag.name.removeprefix("--").replace("-", "_")]
+        if value is None:
+            continue
+        if not _has(config, flag):
+            having = [name for name, family in FAMILIES.items() if _has(next(iter(family.presets.values())), flag)]
+            raise ConfigError(
+                f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(having)} has it."
+            )
+        found |= _parsed(config, [f"{name}={text}" for name, text in flag.values(value).items()])
+    return found
+
+
+def _has(config: Config, flag: Flag) -> bool:
+    return all(hasattr(config, name) for name in flag.settings)
+
+
+def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
+    """Parse NAME=VALUE settings by the types of the configuration's fields."""
+    types = {field.name: field.type for field in fields(config)}
+    found = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or name not in types:
+            raise ConfigError(unknown("setting", name, types, "Write it as --set NAME=VALUE."))
+        found[name] = _value(assignment, value, types[name])
+    return found
+
+
+def _value(assignment: str, value: str, kind: Any) -> Any:
+    """Parse the value of a setting as its type; "none" if the type allows None."""
+    kinds = get_args(kind) or (kind,)
+    if NoneType in kinds and value.lower() == "none":
+        return None
+    if bool in kinds:
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(f"{assignment}: '{value}' is neither true nor false.")
+        return value.lower() == "true"
+    if str in kinds:
+        return value
+    try:
+        return kinds[0](value.replace("_", ""))
+    except ValueError:
+        raise ConfigError(f"{assignment}: '{value}' is not a number.") from None

@@ -1,0 +1,282 @@
+"""The kinds of vocabulary: how each cuts text into words, and the pieces of words, trained by SentencePiece.
+
+The same words give the same pieces on every machine: the trainers of the tokenizers library take words in an order that
+changes from process to process.
+"""
+
+import io
+import re
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from embryo_core.errors import CorpusError
+
+PAD, UNK, CLS, SEP, MASK = range(5)  # ids of the special tokens, in the order of ALBERT's own vocabulary
+CHARACTER_COVERAGE = 0.9998  # share of the text whose characters get into the vocabulary; the rest is unknown
+REQUIRED = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")  # in what SentencePiece says of a small vocabulary
+MAX_WORD = 64  # characters; longer words (web addresses, tables) teach nothing about pieces
+
+
+class Vocabulary(ABC):
+    """A kind of vocabulary."""
+
+    special_tokens: ClassVar[tuple[str, ...]]  # padding, unknown, [CLS], [SEP], [MASK]
+
+    @abstractmethod
+    def blank(self) -> Tokenizer:
+        """Return a tokenizer with normaliser, word cutter and decoder, and no pieces yet."""
+
+    @abstractmethod
+    def train(self, counts: Counter[str], size: int) -> models.Model:
+        """Return a model of `size` pieces of these words. Raises CorpusError if the words are too few."""
+
+    @abstractmethod
+    def begins_word(self, piece: str) -> bool:
+        """Return whether a piece begins a word."""
+
+    @abstractmethod
+    def word(self, pieces: Sequence[str]) -> str:
+        """Return the word that these pieces make."""
+
+
+class Unigram(Vocabulary):
+    """An uncased Unigram vocabulary, as ALBERT's, of words cut as in the Penn treebank.
+
+    Running text and treebank words give the same pieces: "don't" is always cut into "do" and "n't", and the pieces of a
+    word depend on that word alone. The first piece of a word, and no other, starts with "▁".
+    """
+
+    special_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    word_start = "▁"
+    max_piece = 16  # characters, with the "▁", as in ALBERT's SentencePiece
+    min_seed_count = 3  # occurrences of a word before its substrings are tried as pieces
+    max_seeds = 200_000
+
+    # Contractions are words, "can not" and "gon na" are two, punctuation marks are words, and so are "..." and "--";
+    # letters and digits stay together ("19th", "1980s").
+    _end = r"(?![\p{L}\p{N}])"
+    _start = r"(?<![\p{L}\p{N}])"
+    _word = "|".join(
+        (
+            rf"n't{_end}",
+            rf"'(?:s|re|ve|ll|d|m){_end}",
+            rf"[\p{{L}}\p{{N}}]+?(?=n't{_end})",
+            rf"{_start}(?:can(?=not{_end})|gon(?=na{_end})|wan(?=na{_end})|got(?=ta{_end}))",
+            r"[\p{L}\p{N}]+",
+            r"\.{3}",
+            r"--",
+            r"[^\s\p{L}\p{N}]",
+        )
+    )
+
+    def blank(self) -> Tokenizer:
+        """Return a tokenizer that makes quotes, dashes and accents plain and cuts as the Penn treebank does."""
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.normalizer = normalizers.Sequence(
+            [
+                normalizers.Replace(Regex(r"\p{Cf}"), ""),  # soft hyphens, zero-width characters
+                normalizers.Replace(Regex("``|''|[“”„‟«»″]"), '"'),
+                normalizers.Replace(Regex("[‘’‚‛´`′]"), "'"),
+                normalizers.Replace(Regex("[‐‑–−]"), "-"),
+                normalizers.Replace(Regex("[—―]"), "--"),
+                normalizers.NFKD(),
+                normalizers.Lowercase(),
+                normalizers.StripAccents(),
+            ]
+        )
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(self._word), behavior="removed", invert=True),
+                pre_tokenizers.Metaspace(replacement=self.word_start, prepend_scheme="always", split=False),
+            ]
+        )
+        tokenizer.decoder = decoders.Metaspace(replacement=self.word_start, prepend_scheme="always")
+        return tokenizer
+
+    def train(self, counts: Counter[str], size: int) -> models.Unigram:
+        """Return pieces with their log probabilities, of words that begin with "▁"."""
+        bare = {word.removeprefix(self.word_start): n for word, n in counts.items() if len(word) <= MAX_WORD}
+        with tempfile.TemporaryDirectory() as folder:
+            seeds = Path(folder) / "seeds.tsv"
+            lines = [f"{piece}\t{score}\n" for piece, score in self._seed_pieces(counts)]
+            seeds.write_text("".join(lines), encoding="utf-8")
+            options: dict[str, Any] = {"model_type": "unigram", "seed_sentencepieces_file": str(seeds)}
+            pieces = train_pieces(bare, size, self.special_tokens, **options)
+        return models.Unigram(pieces, unk_id=UNK)
+
+    def begins_word(self, piece: str) -> bool:
+        """Return whether it starts with "▁". A word whose first character is unknown is "▁", then <unk>."""
+        return piece.startswith(self.word_start)
+
+    def word(self, pieces: Sequence[str]) -> str:
+        """Return the word without "▁"."""
+        return "".join(pieces).removeprefix(self.word_start)
+
+    def _seed_pieces(self, counts: Counter[str]) -> list[tuple[str, int]]:
+        """Return substrings of words to start from, each scored by its count in the running text times its length.
+
+        SentencePiece's own seeds count a substring once for each word that holds it; a word that is part of no other,
+        such as "," or "n't", would then never become a piece, however frequent.
+        """
+        seeds: Counter[str] = Counter()
+        for word, n in counts.items():
+            if n < self.min_seed_count or len(word) > MAX_WORD:
+                continue
+            for start in range(len(word)):
+                for end in range(start + 2, min(start + self.max_piece, len(word)) + 1):
+                    seeds[word[start:end]] += n
+        scored = [(piece, n * len(piece)) for piece, n in seeds.items()]
+        return sorted(scored, key=lambda seed: (-seed[1], seed[0]))[: self.max_seeds]
+
+
+class WordPiece(Vocabulary):
+    """An uncased WordPiece vocabulary, as BERT's and ELECTRA's, of words cut at white space and punctuation marks.
+
+    A piece inside a word is written after "##", and a word is cut greedily, the longest piece first. The pieces are
+    those of byte-pair encoding: the pair that is most frequent in the text is joined, again and again.
+    """
+
+    special_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    inside = "##"
+    first_stand_in = 0xF0000  # of the characters for private use, which no text has
+
+    def blank(self) -> Tokenizer:
+        """Return the normaliser, word cutter and decoder of the original BERT."""
+        tokenizer = Tokenizer(models.WordPiece(unk_token=self.special_tokens[UNK]))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece(prefix=self.inside)
+        return tokenizer
+
+    def train(self, counts: Counter[str], size: int) -> models.WordPiece:
+        """Return the pieces of these words by byte-pair encoding.
+
+        SentencePiece knows no "##". It is given words in which another character replaces each character that is not
+        the first, so that a letter at the beginning of a word and the same letter inside one are two from the start.
+        """
+        inside = sorted({character for word in counts for character in word[1:]})
+        stand_in = {character: chr(self.first_stand_in + i) for i, character in enumerate(inside)}
+        original = {ord(other): character for character, other in stand_in.items()}
+        shown = {word[0] + "".join(map(stand_in.__getitem__, word[1:])): n for word, n in counts.items()}
+        options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "max_sentencepiece_length": 100}
+        pieces = train_pieces(shown, size, self.special_tokens, **options)
+        marked = ((self.inside if ord(piece[0]) in original else "") + piece.translate(original) for piece, _ in pieces)
+        return models.WordPiece({piece: i for i, piece in enumerate(marked)}, unk_token=self.special_tokens[UNK])
+
+    def begins_word(self, piece: str) -> bool:
+        """Return whether it has no "##"; [UNK] begins a word, since it is a whole one."""
+        unknown = piece == self.special_tokens[UNK]
+        return not piece.startswith(self.inside) and (unknown or piece not in self.special_tokens)
+
+    def word(self, pieces: Sequence[str]) -> str:
+        """Return the word without "##"."""
+        return "".join(piece.removeprefix(self.inside) for piece in pieces)
+
+
+class ByteBPE(Vocabulary):
+    """A cased byte-level BPE vocabulary, as GPT-2's: text of any kind as bytes, so that no character is unknown.
+
+    A byte is written as a printable character, and a space as "Ġ" at the beginning of the word that follows it.
+    """
+
+    special_tokens = Unigram.special_tokens
+    space = "Ġ"
+
+    def blank(self) -> Tokenizer:
+        """Return the word cutter and decoder of GPT-2; a text begins as if after a space."""
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.normalizer = normalizers.NFC()
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.decoder = decoders.ByteLevel()
+        return tokenizer
+
+    def train(self, counts: Counter[str], size: int) -> models.BPE:
+        """Return the pieces of these words, every byte among them.
+
+        SentencePiece gives pieces in the order in which they were joined, but not of which two. Every cut of a piece
+        into two others becomes a merge with the piece's rank, so that words are cut as SentencePiece would.
+        """
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "split_by_number": False}
+        scored = train_pieces(counts, size, self.special_tokens, alphabet, **options)
+        known = {piece: i for i, (piece, _) in enumerate(scored)}
+        merges = [
+            (piece[:cut], piece[cut:])
+            for piece in list(known)[len(self.special_tokens) :]
+            for cut in range(1, len(piece))
+            if piece[:cut] in known and piece[cut:] in known
+        ]
+        return models.BPE(known, merges)
+
+    def begins_word(self, piece: str) -> bool:
+        """Return whether it follows a space or begins with a punctuation mark."""
+        mark = piece[0] < "\x7f" and not piece[0].isalnum()
+        return piece not in self.special_tokens and (piece.startswith(self.space) or mark)
+
+    def word(self, pieces: Sequence[str]) -> str:
+        """Return the word without the space before it."""
+        return decoders.ByteLevel().decode(list(pieces)).strip()
+
+
+VOCABULARIES: dict[str, Vocabulary] = {  # by the name of their model in tokenizer.json, in small letters
+    "unigram": Unigram(),
+    "wordpiece": WordPiece(),
+    "bpe": ByteBPE(),
+}
+
+
+def train_pieces(
+    counts: Mapping[str, int], size: int, special_tokens: tuple[str, ...], alphabet: Sequence[str] = (), **options: Any
+) -> list[tuple[str, float]]:
+    """Return pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
+
+    The characters of `alphabet` are pieces even if no word has them, and then no character is left out. Raises
+    CorpusError if the words are too few for a vocabulary of that size, or their characters too many.
+    """
+    import sentencepiece  # a requirement of pretraining alone
+
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "words.tsv"
+        every = Counter(alphabet) + Counter(counts)
+        words = sorted((word, n) for word, n in every.items() if 0 < len(word) <= MAX_WORD)
+        table.write_text("".join(f"{word}\t{n}\n" for word, n in words), encoding="utf-8")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                input=str(table),
+                input_format="tsv",
+                model_writer=model,
+                vocab_size=size,
+                character_coverage=1.0 if alphabet else CHARACTER_COVERAGE,
+                normalization_rule_name="identity",
+                split_by_unicode_script=False,
+                num_threads=2,  # fixed, for sums in the same order on every machine
+                pad_id=PAD,
+                pad_piece=special_tokens[PAD],
+                unk_id=UNK,
+                unk_piece=special_tokens[UNK],
+                bos_id=-1,
+                eos_id=-1,
+                control_symbols=list(special_tokens[CLS:]),
+                minloglevel=2,
+                **options,
+            )
+        except RuntimeError as reason:
+            text = f"A text of {len(counts):,} different words"
+            if needed := REQUIRED.search(str(reason)):
+                raise CorpusError(
+                    f"{text} has characters for {int(needed[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
+                    "ask for a larger one."
+                ) from None
+            raise CorpusError(
+                f"{text} is too small for a vocabulary of {size:,} pieces; give more text or ask for a smaller "
+                "vocabulary."
+            ) from None
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.get_piece_size())]
