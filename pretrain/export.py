@@ -19,14 +19,8 @@ from pretrain.state import Progress
 # === Tensors ===
 
 
-class Joined(NamedTuple):
-    """Variables side by side, along the last axis, in one tensor of a checkpoint (GPT-2's query, key and value)."""
-
-    variables: tuple[Any, ...]
-
-
 class Stored(NamedTuple):
-    """Variables of one tensor and how they are stored: the kernel of a dense layer is transposed."""
+    """Variables of one tensor, side by side along the last axis, and whether it is stored transposed, as kernels are."""
 
     variables: tuple[Any, ...]
     transposed: bool = False
@@ -61,7 +55,7 @@ def stored(modules: dict[str, Any]) -> dict[str, Stored]:
         elif isinstance(module, keras.layers.Embedding):
             found[f"{name}.weight"] = Stored((module.embeddings,))
         else:
-            found[name] = Stored(module.variables if isinstance(module, Joined) else (module,))
+            found[name] = Stored(module if isinstance(module, tuple) else (module,))
     return found
 
 

@@ -40,7 +40,10 @@ class Family(ABC, Generic[C]):
 
     @abstractmethod
     def modules(self, model: "PretrainingModel") -> dict[str, Any]:
-        """Return every Dense, LayerNormalization, Embedding and single weight by its name in transformers."""
+        """Return every Dense, LayerNormalization, Embedding and single weight by its name in transformers.
+
+        A tuple of weights is one tensor, in which they are side by side.
+        """
 
     @abstractmethod
     def huggingface(self, config: C) -> dict[str, Any]:

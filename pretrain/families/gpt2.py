@@ -139,11 +139,9 @@ class Gpt2(Family[Gpt2Config]):
 
 def _kernel_and_bias(name: str, *dense) -> dict[str, Any]:
     """Return the weights of dense layers that read the same states, side by side in one tensor."""
-    from pretrain.export import Joined
-
     return {
-        f"{name}.weight": Joined(tuple(layer.kernel for layer in dense)),
-        f"{name}.bias": Joined(tuple(layer.bias for layer in dense)),
+        f"{name}.weight": tuple(layer.kernel for layer in dense),
+        f"{name}.bias": tuple(layer.bias for layer in dense),
     }
 
 
