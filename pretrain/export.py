@@ -20,7 +20,7 @@ from pretrain.state import Progress
 
 
 class Stored(NamedTuple):
-    """Variables of one tensor, side by side along the last axis, and whether it is stored transposed, as kernels are."""
+    """Variables of one tensor, side by side along its last axis, and whether it is stored transposed."""
 
     variables: tuple[Any, ...]
     transposed: bool = False
