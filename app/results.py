@@ -9,11 +9,10 @@ from app.caching import cached, checkpoints_state, files_state, kept_whole, log_
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.compare import Progress, Unit
-from embryo_core.corpora import baselines
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.errors import EmbryoError, ResultsError
-from embryo_core.figures import knowledge, overview, patterns, positions, probing_scores, tokens
+from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, positions, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
@@ -136,43 +135,11 @@ def measures(run: Run) -> pd.DataFrame:
     return positions.measures(run)
 
 
-# === What accuracies are worth ===
+# === Facts ===
 
 
-@cached(results_state, 16, "Reading the facts")
-def facts_not_named(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Precision at 1 over facts whose subject does not tell the object (`baselines.precision`), and their baselines.
-
-    Raises ResultsError.
-    """
-    facts = fact_histories(run)
-    facts = facts[~baselines.named_by_subject(facts)]
-    steps = sorted(steps_done(run, FACTS))
-    return baselines.precision(facts, store.read_right_answers(run), steps), baselines.of_facts(facts)
-
-
-@cached(results_state, 16, "Reading the facts")
-def relation_curves(run: Run, unnamed: bool = False) -> pd.DataFrame:
-    """Precision at 1 of each relation over all facts, or over `facts_not_named` (see `charts.knowledge`).
-
-    Raises ResultsError.
-    """
-    if unnamed:
-        return knowledge.relation_curves(*facts_not_named(run))
-    return knowledge.relation_curves(scores(run, FACTS), baselines.of_facts(fact_histories(run)))
-
-
-@cached(results_state, 16, "Reading the facts")
-def default_relations(run: Run) -> list[str]:
-    """The relations to show first (see `charts.knowledge.default_relations`). Raises ResultsError."""
-    return knowledge.default_relations(relation_curves(run))
-
-
-@cached(results_state, 16, "Reading the facts")
-def relation_table(run: Run) -> pd.DataFrame:
-    """A row for each relation (see `charts.knowledge.relation_table`). Raises ResultsError."""
-    coverage, (without, _) = scores(run, f"{FACTS}_coverage"), facts_not_named(run)
-    return knowledge.relation_table(relation_curves(run), coverage, fact_histories(run), without)
+precision = cached(results_state, 32, "Reading the facts")(knowledge.precision_table)
+relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
 
 
 # === As the figures take them ===

@@ -10,7 +10,7 @@ import streamlit as st
 from app.components import messages
 
 LEAST = 5e-5  # a smaller probability would be 0 in hundredths of a percent
-PERCENT = {"format": "percent", "step": 0.001}  # of a column of shares
+PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
 def show_rows(

@@ -1,10 +1,19 @@
 """Knowledge: which facts the model answers at each step, and what it says instead (Section 6, Figures 6 and 14)."""
 
-from app import results, widgets
-from app.views import knowledge_facts, knowledge_relations
-from app.views.knowledge_relations import METRIC
-from embryo_core.corpora.groups import ALL
-from embryo_core.figures.captions import openings
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, pickers, results, widgets
+from app.tables import PERCENT, show_rows
+from app.view import View
+from app.views import knowledge_facts
+from embryo_core.corpora.groups import ALL, KINDS
+from embryo_core.curves import HISTORIES
+from embryo_core.figures import knowledge, knowledge_tables
+from embryo_core.figures.knowledge import METRIC
+from embryo_core.figures.markdown import literal
 
 
 def show() -> None:
@@ -13,10 +22,76 @@ def show() -> None:
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
-    frame = results.relation_curves(view.run)
-    widgets.show_opening(openings.knowledge(frame[frame["relation"] == ALL], view.run.step_unit))
-    step = view.evaluated(frame["step"].unique())
-    note = results.note(view.run, METRIC, "facts of LAMA's T-REx")
-    knowledge_relations.show(view, frame, facts, note)
-    knowledge_relations.show_table(view, frame, facts, step)
-    knowledge_facts.show(view, frame, facts, step)
+    precision = results.precision(view.run)
+    widgets.show_headline(knowledge.headline(precision, view.run))
+    _show_precision(view, precision)
+    step = view.evaluated(precision["step"].unique())
+    _show_relations(view, precision, facts, step)
+    knowledge_facts.show(view, precision, facts, step)
+
+
+def _show_precision(view: View, precision: pd.DataFrame) -> None:
+    """Draw the curves of the relations that are picked, or a panel for each relation."""
+    st.header("Precision at 1 over the steps", anchor=False)
+    without = results.precision(view.run, unnamed=True)
+    st.markdown(literal(knowledge.compare_with_baseline(precision, without, view.run)))
+    unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
+    if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
+        pickers.pick_smoothing()
+        panels = figures.draw(view, knowledge.precision_panels, unnamed=unnamed)
+        figures.show(panels, on_point=_open_point)
+        return
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    with left:
+        chosen = pickers.pick_many(
+            "relations",
+            "Relations, the best at the last step first",
+            [ALL, *knowledge.best_first(precision)],
+            knowledge.default_relations(precision),
+            knowledge.label,
+        )
+    with right:
+        pickers.pick_smoothing()
+    if not chosen:
+        st.info("Choose at least one relation.", icon=":material/info:")
+        return
+    figure = figures.draw(view, knowledge.precision, relations=tuple(chosen), unnamed=unnamed)
+    figures.show(figure, on_point=_open_point)
+
+
+def _open_point(relation: str, step: int) -> None:
+    permalink.choose("step", step)
+    if relation not in (ALL, *KINDS):
+        permalink.choose("relation", relation)
+
+
+def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
+    """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
+    st.header("Every relation", anchor=False)
+    table = knowledge_tables.with_step(results.relation_table(view.run), precision, step)
+    show_rows(
+        table,
+        "relation_table",
+        lambda row: permalink.choose("relation", table["relation"].iloc[row]),
+        _relation_columns(step),
+    )
+    widgets.show_caption(knowledge_tables.describe_relations(facts))
+
+
+def _relation_columns(step: int) -> dict[str, Any]:
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    return {
+        "relation": text("id", width=50),
+        "name": text(width=170),
+        "now": number(f"P@1, {step:,}", help="Precision at 1 at the chosen step", width=90, **PERCENT),
+        "last": number("P@1, last", help="Precision at 1 at the last step", width=70, **PERCENT),
+        "answer": text("top object", help="The most frequent object", width=95),
+        "baseline": number("always that", help="P@1 of always answering the top object", width=85, **PERCENT),
+        "named": number("in name", help="Facts whose subject's name contains the object", width=70, **PERCENT),
+        "without": number("P@1, others", help="At the last step, over the other facts", width=90, **PERCENT),
+        "asked": number(help="Facts whose object is a single piece of the model's vocabulary", width=55),
+        "all": number(help="All facts of the relation", width=50),
+        "coverage": number(help="Share of the relation's facts that are asked", width=75, **PERCENT),
+        "history": text("curve", help="The history of the relation's P@1", width=100),
+        **{history: number(width=width) for history, width in zip(HISTORIES, (65, 80, 75, 95), strict=True)},
+    }

@@ -1,4 +1,4 @@
-"""The Knowledge page, facts: those of one relation at a step, and one of them through all steps."""
+"""The Knowledge page, facts: those of one relation at a step, and one of them over all steps."""
 
 import pandas as pd
 import streamlit as st
@@ -8,25 +8,23 @@ from app.tables import PERCENT, show_rows
 from app.view import View
 from app.views.query_ask import choose_text
 from embryo_core.curves import HISTORIES
-from embryo_core.figures import knowledge as charts
-from embryo_core.figures.captions import knowledge as captions
-from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.figures import knowledge, knowledge_tables
 from embryo_core.types import Fact
 from embryo_core.words import step_name
 
 ANY = "any"
 
 
-def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
-    """Draw the pickers, the table of facts and, beside it, one fact; none where the search finds none."""
+def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
+    """Draw the pickers, the table of facts and, next to it, one fact; no fact if the search finds none."""
     st.header("Facts", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        relation, history, words = _pick(frame, set(facts["relation"]))
+        relation, history, words = _pick(precision, set(facts["relation"]))
     known = facts[facts["relation"] == relation]
     with left:
         at_step = results.answers_at(view.run, relation, step)
-        found = _table(view, charts.facts_at(at_step, known), history, words, relation, step)
+        found = _table(view, knowledge_tables.facts_at(at_step, known), history, words, relation, step)
     with right:
         if found:
             _one_fact(view, known)
@@ -35,20 +33,20 @@ def show(view: View, frame: pd.DataFrame, facts: pd.DataFrame, step: int) -> Non
         permalink.show("fact", permalink.get("fact"))
 
 
-def _pick(frame: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
-    """A relation that was asked, the history of its facts or ANY, and words to search for."""
+def _pick(precision: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
+    """Return a relation that was asked, the history of its facts or ANY, and words to search for."""
     one, two = st.columns(2)
     with one:
-        relations = [relation for relation in charts.best_first(frame) if relation in asked]
-        relation = pickers.pick_one("relation", "Relation", relations, format_func=charts.label)
+        relations = [relation for relation in knowledge.best_first(precision) if relation in asked]
+        relation = pickers.pick_one("relation", "Relation", relations, format_func=knowledge.label)
     with two:
         history = pickers.pick_one("history", "History", (ANY, *HISTORIES))
     return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
 def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:
-    """Draw the facts of this history in which the words are found; returns False where these leave none."""
-    listed = charts.search(table if history == ANY else table[table["history"] == history], words)
+    """Draw the facts of this history that contain the words; return False if there are none."""
+    listed = knowledge_tables.search(table if history == ANY else table[table["history"] == history], words)
     number = st.column_config.NumberColumn
     show_rows(
         listed.drop(columns="fact"),
@@ -66,41 +64,34 @@ def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: 
         },
         height=420,
     )
-    widgets.show_caption(captions.facts(table, listed, step, view.run.step_unit))
+    widgets.show_caption(knowledge_tables.describe_facts(table, listed, step, view.run.step_unit))
     return table.empty or not listed.empty
 
 
 def _ask(fact: Fact) -> None:
-    """Go to the Query page with a fact's question."""
+    """Open the Query page with a fact's question."""
     permalink.choose("template", fact.relation)
     choose_text(fact.question, fact.id)
     permalink.lead_to("query")
 
 
 def _one_fact(view: View, known: pd.DataFrame) -> None:
+    """Draw the fact that is picked among the `known` ones of a relation: its figure, and its answers as a table."""
     names = known.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     learned = known.loc[known["history"] == "learned", "fact"]
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         fact = pickers.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
-    if template := results.templates(view.run).get(names["relation"][fact]):
-        asked = Fact(fact, names["relation"][fact], template, names["subject"][fact], names["object"][fact])
+    relation = names["relation"][fact]
+    if template := results.templates(view.run).get(relation):
+        asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])
         right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
-    answers = charts.fact_history(results.answers_to(view.run, names["relation"][fact], fact))
-    history = with_smoothed(answers, "probability", view.smoothing)
-    figures.show_plot(
-        figures.drawn(charts.fact_figure, history, view.axis),
-        history.assign(fact=fact, subject=names["subject"][fact], object=names["object"][fact]),
-        f"{view.run.name}-fact",
-        captions.ONE_FACT,
-        texts[fact],
-        view,
-        "world_knowledge",
-    )
+    figure = figures.draw(view, knowledge.fact, relation=relation, fact=fact)
+    figures.show(figure)
     number = st.column_config.NumberColumn
     st.dataframe(
-        answers,
+        figure.table[["step", "prediction", "prediction_probability", "rank", "probability", "right"]],
         hide_index=True,
         key=f"history_{fact}",
         column_config={

@@ -213,7 +213,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, **place)
         if not shared:
-            figure.add_traces(_plot_baselines(lines, category, curves, look[0], len(styles)), **place)
+            figure.add_traces(_plot_baselines(lines, category, curves, look[0], 1 if panels else len(styles)), **place)
     if shared:
         figure.add_trace(shared)
     elif _any_baseline(lines):

@@ -1,20 +1,29 @@
-"""Figures and tables of factual knowledge over pretraining: LAMA T-REx precision at 1 (Section 6, Figures 6 and 14)."""
+"""Factual knowledge over pretraining: precision at 1 on LAMA's T-REx, and one fact (Section 6, Figures 6 and 14)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core import curves
-from embryo_core.corpora.baselines import named_by_subject
+from embryo_core import curves, results
+from embryo_core.corpora import baselines
 from embryo_core.corpora.groups import ALL, KINDS, TYPES
+from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
-from embryo_core.words import percent
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.types import Run
+from embryo_core.words import percent, point, quantity, span
 
+METRIC = "world_knowledge"
+TITLE = "Precision at 1 of each relation"
+NEVER = "never learned"
+KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
 NAMES = {
     "P17": "country",
     "P19": "place of birth",
@@ -42,137 +51,125 @@ NAMES = {
     "P740": "place of foundation",
     "P1376": "capital of",
 }
-NEVER = "never learned"
-BASELINE = "always the most frequent object"
 
 
 def label(relation: str) -> str:
-    """A relation as people read it: its name in Wikidata and its id."""
+    """Return a relation's name in Wikidata with its id."""
     return "all relations" if relation == ALL else f"{NAMES[relation]} ({relation})" if relation in NAMES else relation
 
 
-# === Relations ===
+# === Tables ===
 
 
-def relation_curves(scores: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """Precision at 1 of every relation over steps, with its baseline and Wilson's interval of 95 %.
+def measured(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return scores (group, step, value, n) and baselines (see `baselines.of_facts`) of a run. Raises ResultsError.
 
-    Columns: relation, step, value, n, baseline, answer, low, high. `scores` is the metric "world_knowledge" as
-    read from the store, or `baselines.precision`; `baselines` are those of the same facts (`baselines.of_facts`).
+    Both are over all facts or, if `unnamed`, over those whose subject's name does not contain the object.
     """
-    frame = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
-    known = baselines.set_index("group")
-    frame = frame.assign(baseline=frame["relation"].map(known["value"]), answer=frame["relation"].map(known["answer"]))
-    frame = frame.sort_values(["relation", "step"], ignore_index=True)
-    low, high = curves.interval(frame["value"].to_numpy(), frame["n"].to_numpy())
-    return frame.assign(low=low, high=high)
+    facts = results.read_histories(run)
+    if not unnamed:
+        return results.read_scores(run, METRIC), baselines.of_facts(facts)
+    facts = facts[~baselines.named_by_subject(facts)]
+    steps = sorted(results.steps_done(run, METRIC))
+    return baselines.precision(facts, results.read_right_answers(run), steps), baselines.of_facts(facts)
 
 
-def best_first(frame: pd.DataFrame) -> list[str]:
-    """Relations by their precision at the last step, the best first."""
-    last = frame[(frame["step"] == frame["step"].max()) & (frame["relation"] != ALL)]
+def precision_table(run: Run, unnamed: bool = False) -> pd.DataFrame:
+    """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError."""
+    return with_baselines(*measured(run, unnamed))
+
+
+def precision_by_type(run: Run, unnamed: bool = False) -> pd.DataFrame:
+    """Return the same with the types of relations: all facts, each type, then the relations by type and number."""
+    tables = (pd.concat([table, baselines.over_types(table)], ignore_index=True) for table in measured(run, unnamed))
+    return by_type(with_baselines(*tables))
+
+
+def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `measured`).
+
+    Columns: relation, step, value, n, baseline, answer, low, high.
+    """
+    table = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
+    known = known.set_index("group")
+    table = table.assign(baseline=table["relation"].map(known["value"]), answer=table["relation"].map(known["answer"]))
+    table = table.sort_values(["relation", "step"], ignore_index=True)
+    low, high = curves.interval(table["value"].to_numpy(), table["n"].to_numpy())
+    return table.assign(low=low, high=high)
+
+
+def by_type(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows in the order of the panels: all facts, each type, then the relations by type and number."""
+    order = _order(table["relation"].unique())
+    return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
+
+
+def _order(relations: Sequence[str]) -> list[str]:
+    known = [name for name in (ALL, *KINDS) if name in relations]
+    return known + sorted({*relations} - {*known}, key=_place_by_type)
+
+
+def _place_by_type(relation: str) -> tuple[int, int, str]:
+    digits = relation[1:]
+    kind = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
+    return kind, int(digits) if digits.isdecimal() else 0, relation
+
+
+def best_first(table: pd.DataFrame) -> list[str]:
+    """Return the relations by their precision at the last step, the best first."""
+    last = table[(table["step"] == table["step"].max()) & (table["relation"] != ALL)]
     return last.sort_values("value", ascending=False)["relation"].tolist()
 
 
-def default_relations(frame: pd.DataFrame) -> list[str]:
-    """What to show first: all relations together, and the six that rise highest of those that were ever learned."""
-    by_relation = list(frame[frame["relation"] != ALL].groupby("relation"))
-    fates = {name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation}
-    heights = {name: own["value"].max() - own["value"].iloc[0] for name, own in by_relation if fates[name] != NEVER}
-    return [ALL, *sorted(heights, key=heights.get, reverse=True)[:6]]
+def default_relations(table: pd.DataFrame) -> list[str]:
+    """Return the relations to show first: all together, and the six with the highest rise of those ever learned."""
+    by_relation = list(table[table["relation"] != ALL].groupby("relation"))
+    rises = {
+        name: own["value"].max() - own["value"].iloc[0]
+        for name, own in by_relation
+        if curves.classify_curve(own["value"], own["n"]) != NEVER
+    }
+    return [ALL, *sorted(rises, key=rises.__getitem__, reverse=True)[:6]]
 
 
-def relation_figure(frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> go.Figure:
-    """Rows of `relation_curves` as lines with their intervals, and their baselines dashed.
+# === Relations over the steps ===
 
-    Every point carries its relation and step as customdata.
-    """
-    figure = go.Figure()
-    for i, relation in enumerate(relations):
-        rows = frame[frame["relation"] == relation]
-        x, of = axis.values(rows["step"]), style.plain(label(relation))
-        style.add_band(figure, x, rows["low"], rows["high"], _colour(relation, i), of)
-    for i, relation in enumerate(relations):
-        rows = frame[frame["relation"] == relation]
-        _line(figure, rows, relation, i, axis)
-    _add_baselines(figure, frame, relations, axis)
-    axis.draw(figure, sorted(set(frame["step"])))
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
-    return style.finish(figure, "precision at 1", height=460)
-
-
-def _add_baselines(figure: go.Figure, frame: pd.DataFrame, relations: list[str], axis: StepAxis) -> None:
-    """The precision of always answering a relation's most frequent object."""
-    ends = axis.values([frame["step"].min(), frame["step"].max()])
-    for i, relation in enumerate(relations):
-        of = frame[frame["relation"] == relation].iloc[0]
-        if pd.notna(of["baseline"]):
-            name, colour = style.plain(label(relation)), _colour(relation, i)
-            answer = "each one's most frequent object" if pd.isna(of["answer"]) else f"“{style.plain(of['answer'])}”"
-            text = f"{name}: always {answer} is right for {percent(of['baseline'])} of {of['n']:,} facts"
-            style.add_baseline(figure, ends, of["baseline"], colour, name, text)
-    style.explain_baselines(figure, BASELINE)
-
-
-def _colour(relation: str, i: int) -> str:
-    return style.GREY if relation == ALL else style.PALETTE[:-1][i % (len(style.PALETTE) - 1)]
-
-
-def _line(figure: go.Figure, rows: pd.DataFrame, relation: str, i: int, axis: StepAxis) -> None:
-    dash = "solid" if i < len(style.PALETTE) - 1 else "dot"
-    smoothing.add_curve(
-        figure,
-        axis.values(rows["step"]),
-        rows,
-        "value",
-        style.plain(label(relation)),
-        _colour(relation, i),
-        customdata=style.told(rows[["relation", "step", "value", "low", "high", "n"]]),
-        line={"dash": dash},
-        marker={"size": 6, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]},
-        hovertemplate=f"{axis.hover('customdata[1]')}: %{{customdata[2]}} of %{{customdata[5]:,}} facts<br>"
-        "95 % interval %{customdata[3]} to %{customdata[4]}",
-    )
-
-
-OVERLAY = Curves(
+CURVES = Curves(
     by="relation",
     value="value",
     low="low",
     high="high",
     label=label,
-    styles=lambda relations: {
-        relation: (_colour(relation, i), style.SYMBOLS[i % len(style.SYMBOLS)])
-        for i, relation in enumerate(relations)
-    },
     y_title="precision at 1",
-    tickformat=".0%",
-    decimals=".1%",
     baseline="baseline",
+    baseline_name="always the most frequent object",
+    unit="facts",
+    height=460,
 )
 
 
-KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
+def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed: bool = False) -> Figure:
+    """Return the precision at 1 of some relations over the steps, each with its 95 % interval and baseline.
+
+    If `unnamed`, over the facts whose subject's name does not contain the object. Raises FigureError and ResultsError.
+    """
+
+    def read(run: Run) -> pd.DataFrame:
+        table = precision_table(run, unnamed)
+        chosen = table[table["relation"].isin(relations)]
+        return chosen.sort_values("relation", key=lambda names: names.map([*relations].index), kind="stable")
+
+    def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+        return {name: _look(name, i) for i, name in enumerate(relations) if name in names}
+
+    return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=_describe_baseline), unnamed)
 
 
-def in_panels(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `relation_curves` in the order of small multiples: all facts, each type, then relations by type."""
-    names = sorted((name for name in frame["relation"].unique() if name not in (ALL, *KINDS)), key=_panel_order)
-    order = [ALL, *KINDS, *names]
-    return frame.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
+def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> Figure:
+    """Return a panel for all facts, each type of relation and each relation, with its template (Figure 14)."""
+    templates = results.read_sources(runs[0]).get(METRIC, {}).get("templates", {})
 
-
-def _panel_order(relation: str) -> tuple[int, int, str]:
-    """By type, those without one last, then by number."""
-    digits = relation[1:]
-    i = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
-    return i, int(digits) if digits.isdecimal() else 0, relation
-
-
-def panels(templates: Mapping[str, str]) -> Curves:
-    """How `in_panels` is drawn: a small multiple for each relation, its id, type and template above it (Figure 14)."""
-
-    def titled(relation: str) -> str:
+    def title(relation: str) -> str:
         if relation == ALL:
             return "all relations"
         if relation in KINDS:
@@ -181,90 +178,142 @@ def panels(templates: Mapping[str, str]) -> Curves:
         return f"{relation}{kind}\n{templates.get(relation, NAMES.get(relation, ''))}".strip()
 
     def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
-        return {one: (KIND_COLOURS.get(TYPES.get(one, one), style.GREY), "circle") for one in relations}
+        colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _order(relations)}
+        return {name: (colour, "circle") for name, colour in colours.items()}
 
-    return replace(OVERLAY, label=titled, styles=styles, across=4, width=1280)
-
-
-def relation_table(
-    frame: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame
-) -> pd.DataFrame:
-    """One row per relation, the best at the last step first.
-
-    Columns: relation, name, last (precision at 1 at the last step), answer (the most frequent
-    object) and baseline (the precision of always giving it), named (share of facts whose object stands in the subject's
-    name), without (the last precision over the others), asked (n facts), all (facts of the relation), coverage, history
-    (of the relation's curve), and the number of facts with each history.
-
-    `frame` comes from `relation_curves`, `coverage` is the metric "world_knowledge_coverage", `facts` from
-    `results.read_histories`, `without` is `baselines.precision` over facts that the subject does not tell.
-    """
-    curve = frame[frame["relation"] != ALL]
-    covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
-    table = covered.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
-    by_relation = curve.groupby("relation")
-    table["last"] = by_relation["value"].last()
-    table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
-    table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
-    table["without"] = without.groupby("group")["value"].last()
-    table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
-    counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
-    table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
-    table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
-    table = table.sort_values("last", ascending=False).reset_index()
-    table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
-    shown = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
-    return table[["relation", "name", *shown, *curves.HISTORIES]]
+    panels = replace(CURVES, label=title, styles=styles, across=4, width=1280)
+    return _precision(runs, axis, lambda run: precision_by_type(run, unnamed), panels, unnamed)
 
 
-def with_step(table: pd.DataFrame, frame: pd.DataFrame, step: int) -> pd.DataFrame:
-    """The rows of `relation_table` with the column now, before last: precision at 1 at `step`, out of `frame`."""
-    now = frame[frame["step"] == step].set_index("relation")["value"]
-    table = table.copy()
-    table.insert(table.columns.get_loc("last"), "now", table["relation"].map(now))
-    return table
+def _precision(
+    runs: Sequence[Run], axis: Axis, read: Callable[[Run], pd.DataFrame], drawn: Curves, unnamed: bool
+) -> Figure:
+    run = runs[0]
+    panels = "-panels" if drawn.width else ""
+    return curves_figure(
+        runs,
+        axis,
+        read,
+        drawn,
+        f"{run.name}-knowledge{panels}",
+        TITLE,
+        lambda table: describe_precision(run, table, unnamed, types=bool(panels)),
+        METRIC,
+    )
 
 
-# === Facts ===
+def _look(relation: str, i: int) -> tuple[str, str]:
+    colours = style.PALETTE[:-1]
+    return (style.GREY if relation == ALL else colours[i % len(colours)]), style.SYMBOLS[i % len(style.SYMBOLS)]
 
 
-def facts_at(cloze: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The facts of one relation with their answers at one step, which `cloze` are.
-
-    Columns: fact, subject, object, prediction, prediction_probability, rank and probability (both of the
-    object), history, first (see `results.read_histories`).
-    """
-    answers = cloze[["fact", "prediction", "prediction_probability", "rank", "probability"]]
-    table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
-    return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
+def _describe_baseline(row: Any) -> str:
+    answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.plain(row.answer)}”"
+    return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
 
 
-def search(table: pd.DataFrame, words: str) -> pd.DataFrame:
-    """The rows whose subject, object or answer holds the words as they are written, capitals aside."""
-    if not words.strip():
-        return table
-    needle = words.strip().casefold()
-    hits = [
-        table[name].str.casefold().str.contains(needle, regex=False) for name in ("subject", "object", "prediction")
-    ]
-    return table[np.logical_or.reduce(hits)]
+def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool) -> Caption:
+    """Return what precision at 1 is, and which facts are left out; `types` explains the types of relations."""
+    named = int(baselines.named_by_subject(results.read_histories(run)).sum()) if unnamed else 0
+    left_out = f"Left out: {quantity(named, 'fact')} whose subject's name contains the object." if unnamed else ""
+    kinds = (
+        "Types as in LAMA: 1-1, one object for each subject and one subject for each object; N-1, many subjects share "
+        "an object; N-M, subjects have several objects too. In the curve and baseline of a type each fact counts once."
+    )
+    return Caption(
+        "Precision at 1: the share of facts whose object is the model's top answer.",
+        sentences(
+            "The model fills the masked place with any piece of its vocabulary.",
+            left_out,
+            "Dashed, or a stroke at the right: the precision of always answering a relation's most frequent object; "
+            "for all relations, each one's own. Bands: 95 % intervals (Wilson).",
+            kinds if types else "",
+        ),
+        f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = {span(table['n'])} for a curve.",
+        "Click a point for its facts.",
+    )
 
 
-def fact_history(cloze: pd.DataFrame) -> pd.DataFrame:
-    """What the model answered to one fact at every step, which `cloze` are, as in the paper's Table 9.
+def headline(table: pd.DataFrame, run: Run) -> str:
+    """Return how many facts of a `precision_table` are right at the last step and at the best one."""
+    rows = table[table["relation"] == ALL].sort_values("step")
+    last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
+    end = point(int(last["step"]), run.step_unit)
+    answered = f"The run answers {percent(last['value'])} of {int(last['n']):,} facts correctly at {end}"
+    if len(rows) == 1:
+        return f"{answered}, the only evaluated one."
+    if best["step"] == last["step"]:
+        return f"{answered}, the last evaluated, more than ever before."
+    most = point(int(best["step"]), run.step_unit)
+    return f"{answered}, the last evaluated; most, {percent(best['value'])}, at {most}."
+
+
+def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
+    """Return what the last precision at 1 over all facts is worth; `without` is the table over unnamed facts."""
+    every, *_ = ends = [*_last_of_all(table), *_last_of_all(without)]
+    others = ends[-1]
+    at = point(int(every["step"]), run.step_unit)
+    compared = (
+        f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
+        f"{every['n']:,} facts; the run's {percent(every['value'])} at {at} is {_compare(every)} that."
+    )
+    if others["n"] == every["n"]:
+        return compared
+    named = every["n"] - others["n"]
+    return (
+        f"{compared} In {quantity(named, 'fact')} ({percent(named / every['n'], 0)}) the subject's name contains the "
+        f"object; without them the run answers {percent(others['value'])} of {others['n']:,} correctly, "
+        f"{_compare(others)} the baseline's {percent(others['baseline'])}."
+    )
+
+
+def _last_of_all(table: pd.DataFrame) -> list[pd.Series]:
+    """Return the last row over all facts; an empty list if there is none."""
+    return [row for _, row in table[table["relation"] == ALL].sort_values("step").tail(1).iterrows()]
+
+
+def _compare(row: pd.Series) -> str:
+    """Return whether a precision is above its baseline; both are counted on the same facts."""
+    if row["low"] > row["baseline"]:
+        return "above"
+    return "below" if row["high"] < row["baseline"] else "not significantly different from"
+
+
+# === One fact ===
+
+
+def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
+    """Return what the first run answered to one fact over the steps (Table 9). Raises FigureError and ResultsError."""
+    run = runs[0]
+    answers = results.read_relation(run, relation)
+    answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
+    if answers.empty:
+        raise FigureError(f"Run '{run.name}' was not asked the fact '{fact}' of relation {relation}.")
+    facts = results.read_histories(run).set_index("fact").loc[fact]
+    history = with_smoothed(fact_history(answers), "probability", axis.smoothing)
+    return make_figure(
+        [run],
+        f"{run.name}-fact",
+        f"{facts['subject']} → {facts['object']} ({facts['history']})",
+        plot_fact(history, axis.of(run, runs)),
+        history.assign(fact=fact, subject=facts["subject"], object=facts["object"]),
+        Caption("What the model answered at each step, as in the paper's Table 9."),
+        METRIC,
+    )
+
+
+def fact_history(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return what the model answered to one fact at every step, as in the paper's Table 9.
 
     Columns: step, prediction, prediction_probability, rank, probability (both of the true object), right.
     """
-    rows = cloze.sort_values("step", ignore_index=True)
+    rows = answers.sort_values("step", ignore_index=True)
     names = ["step", "prediction", "prediction_probability", "rank", "probability"]
     return rows[names].assign(right=rows["rank"] == 1)
 
 
-def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Probability of the true object, and of the top answer where that is another, at every step of one fact.
-
-    `history` comes from `fact_history`; smoothing is that of the true object.
-    """
+def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Return the plot of a `fact_history`: the probability of the true object, smoothed or not, and of the answer."""
     figure = go.Figure()
     x = axis.values(history["step"])
     answers = history[["step", "prediction", "rank"]].values
@@ -273,7 +322,7 @@ def fact_figure(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
         "hovertemplate": f"{axis.hover('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }
-    top = history.drop(columns=[smoothing.SMOOTHED, smoothing.WINDOW], errors="ignore")
+    top = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
     hollow, full = ({"size": 7, "symbol": symbol} for symbol in ("circle-open", "circle"))
     names = (("the top answer", style.GREY), ("the true object", style.BLUE))
     smoothing.add_curve(

@@ -32,20 +32,6 @@ def probing(best: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
     return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
 
 
-def knowledge(all_facts: pd.DataFrame, unit: StepUnit) -> str:
-    """How many facts are answered at the last step and at the best one; `all_facts` has a row per step."""
-    rows = all_facts.sort_values("step")
-    last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
-    share, facts, end = 100 * last["value"], int(last["n"]), point(int(last["step"]), unit)
-    words = f"The run answers {share:.1f} % of {facts:,} facts correctly at {end}"
-    if len(rows) == 1:
-        return f"{words}, the only one that was evaluated."
-    words += ", the last evaluated"
-    if best["step"] == last["step"]:
-        return f"{words}, more than ever before."
-    return f"{words}; most, {100 * best['value']:.1f} %, at {point(int(best['step']), unit)}."
-
-
 def compare(agreements: pd.DataFrame, run: str) -> str:
     """How far the order of acquisition of a `run` agrees with another's, or else with the paper's.
 

@@ -60,12 +60,11 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
     results.write(at(own_run, 8), "world_knowledge", Findings(scores=scores, cloze=cloze))
     test = look(own_run, unnamed="on")
     assert not test.exception
-    assert (
-        "Always answering a relation's most frequent object is right for 100.0 % of 100 facts; the run's 1.0 % at "
-        "step 8 is below that. In 20 facts (20 %) the subject's name contains the object; without them the run answers "
-        "0.0 % of 80 correctly, below the baseline's 100.0 %."
-    ) in [text.value for text in test.markdown]
-    assert any("Left out are 20 facts" in caption for caption in captions_of(test))
+    texts = [text.value.replace("\\", "") for text in test.markdown]
+    (said,) = [text for text in texts if "the run's 1.0 %" in text]
+    for number in ("100.0 % of 100 facts", "20 facts (20 %)", "0.0 % of 80 correctly", "baseline's 100.0 %"):
+        assert number in said
+    assert any("Left out: 20 facts" in caption for caption in captions_of(test))
 
 
 def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):

@@ -3,17 +3,17 @@
 import pandas as pd
 import pytest
 
-from embryo_core import curves
+from embryo_core import curves, results
 from embryo_core.curves import HISTORIES
-from embryo_core.curves.step_scales import SCALES
-from embryo_core.figures import knowledge as charts
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Line, overlay
+from embryo_core.errors import FigureError
+from embryo_core.figures import knowledge, knowledge_tables
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.results import classify_answers
-from embryo_core.types import StepUnit
-from embryo_core.words import percent
+from embryo_core.types import ClozeAnswer, Findings, Run, Score, StepUnit
+from tests.conftest import at
 
 STEPS = (0, 8, 16, 32)
+AXIS = StepAxis("linear", step_unit=StepUnit.UPDATES)
 BASELINES = pd.DataFrame(
     [("P36", "Rome", 0.3, 100), ("all", pd.NA, 0.2, 200)], columns=["group", "answer", "value", "n"]
 )
@@ -44,7 +44,7 @@ def scores() -> pd.DataFrame:
 
 def test_curves_are_the_scores_with_their_intervals(scores):
     """Values are as stored; the interval is that of embryo_core.curves."""
-    rows = charts.relation_curves(scores, BASELINES)
+    rows = knowledge.with_baselines(scores, BASELINES)
     rows = rows[rows["relation"] == "P36"]
     assert list(rows["value"]) == [0.0, 0.1, 0.4, 0.5]
     low, high = curves.interval([0.0, 0.1, 0.4, 0.5], 100)
@@ -52,54 +52,84 @@ def test_curves_are_the_scores_with_their_intervals(scores):
     assert list(rows["high"]) == pytest.approx(list(high))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_figure_holds_the_numbers_and_each_point_knows_its_relation_and_step(scores, scale):
-    """Lines are as measured; a point carries relation, step, what hovering tells of value and interval, and n."""
-    frame = charts.relation_curves(scores, BASELINES)
-    figure = charts.relation_figure(frame, ["all", "P36"], StepAxis(scale, step_unit=StepUnit.UPDATES))
-    lines = {line.name: line for line in figure.data if line.customdata is not None}
-    assert list(lines) == ["all relations", "capital (P36)"]
-    rows = frame[frame["relation"] == "P36"]
-    line = lines["capital (P36)"]
-    assert list(line.y) == list(rows["value"])
-    assert [list(point) for point in line.customdata[:, :3]] == [
-        ["P36", step, percent(value)] for step, value in zip(STEPS, rows["value"], strict=True)
-    ]
-    assert {point[5] for point in line.customdata} == {100}
+@pytest.fixture
+def asked(own_run: Run) -> Run:
+    """Return a run that was asked three facts at its three steps; a relation and an answer are markup."""
+    answers = {"P36": ("Rome", "-++"), "<i>P0</i>": ("<b>Bern</b>", "+-+"), "P19": ("Lima", "---")}
+    for place, step in enumerate((0, 8, 16)):
+        cloze = [
+            ClozeAnswer(f"{name}/of {word}", name, f"of {word}", word, 1 + 4 * (marks[place] == "-"), 0.2, word, 0.3)
+            for name, (word, marks) in answers.items()
+        ]
+        scores = [Score("world_knowledge", float(one.rank == 1), 1, one.relation) for one in cloze]
+        scores.append(Score("world_knowledge", sum(one.rank == 1 for one in cloze) / 3, 3, "all"))
+        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
+    return own_run
 
 
-def test_markup_in_a_relation_or_an_answer_is_shown_as_text(scores):
-    """Plotly reads tags in labels, so that < is escaped in what comes from the data."""
-    figure = charts.relation_figure(
-        charts.relation_curves(scores, BASELINES), ["<i>P0</i>"], StepAxis("log", step_unit=StepUnit.UPDATES)
-    )
-    assert "&lt;i&gt;P0&lt;/i&gt;" in [line.name for line in figure.data]
-    history = charts.fact_history(cloze_of(a="-+-+"))
-    assert (
-        charts.fact_figure(history, StepAxis("log", step_unit=StepUnit.UPDATES)).data[0].customdata[0][1]
-        == "&lt;b&gt;the&lt;/b&gt;"
-    )
+def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
+    """Each point has its relation, step and n; a baseline says what it always answers."""
+    groups = knowledge.default_relations(knowledge.precision_table(tiny_results))
+    figure = knowledge.precision([tiny_results], Axis("log"), groups)
+    curves_drawn = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
+    assert [curve.customdata[0][0] for curve in curves_drawn] == groups
+    for curve, relation in zip(curves_drawn, groups, strict=True):
+        rows = figure.table[figure.table["relation"] == relation]
+        assert list(curve.y) == list(rows["value"])
+        assert [(step, f"n = {n:,} facts" in text) for (_, step, text), n in zip(curve.customdata, rows["n"])] == [
+            (step, True) for step in rows["step"]
+        ]
+        assert curve.name == knowledge.label(relation)
+    dashed = next(trace for trace in figure.plot.data if trace.name == "all relations, baseline")
+    everything = figure.table[figure.table["relation"] == "all"]
+    assert set(dashed.y) == set(everything["baseline"]) and f"{everything['n'].iloc[0]:,} facts" in dashed.hovertemplate
+    with pytest.raises(FigureError, match=tiny_results.name):
+        knowledge.precision([tiny_results], Axis("log"), ())
 
 
-def test_a_dashed_line_stands_at_each_baseline(scores):
-    """From the first step to the last; a relation without one has no line, and the legend names them once."""
-    frame = charts.relation_curves(scores, BASELINES)
-    figure = charts.relation_figure(frame, ["all", "P36", "<i>P0</i>"], StepAxis("linear", step_unit=StepUnit.UPDATES))
-    dashed = {line.legendgroup: line for line in figure.data if line.line.dash == "dash" and line.x[0] is not None}
-    assert {name: list(line.y) for name, line in dashed.items()} == {
-        "all relations": [0.2, 0.2],
-        "capital (P36)": [0.3, 0.3],
-    }
-    assert list(dashed["capital (P36)"].x) == [0, 32]
-    assert "always “Rome” is right for 30.0 % of 100 facts" in dashed["capital (P36)"].hovertemplate
-    assert [line.name for line in figure.data].count(charts.BASELINE) == 1
+def test_markup_in_a_relation_or_an_answer_is_shown_as_text(asked: Run):
+    """Plotly reads tags in labels, so < is escaped in what comes from the data."""
+    figure = knowledge.precision([asked], Axis("log"), ("<i>P0</i>",))
+    assert "&lt;i&gt;P0&lt;/i&gt;" in [trace.name for trace in figure.plot.data]
+    assert any("&lt;b&gt;Bern&lt;/b&gt;" in (trace.hovertemplate or "") for trace in figure.plot.data)
+    one = knowledge.fact([asked], Axis("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
+    assert one.plot.data[0].customdata[0][1] == "&lt;b&gt;Bern&lt;/b&gt;"
+
+
+def test_facts_whose_subject_contains_the_object_can_be_left_out(asked: Run):
+    """All three are such facts here, so nothing is left to draw; the caption of all facts does not speak of it."""
+    table = knowledge.precision_table(asked)
+    assert knowledge.precision_table(asked, unnamed=True).empty and len(table) == 12
+    assert "3 facts" in knowledge.describe_precision(asked, table, unnamed=True, types=False).details
+    assert "Left out" not in knowledge.describe_precision(asked, table, unnamed=False, types=False).details
+
+
+def test_what_precision_is_worth_is_compared_with_the_baseline(tiny_run: Run):
+    """Over all facts and over those whose subject's name does not contain the object."""
+    ends = {"value": [0.01, 0.3], "n": [100, 80], "baseline": [1.0, 0.1], "low": [0.0, 0.2], "high": [0.05, 0.4]}
+    every, others = pd.DataFrame(ends).assign(relation="all", step=8), None
+    every, others = every[:1], every[1:]
+    said = knowledge.compare_with_baseline(every, others, tiny_run)
+    for number in ("100.0 % of 100", "1.0 % at step 8", "20 facts (20 %)", "30.0 % of 80", "10.0 %"):
+        assert number in said
+    assert said.index("below") < said.index("above")
+    assert "20 facts" not in knowledge.compare_with_baseline(every, every, tiny_run)
+
+
+def test_the_headline_has_the_last_and_the_best_step(tiny_run: Run):
+    """A single evaluated step is not compared."""
+    rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000}).assign(relation="all")
+    said = knowledge.headline(rows, tiny_run)
+    assert all(part in said for part in ("10.0 % of 1,000 facts", "step 16", "20.0 %", "step 8"))
+    assert "20.0 % of 1,000" in knowledge.headline(rows[:2], tiny_run)
+    assert knowledge.headline(rows[:1], tiny_run).count("step") == 1
 
 
 def test_the_first_choice_is_what_was_ever_learned(scores):
     """All relations together first; one that never rises is left out, however well it is known in the paper."""
-    assert charts.default_relations(charts.relation_curves(scores, BASELINES)) == ["all", "P36"]
-    flat = charts.relation_curves(scores.replace("P36", "P140").assign(value=0.0), BASELINES)
-    assert charts.default_relations(flat) == ["all"]
+    assert knowledge.default_relations(knowledge.with_baselines(scores, BASELINES)) == ["all", "P36"]
+    flat = knowledge.with_baselines(scores.replace("P36", "P140").assign(value=0.0), BASELINES)
+    assert knowledge.default_relations(flat) == ["all"]
 
 
 def test_the_table_of_relations_counts_facts_and_coverage(scores):
@@ -110,8 +140,9 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     facts = classify_answers(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
-    frame = charts.relation_curves(scores, BASELINES)
-    table = charts.with_step(charts.relation_table(frame, coverage, facts, without), frame, 16).set_index("relation")
+    frame = knowledge.with_baselines(scores, BASELINES)
+    table = knowledge_tables.summarize_relations(frame, coverage, facts, without)
+    table = knowledge_tables.with_step(table, frame, 16).set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
     assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)
@@ -124,7 +155,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
 def test_facts_at_a_step_are_the_answers_of_that_step():
     """The list behind a point has that step's answer, rank and probabilities of every fact."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze)).set_index("fact")
+    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
     assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
@@ -133,33 +164,29 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
 def test_search_takes_words_as_they_are():
     """Capitals do not matter, and signs have no special meaning."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = charts.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze))
-    assert list(charts.search(table, "SUBJECT OF a")["fact"]) == ["a"]
-    assert list(charts.search(table, "<b>")["fact"]) == ["a"]
-    assert charts.search(table, "(.*").empty
-    assert len(charts.search(table, "  ")) == 2
+    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze))
+    assert list(knowledge_tables.search(table, "SUBJECT OF a")["fact"]) == ["a"]
+    assert list(knowledge_tables.search(table, "<b>")["fact"]) == ["a"]
+    assert knowledge_tables.search(table, "(.*").empty
+    assert len(knowledge_tables.search(table, "  ")) == 2
 
 
 def test_a_facts_history_is_table_9():
     """One row per step in order: the top answer with its probability, rank and probability of the true object."""
-    history = charts.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
+    history = knowledge.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
     assert list(history["step"]) == list(STEPS)
     assert list(history["rank"]) == [7, 1, 1, 7]
     assert list(history["right"]) == [False, True, True, False]
-    figure = charts.fact_figure(history, StepAxis("linear", step_unit=StepUnit.UPDATES))
+    figure = knowledge.plot_fact(history, AXIS)
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
 
 
-def test_panels_stand_by_type_with_their_templates() -> None:
-    """All facts first, then types, then relations by type and number; one line each, its baseline thin."""
-    names = ("P20", "P36", "P19", "all", "N-1", "P999999")
-    rows = [(name, step, 0.1, 50) for name in names for step in STEPS]
-    table = pd.DataFrame(rows, columns=["group", "step", "value", "n"])
-    frame = charts.in_panels(charts.relation_curves(table, BASELINES))
-    assert frame["relation"].unique().tolist() == ["all", "N-1", "P36", "P19", "P20", "P999999"]
-    drawn = charts.panels({"P36": "The capital of [X] is [Y] ."})
-    figure = overlay([Line("tiny", StepAxis("log", step_unit=StepUnit.UPDATES), drawn.rows(frame))], drawn, STEPS)
-    titles = [note.text for note in figure.layout.annotations]
-    assert titles[:3] == ["all relations", "all N-1 relations", "P36, 1-1<br>The capital of [X] is [Y] ."]
-    thin = {trace.xaxis: trace.y[0] for trace in figure.data if trace.name.endswith(", baseline")}
-    assert thin == {"x": 0.2, "x3": 0.3}
+def test_panels_are_in_the_order_of_types(asked: Run) -> None:
+    """All facts first, then types, then relations by type and number; a panel each, with a line at its baseline."""
+    figure = knowledge.precision_panels([asked], Axis("log"))
+    titles = [note.text for note in figure.plot.layout.annotations]
+    assert titles[:3] == ["all relations", "all 1-1 relations", "all N-1 relations"]
+    assert titles[3].startswith("P36, 1-1") and titles[4].startswith("P19, N-1") and "P0" in titles[5]
+    assert figure.table["relation"].unique().tolist() == ["all", "1-1", "N-1", "P36", "P19", "<i>P0</i>"]
+    dashed = [trace for trace in figure.plot.data if trace.name and trace.name.endswith(", baseline")]
+    assert len(dashed) == 6 and all(len(trace.x) == 3 for trace in dashed) and figure.plot.layout.width

@@ -18,19 +18,6 @@ def test_probing_names_the_tasks_that_gain_most_and_least() -> None:
     assert one == "At step 16, F1 in the best layer is highest for pos (0.90) and lowest for my\\_task (0.70)."
 
 
-def test_knowledge_tells_where_the_best_step_is_another_than_the_last() -> None:
-    """Both shares are told, or that the last is the best."""
-    rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000})
-    sentence = openings.knowledge(rows, StepUnit.UPDATES)
-    assert "answers 10.0 % of 1,000 facts correctly at step 16, the last evaluated" in sentence
-    assert sentence.endswith("; most, 20.0 %, at step 8.")
-    assert openings.knowledge(rows[:2], StepUnit.UPDATES).endswith(
-        "at step 8, the last evaluated, more than ever before."
-    )
-    one = openings.knowledge(rows[:1], StepUnit.UPDATES)
-    assert one.endswith("0.0 % of 1,000 facts correctly at step 0, the only one that was evaluated.")
-
-
 def test_compare_tells_the_agreement_of_its_run() -> None:
     """With interval and n: with another run before the paper, of others only without it; nothing where none is told."""
     ends = {"low": 0.2, "high": 0.97, "n": 9}

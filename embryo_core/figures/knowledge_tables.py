@@ -1,0 +1,116 @@
+"""Tables of the Knowledge page: every relation, the facts of one at a step (Section 6)."""
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import curves, results
+from embryo_core.corpora.baselines import named_by_subject
+from embryo_core.corpora.groups import ALL
+from embryo_core.figures.figure import Caption, sentences
+from embryo_core.figures.knowledge import METRIC, NAMES, measured, precision_table
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point
+
+RULES = (
+    "A fact is “learned” if its answer is correct from some step on, up to the last; “forgotten” if it was correct "
+    "over one stretch of steps only, and then wrong to the end; “oscillating” if it was correct over two or more "
+    "stretches; “never learned” if at no step. The curve of a relation has fallen where it is significantly (95 %) "
+    "below its highest point so far. A relation is “learned” if its curve never falls and “oscillating” if it "
+    "falls and comes back. If it stays fallen, it is “declined” above half of that point and “forgotten” below. "
+    "It is “never learned” if its curve is never significantly above 2 %."
+)
+
+
+# === Relations ===
+
+
+def relation_table(run: Run) -> pd.DataFrame:
+    """Return `summarize_relations` of a run. Raises ResultsError."""
+    coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
+    without, _ = measured(run, unnamed=True)
+    return summarize_relations(precision_table(run), coverage, facts, without)
+
+
+def summarize_relations(
+    precision: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame
+) -> pd.DataFrame:
+    """Return a row for each relation, the best at the last step first.
+
+    Columns: relation, name, last (precision at 1 at the last step), answer (the most frequent object) and baseline (the
+    precision of always answering it), named (share of facts whose subject's name contains the object), without (the
+    last precision over the others), asked (n facts), all (facts of the relation), coverage, history (of the relation's
+    curve), and the number of facts with each history.
+
+    `precision` is a `precision_table`, `coverage` the metric "world_knowledge_coverage", `facts` are
+    `results.read_histories`, `without` is `baselines.precision` over facts whose subject does not name the object.
+    """
+    curve = precision[precision["relation"] != ALL]
+    covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
+    table = covered.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
+    by_relation = curve.groupby("relation")
+    table["last"] = by_relation["value"].last()
+    table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
+    table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
+    table["without"] = without.groupby("group")["value"].last()
+    table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
+    counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
+    table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
+    table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
+    table = table.sort_values("last", ascending=False).reset_index()
+    table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
+    shown = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
+    return table[["relation", "name", *shown, *curves.HISTORIES]]
+
+
+def with_step(table: pd.DataFrame, precision: pd.DataFrame, step: int) -> pd.DataFrame:
+    """Return a `relation_table` with the column now, before last: precision at 1 at `step`."""
+    now = precision[precision["step"] == step].set_index("relation")["value"]
+    table = table.copy()
+    table.insert(table.columns.get_loc("last"), "now", table["relation"].map(now))
+    return table
+
+
+def describe_relations(facts: pd.DataFrame) -> Caption:
+    """Return how many facts have each history, and the rules of these."""
+    total = facts["history"].value_counts().reindex(curves.HISTORIES, fill_value=0)
+    counted = ", ".join(f"{count:,} {name}" for name, count in total.items())
+    return Caption(
+        f"Of {len(facts):,} facts asked: {counted}.",
+        sentences(RULES, "Only facts whose object is a single piece of the vocabulary can be asked."),
+        hint="Click a row for the relation's facts.",
+    )
+
+
+# === Facts ===
+
+
+def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """Return the `facts` of one relation with their `answers` at one step.
+
+    Columns: fact, subject, object, prediction, prediction_probability, rank and probability (both of the object),
+    history, first (see `results.read_histories`).
+    """
+    answers = answers[["fact", "prediction", "prediction_probability", "rank", "probability"]]
+    table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
+    return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
+
+
+def search(table: pd.DataFrame, words: str) -> pd.DataFrame:
+    """Return the rows whose subject, object or answer contains the words literally, ignoring case."""
+    if not words.strip():
+        return table
+    needle = words.strip().casefold()
+    hits = [
+        table[name].str.casefold().str.contains(needle, regex=False) for name in ("subject", "object", "prediction")
+    ]
+    return table[np.logical_or.reduce(hits)]
+
+
+def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
+    """Return how many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
+    right = int((table["rank"] == 1).sum())
+    return Caption(
+        f"At {point(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
+        f"{len(listed):,} are listed.",
+        hint="Click a row to follow one fact over all steps.",
+    )
