@@ -176,7 +176,7 @@ class WordCount:
     word: str
     n: int
     correct: int
-    band: str | None = None  # of frequency ranks in the training corpus (word_groups.BANDS)
+    band: str | None = None  # of frequency ranks in the training corpus (corpora.groups.BANDS)
 
 
 @dataclass(frozen=True)

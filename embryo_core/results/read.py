@@ -111,7 +111,7 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     """Return the words behind a metric's scores, of one group or all, at one step or all.
 
     Columns: metric, step, tag, word, band, n, correct; the counts add up to the score. `group` is that of the score
-    (see `word_groups`).
+    (see `corpora.groups`).
     """
     of_group = EVERYTHING
     if group in TAGS:
