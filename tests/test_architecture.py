@@ -15,7 +15,7 @@ from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, r
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-GROUND_FLOOR = "__init__ __main__ types errors words metric family cli study".split()
+GROUND_FLOOR = "__init__ __main__ types errors words metric cli study".split()
 CORPORA = tuple(
     module
     for module in MODULES

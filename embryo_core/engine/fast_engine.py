@@ -17,11 +17,13 @@ from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, make_linear, own
 from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
 from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
-from embryo_core.families import FAMILIES
-from embryo_core.family import Layout
+from embryo_core.families import FAMILIES, Layout
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
+# In the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked words,
+# and the bias of a decoder that has its own.
+UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
 MAX_NAMED = 5  # tensors that a message lists
 OBJECT_BYTES = 1024  # of a tensor besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
@@ -180,7 +182,8 @@ class _Stored:
 
     def finish(self) -> None:
         """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
-        foreign = [name for name in self._left if not any(part in name for part in self._sizes.layout.unread)]
+        unread = (*UNREAD, *self._sizes.layout.unread)
+        foreign = [name for name in self._left if not any(part in name for part in unread)]
         if self._missing or foreign:
             raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)} and has {_few(foreign)} besides")
 

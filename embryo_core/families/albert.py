@@ -1,6 +1,6 @@
-"""ALBERT: groups of layers that share their weights; its sentence-order head is left unread."""
+"""ALBERT: groups of layers share weights; the sentence-order head is not read."""
 
-from embryo_core.family import UNREAD, Layout
+from embryo_core.families import Layout
 
 LAYOUT = Layout(
     model_type="albert",
@@ -22,7 +22,7 @@ LAYOUT = Layout(
         "decoder": "predictions.decoder.weight",
         "bias": "predictions.bias",
     },
-    unread=(*UNREAD, "sop_classifier."),
+    unread=("sop_classifier.",),
     shares_layers=True,
     always_projected=True,
 )

@@ -1,8 +1,8 @@
-"""BERT: layers of their own; its next-sentence head is left unread."""
+"""BERT: no layers share weights; the next-sentence head is not read."""
 
-from embryo_core.family import UNREAD, Layout
+from embryo_core.families import Layout
 
-IN_A_LAYER = {  # by the name of the layer; ELECTRA's are the same
+LAYER_NAMES = {  # within a layer; the same for ELECTRA
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -15,7 +15,7 @@ IN_A_LAYER = {  # by the name of the layer; ELECTRA's are the same
 LAYOUT = Layout(
     model_type="bert",
     masked_word_heads=("BertForPreTraining", "BertForMaskedLM", ""),
-    names=IN_A_LAYER
+    names=LAYER_NAMES
     | {
         "embeddings": "bert.embeddings",
         "layer": "bert.encoder.layer.{}",
@@ -24,6 +24,6 @@ LAYOUT = Layout(
         "decoder": "cls.predictions.decoder.weight",
         "bias": "cls.predictions.bias",
     },
-    unread=(*UNREAD, "cls.seq_relationship."),
+    unread=("cls.seq_relationship.",),
     factorised=False,
 )

@@ -1,12 +1,12 @@
 """ELECTRA: ElectraForPreTraining is the discriminator, ElectraForMaskedLM the generator."""
 
-from embryo_core.families.bert import IN_A_LAYER
-from embryo_core.family import UNREAD, Layout
+from embryo_core.families import Layout
+from embryo_core.families.bert import LAYER_NAMES
 
 LAYOUT = Layout(
     model_type="electra",
     masked_word_heads=("ElectraForMaskedLM",),
-    names=IN_A_LAYER
+    names=LAYER_NAMES
     | {
         "embeddings": "electra.embeddings",
         "projection": "electra.embeddings_project",
@@ -18,7 +18,7 @@ LAYOUT = Layout(
         "detector_dense": "discriminator_predictions.dense",
         "detector": "discriminator_predictions.dense_prediction",
     },
-    unread=(*UNREAD, "generator_lm_head.weight", "discriminator_predictions."),
+    unread=("generator_lm_head.weight", "discriminator_predictions."),
     replaced_token_heads=("ElectraForPreTraining",),
-    head_activation="gelu",  # whatever hidden_act is, in transformers' generator
+    head_activation="gelu",  # transformers' generator ignores hidden_act
 )

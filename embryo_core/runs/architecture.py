@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from embryo_core.families import FAMILIES
-from embryo_core.family import Layout
+from embryo_core.families import FAMILIES, Layout
 from embryo_core.runs.value_types import Word, resolve, size
 
 OTHER_NAMES = {  # of sizes: DistilBERT's, and GPT-2's
@@ -19,7 +18,7 @@ OTHER_NAMES = {  # of sizes: DistilBERT's, and GPT-2's
 }
 WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
 PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
-OTHER = Layout("", masked_word_heads=(), names={}, unread=())  # of families that transformers reads
+OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
 NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
 SLACK = 4  # such a model may have so many times the parameters that are counted
 

@@ -1,12 +1,12 @@
 """By which the fast engine reads the toy's checkpoints."""
 
-from embryo_core.families.bert import IN_A_LAYER
-from embryo_core.family import Layout
+from embryo_core.families import Layout
+from embryo_core.families.bert import LAYER_NAMES
 
 LAYOUT = Layout(
     model_type="toy",
     masked_word_heads=("ToyForPreTraining",),
-    names=IN_A_LAYER
+    names=LAYER_NAMES
     | {
         "embeddings": "toy.embeddings",
         "layer": "toy.encoder.layer.{}",
