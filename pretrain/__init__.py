@@ -1,1 +1,1 @@
-"""Text in, checkpoints out: pretraining of masked language models in Keras 3 on TensorFlow, JAX or torch."""
+"""Text in, checkpoints out: pretraining of language models in Keras 3 on TensorFlow, JAX or torch."""

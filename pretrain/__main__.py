@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     """Arguments of the command line."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
-        description="Pretrain a masked language model and keep its checkpoints. "
+        description="Pretrain a language model and keep its checkpoints. "
         "The same command again resumes where it stopped.",
         epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run; "
         "python -m pretrain measure -h: measure the checkpoints of a run again.",
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--init-from",
         metavar="CHECKPOINT",
-        help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a run of its own: --steps counts from there",
+        help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a new run: --steps counts from there",
     )
     parse.add_argument(
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
@@ -59,9 +59,9 @@ def import_parser() -> argparse.ArgumentParser:
     parse.add_argument("path", type=Path, metavar="PATH", help="model.ckpt-N, or a folder for all in it")
     _add_run(parse)
     parse.add_argument(
-        "--vocabulary", type=Path, metavar="FILE", help="spiece.model or vocab.txt; default: that beside the checkpoint"
+        "--vocabulary", type=Path, metavar="FILE", help="spiece.model or vocab.txt; default: next to the checkpoint"
     )
-    parse.add_argument("--cased", action="store_true", help="the vocabulary tells capitals from small letters")
+    parse.add_argument("--cased", action="store_true", help="the vocabulary distinguishes capitals from small letters")
     return parse
 
 

@@ -43,7 +43,7 @@ class Data:
         return heldout_batches(self.corpus.heldout, self.config, self.collator)
 
     def copy_to(self, run: Run) -> None:
-        """Put the tokenizer and the word frequencies of the training text into a run's folder, where they are absent.
+        """Put the tokenizer and the word frequencies of the training text into a run's folder, unless it has them.
 
         Raises TokenizerMismatch where the folder holds another tokenizer than the one in run.json.
         """

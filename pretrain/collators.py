@@ -21,7 +21,7 @@ EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a r
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
 
 
-class Measured(NamedTuple):
+class MeasurePlan(NamedTuple):
     """One way in which held-out text is measured."""
 
     name: str  # in the log
@@ -44,7 +44,7 @@ class Collator(ABC):
         """Return the batch of these examples for the update that leads from `step` to `step + 1`."""
 
     @abstractmethod
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[MeasurePlan]:
         """Return the ways in which held-out text is measured, that of the log's means first."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ class MaskedPairs(Collator):
         share, max_ngram = self.config.masking_at(step)
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
 
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[MeasurePlan]:
         """Return the masking of training, and three at 15 % that are the same for every run on a corpus.
 
         Of the single pieces a tenth stays as it is and a tenth is random, as in training of BERT; the last way has
@@ -98,10 +98,10 @@ class MaskedPairs(Collator):
         single = replace(words, word_start=np.ones_like(self.word_start))
         hidden = replace(single, mask_token_share=1.0, random_token_share=0.0)
         return [
-            Measured("training", self.config.heldout_sequences, 0, self._masked(masking)),
-            Measured("single pieces 15 %", count, 1, self._masked(single)),
-            Measured("whole words 15 %", count, 2, self._masked(words)),
-            Measured("single pieces 15 %, all [MASK]", count, 1, self._masked(hidden)),
+            MeasurePlan("training", self.config.heldout_sequences, 0, self._masked(masking)),
+            MeasurePlan("single pieces 15 %", count, 1, self._masked(single)),
+            MeasurePlan("whole words 15 %", count, 2, self._masked(words)),
+            MeasurePlan("single pieces 15 %, all [MASK]", count, 1, self._masked(hidden)),
         ]
 
     def check(self, name: str, text: Text) -> None:
@@ -136,9 +136,9 @@ class NextTokens(Collator):
         """Return these examples, the same at every step."""
         return self._shifted(packing, indices, rng)
 
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[MeasurePlan]:
         """Return one way: every next token."""
-        return [Measured("next tokens", self.config.heldout_sequences, 0, self._shifted)]
+        return [MeasurePlan("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
     def check(self, name: str, text: Text) -> None:
         """Accept every text."""
@@ -193,7 +193,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
                 yield HeldOut(length, way.name, batches)
 
 
-def _each_once(packing: Packing, way: Measured, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
+def _each_once(packing: Packing, way: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
     """Return up to that many examples, each once, drawn and masked by `rng`, in batches of BATCH or all in one."""
     count = min(sequences, len(packing.examples))
     size = max(1, min(BATCH, count))

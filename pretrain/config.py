@@ -32,7 +32,7 @@ SMOKE: dict[str, Any] = {  # what the families' tiny presets share: runs of seco
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every number that decides what a pretraining computes; written as it stands into run.json.
+    """Every number that decides what a pretraining computes; run.json has them all.
 
     A family adds its own settings in a subclass, whose `family` is its name.
     """
@@ -94,10 +94,10 @@ class Config:
     short_steps: int = 0  # updates of the first phase
     short_sequence_length: int = 128
     short_batch_size: int = 2048
-    long_every: int = 0  # every so many updates of the first phase, one has sequence_length; 0: none
+    long_every: int = 0  # one in this many updates of the first phase has sequence_length; 0: none
 
     # === What is kept ===
-    save_every: int = 5_000  # a checkpoint every so many updates, besides those of the powers of two; 0: none
+    save_every: int = 5_000  # updates between checkpoints, besides those at powers of two; 0: none
     save_per_doubling: int = 0  # K: checkpoints at the steps 2**(i / K); 0: none
     state_every: int = 1_000  # updates between two states from which a run can resume
     log_every: int = 50

@@ -1,4 +1,4 @@
-"""Continued pretraining: a run of its own that goes on from a checkpoint of another run, on other text or wider.
+"""Continued pretraining: a new run that goes on from a checkpoint of another run, on other text or wider.
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
 with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
@@ -26,7 +26,7 @@ def find(wanted: str, folder: Path) -> Checkpoint:
     """Find the checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
 
     RUN alone is its last step that has weights. A run that was begun before, in `folder`, goes on from its own copy.
-    Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError where that run began elsewhere.
+    Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError if that run began elsewhere.
     """
     name, step = _parse(wanted)
     if (folder / "run.json").is_file():
@@ -40,7 +40,7 @@ def find(wanted: str, folder: Path) -> Checkpoint:
     run = runs.open_run(name)
     found = runs.loadable(run, None if step is None else [step])
     if not found:
-        return runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+        return runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     if not (found[-1].path / "model.safetensors").is_file():
         raise ConfigError(
             f"Run '{run.name}' points to its weights, and a pretraining goes on from a model.safetensors in the run's "
@@ -66,7 +66,7 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
     same_text = start.run.corpus.get("train") == corpus["train"]
     if is_wider(config, start):
         changes.append(Change(start.step, "twice as wide" if same_text else "twice as wide, other text"))
-    elif same_text:  # of other text the card tells by itself
+    elif same_text:  # other text is read off the card
         changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
     seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
@@ -95,7 +95,7 @@ def is_wider(config: Config, start: Checkpoint) -> bool:
 
 
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
-    """Raise unless the vocabulary beside the checkpoint is of this kind, and the one that its model was trained with.
+    """Raise unless the vocabulary of the checkpoint's run is of this kind, and unchanged since its training.
 
     ConfigError for another kind than "unigram" or "wordpiece" asked for, TokenizerMismatch for a changed file.
     """

@@ -76,8 +76,8 @@ def prepare(
     is used in place of a new one.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
-    is told what is being done. A preparation that was interrupted goes on with its next part: tokenizer, held-out text,
-    training text. Of several processes that ask for the same text one prepares it, and the others wait. Raises
+    gets a message for each part. A preparation that was interrupted goes on with its next part (tokenizer, held-out
+    text, training text). Of several processes that ask for the same text one prepares it, and the others wait. Raises
     CorpusError.
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:

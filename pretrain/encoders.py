@@ -14,7 +14,7 @@ def padding_bias(attention_mask):
 class Encoder(keras.layers.Layer):
     """ids, token_type_ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first.
 
-    A layer that stands in `transformer` several times is shared. `projection` maps embeddings of another size to H.
+    A layer that is in `transformer` several times is shared. `projection` maps embeddings of another size to H.
     With `rows` [B, R] the last layer computes its states at these positions alone, [B, R, H]: where a head reads 15 %
     of them, it does less than a third of its work.
     """

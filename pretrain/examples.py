@@ -21,7 +21,7 @@ from pretrain.vocabularies import CLS, PAD, SEP
 SPECIAL = 3  # [CLS], [SEP], [SEP]
 MIN_TOKENS = 8  # shorter documents make no example
 MIN_SENTENCES = 2  # of an example, if its document has two: a cut inside a sentence would give the order away
-REST = 0.75  # what is left of a document is an example of its own, padded, if it has this share of the space
+REST = 0.75  # what is left of a document becomes a padded example if it fills this share of the space
 LOOK_BACK = 16  # tokens searched for the start of a word
 
 
@@ -56,7 +56,7 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
 
     A chunk has as few sentences as reach sequence_length - 3 tokens, but two or more. Chunks are taken from the front
     and from the back of a document in turn, the first of every other document from its back, until they meet. What is
-    left between them is an example of its own where it is long enough, else it grows into its neighbour, whose
+    left between them becomes an example if it is long enough, else it grows into its neighbour, whose
     sentences are then in two examples. A document shorter than the space is one example, padded.
     """
     space, sentences = sequence_length - SPECIAL, text.sentences
@@ -138,7 +138,7 @@ def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np
     """Return the first token of segment B of each example, chosen by `chance` in [0, 1).
 
     A document of one sentence has no sentence's end inside: it is cut before a word near a random point of its middle
-    half (or inside its first word, where that is so long). Its full stop gives its order away.
+    half (or inside its first word, if that is very long). Its full stop gives its order away.
     """
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")
@@ -191,7 +191,7 @@ def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarra
 
     It begins with a sentence, each of those outside A's document with the same chance, or with an earlier one where its
     document would end too soon. It has as few whole sentences as fill the space that A leaves, or as reach the length
-    of the text's own B where that is shorter: by length the two can hardly be told apart.
+    of the text's own B if that is shorter: by length the two can hardly be distinguished.
     """
     text = packing.text
     other = rng.random(len(starts)) < 0.5

@@ -140,7 +140,7 @@ P = TypeVar("P", bound=PairConfig)
 class PairFamily(Family[P]):
     """A family whose encoder learns masked words and, by the setting `sentence_loss`, what two segments are.
 
-    `heads` of its models are that of the masked words and, where there is a sentence loss, that of the pairs.
+    `heads` of its models are that of the masked words and, if there is a sentence loss, that of the pairs.
     """
 
     def objectives(self, config: P) -> dict[str, str]:

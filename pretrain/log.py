@@ -63,7 +63,7 @@ class Log:
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
-        """Append one row, and send the numbers among its means to TensorBoard where that is wanted."""
+        """Append one row, and send the numbers among its means to TensorBoard if there is a writer."""
         tokens = {} if progress.tokens is None else {"tokens": progress.tokens}
         row = {"split": split, "step": progress.step, **means, **tokens, **more}
         with self.path.open("a", encoding="utf-8") as file:

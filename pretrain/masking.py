@@ -39,7 +39,7 @@ class Masking:
     special_ids: tuple[int, ...]  # never masked; ordinary pieces come after the highest of them
     masked_share: float  # of the tokens of a sequence
     max_ngram: int
-    widest_share: float = 0.0  # of any batch of the run, where that is more: it decides the width of the arrays
+    widest_share: float = 0.0  # of any batch of the run, if that is more: it decides the width of the arrays
     mask_token_share: float = 0.8  # of the chosen positions, those that get [MASK]
     random_token_share: float = 0.1  # those that get a random piece
 

@@ -7,12 +7,12 @@ from keras import ops
 
 
 class Outcome(NamedTuple):
-    """What one objective makes of each of its predictions; float32 tensors of the backend, all of one shape."""
+    """Losses and correctness of one objective's predictions; float32 tensors of the backend, all of one shape."""
 
     losses: Any  # cross entropy in nats
-    right: Any  # 1 where the prediction is the target, else 0
-    weights: Any  # 1 where there is something to predict, 0 where the arrays are only filled up
-    usual: Any = None  # 1 where the target is the answer that is usually right; None where no answer is
+    right: Any  # 1 if the prediction is the target, else 0
+    weights: Any  # 1 for a prediction, 0 where the arrays are only filled up
+    usual: Any = None  # 1 if the target is the answer that is usually right; None if no answer is
 
     @property
     def count(self):
@@ -21,12 +21,12 @@ class Outcome(NamedTuple):
 
     @property
     def mean_loss(self):
-        """Loss per prediction; 0 where there is none."""
+        """Loss per prediction; 0 without predictions."""
         return ops.sum(self.losses * self.weights) / ops.maximum(self.count, 1.0)
 
     @property
     def accuracy(self):
-        """Share of the predictions that are right; 0 where there is none."""
+        """Share of the predictions that are right; 0 without predictions."""
         return ops.sum(self.right * self.weights) / ops.maximum(self.count, 1.0)
 
 
@@ -53,7 +53,7 @@ def sentence_pair(logits, targets) -> Outcome:
 
 
 class Detection(NamedTuple):
-    """What a detector of replaced tokens was given and what it says of it."""
+    """The logits of a detector of replaced tokens, and the tokens that were put in."""
 
     logits: Any  # [B, L], above 0: replaced
     sampled: Any  # [B, P], the tokens put at the masked positions

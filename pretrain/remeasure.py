@@ -53,7 +53,7 @@ def measure_run(
     config = replace(config, **given)
     checkpoints = runs.loadable(run, steps)
     if not checkpoints:
-        runs.checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+        runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     check_tokenizer(run)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)

@@ -1,7 +1,7 @@
 """Checkpoints of the families' original code (TensorFlow 1) as a run: python -m pretrain import PATH.
 
-Sizes are read off the variables, and what they do not tell off the configuration beside them (FAMILY_config.json). How
-many sequences and tokens had been seen is unknown.
+Sizes are read off the variables, and the rest from the configuration next to them (FAMILY_config.json). The numbers of
+sequences and tokens seen are unknown.
 """
 
 import json
@@ -30,7 +30,7 @@ from pretrain.originals import Original, find_vocabulary, tensor_of, write_token
 from pretrain.state import Progress
 
 Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
-GELU = "gelu"  # the activation of every published model; by which formula, the presets of a family say
+GELU = "gelu"  # the activation of every published model; the presets of a family choose its formula
 
 
 def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, cased: bool = False) -> Run:
@@ -81,7 +81,7 @@ def _step(prefix: Path) -> int:
     reader = open_checkpoint(prefix)
     if reader.has_tensor("global_step"):
         return int(reader.get_tensor("global_step"))
-    raise ConfigError(f"{prefix} tells no step, by name or variable; rename its files to {prefix.name}-STEP.*")
+    raise ConfigError(f"{prefix} has no step, in its name or as a variable; rename its files to {prefix.name}-STEP.*")
 
 
 def open_checkpoint(prefix: Path) -> Any:
@@ -89,8 +89,8 @@ def open_checkpoint(prefix: Path) -> Any:
     import tensorflow as tf
 
     if not Path(f"{prefix}.index").is_file():
-        raise BrokenCheckpoint(f"{prefix}.index does not exist; a checkpoint needs it beside its .data files.")
-    with _telling_damage(prefix):
+        raise BrokenCheckpoint(f"{prefix}.index does not exist; a checkpoint needs it next to its .data files.")
+    with _reporting_damage(prefix):
         return tf.train.load_checkpoint(str(prefix))
 
 
@@ -102,7 +102,7 @@ def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
     known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))}
     tensors: Tensors = {}
     for name, tensor in known.items():
-        with _telling_damage(prefix):
+        with _reporting_damage(prefix):
             array = reader.get_tensor(name)
         if array.dtype == object:
             raise BrokenCheckpoint(f"{prefix} has text in the variable {name}; it holds another model.")
@@ -126,7 +126,7 @@ def _family_of(variables: Iterable[str], prefix: Path) -> Family:
 
 
 @contextmanager
-def _telling_damage(prefix: Path) -> Iterator[None]:
+def _reporting_damage(prefix: Path) -> Iterator[None]:
     """Turn what TensorFlow's reader raises for a damaged file into BrokenCheckpoint."""
     import tensorflow as tf
 
@@ -194,7 +194,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
         for name, size in sizes.items():
             if read.get(name, size) != size:
                 other = f"{path} has {name} {read[name]}, and {prefix} has {size}"
-                raise ConfigError(f"{other}; put the configuration of this model beside it.")
+                raise ConfigError(f"{other}; put the configuration of this model next to it.")
         if read.get("hidden_act", GELU) != GELU:
             raise ConfigError(f"{path} has hidden_act {read['hidden_act']!r}; only models with '{GELU}' are imported.")
         return found

@@ -1,8 +1,8 @@
 """A model twice as wide that computes what a narrow one does (Net2Net: Chen et al., 2016, arXiv:1511.05641).
 
-Every state stands in it twice, and so does every head and every unit inside the feed-forward networks; a layer
-normalisation then has the mean and the variance that it had. What reads states divides its weight between the two, in
-shares drawn at random: with equal ones both copies would get the same gradients, and never become two.
+It has every state twice, and every head and every unit inside the feed-forward networks; a layer normalisation then
+sees the same mean and variance. Layers that read states divide each weight between the two copies, in shares drawn at
+random: with equal shares both copies would get the same gradients and stay equal.
 """
 
 from dataclasses import replace

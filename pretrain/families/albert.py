@@ -55,7 +55,7 @@ class AlbertConfig(PairConfig):
 
     @property
     def exported_groups(self) -> int:
-        """Groups of layers with weights of their own in a checkpoint: transformers shares whole layers or nothing."""
+        """Groups of layers that share nothing in a checkpoint: transformers shares whole layers or nothing."""
         return self.num_hidden_groups if self.share == "all" else self.num_hidden_layers
 
 

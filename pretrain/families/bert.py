@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): layers of their own, WordPiece, masked pieces and next-sentence prediction."""
+"""BERT (Devlin et al., 2019): layers that share nothing, WordPiece, masked pieces and next-sentence prediction."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al., 2020): a small generator fills masks with samples, and a discriminator tells which tokens."""
+"""ELECTRA (Clark et al., 2020): a small generator fills masks with samples, and a discriminator finds them."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -15,8 +15,8 @@ class Gpt2Config(Config):
 
     family: ClassVar[str] = "gpt2"
 
-    # The defaults are those of every preset, from openai/gpt-2, src/model.py, and where that has no training code, from
-    # the papers: Radford et al., 2018 (GPT), which GPT-2 follows, and Brown et al., 2020 (GPT-3).
+    # The defaults are those of every preset, from openai/gpt-2, src/model.py. That has no training code, so the rest is
+    # from the papers: Radford et al., 2018 (GPT), which GPT-2 follows, and Brown et al., 2020 (GPT-3).
     tokenizer: str = "bpe"  # of bytes (Section 2.2 of Radford et al., 2019); or wordpiece, or unigram
     vocab_size: int = 50_257  # n_vocab of the 124M model's hparams.json
     max_position_embeddings: int = 1024  # n_ctx

@@ -24,14 +24,14 @@ from pretrain.train import build
 
 @pytest.fixture(scope="session")
 def config() -> Config:
-    """The tiny preset, two layers deep, with a first phase mostly on shorter sequences and a text part held out."""
+    """Return the tiny preset with a first phase mostly on shorter sequences, and text that is held out."""
     return replace(preset("tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2, short_steps=7,
                    short_sequence_length=16, short_batch_size=8, long_every=3, measured_sequences=16)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sample text in two files: to train on, and held out."""
+    """Return the sample text in two files: to train on, and held out."""
     folder = tmp_path_factory.mktemp("texts")
     documents = (sample / "text.txt").read_text(encoding="utf-8").strip().split("\n\n")
     cut = max(1, len(documents) // 5)
@@ -48,13 +48,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def data(config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
-    """The sample text as batches."""
+    """Return the sample text as batches."""
     return prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
 
 
 @pytest.fixture(scope="module")
 def model(config: Config) -> PretrainingModel:
-    """A model of that size whose every weight is random, so that none can be taken for another; not to be trained."""
+    """Return a model of that size whose every weight is random, so that none equals another; not to be trained."""
     model = build(config)
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:

@@ -58,7 +58,7 @@ class ElectraPeer(torch.nn.Module):
 
 
 def text(batch: Tensors, ids: torch.Tensor) -> Tensors:
-    """What every model reads."""
+    """Return what every model reads."""
     return {"input_ids": ids, "attention_mask": batch["attention_mask"], "token_type_ids": batch["token_type_ids"]}
 
 
@@ -69,7 +69,7 @@ def masked(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def words_of(batch: Tensors) -> torch.Tensor:
-    """The true tokens there."""
+    """Return the true tokens there."""
     return batch["labels"][batch["weights"] > 0]
 
 
@@ -105,7 +105,7 @@ class Peer:
         return config.learning_rate * (1 - step / config.steps)
 
     def adamw_step(self, step: int, rate: float) -> None:
-        """The step of torch, whose correction of the bias is undone: the originals have none.
+        """Return the step of torch, whose correction of the bias is undone: the originals have none.
 
         torch divides the first moment by 1 - b1^t and the second by 1 - b2^t.
         """

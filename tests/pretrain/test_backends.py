@@ -35,7 +35,7 @@ def config(request: pytest.FixtureRequest) -> Config:
 
 @pytest.fixture(scope="module")
 def arguments(config: Config, texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """The command line of that training, to which a run is added."""
+    """Return the command line of that training, to which a run is added."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     (name,) = [name for name, each in FAMILIES[config.family].presets.items() if name.endswith("tiny")]
     return [name, *corpus, "--set", *SETTINGS, "--run"]
@@ -43,7 +43,7 @@ def arguments(config: Config, texts: tuple[Path, Path], cache: Path) -> list[str
 
 @pytest.fixture(scope="module")
 def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run as TensorFlow trains it."""
+    """Return the run as TensorFlow trains it."""
     folder = tmp_path_factory.mktemp("tensorflow") / "own"
     assert main([*arguments, str(folder)]) == 0
     return folder

@@ -25,12 +25,12 @@ def same(a: MaskedBatch, b: MaskedBatch) -> bool:
 
 
 def with_collator(data: Data, config: Config, **changes: Any) -> Data:
-    """The same text with other settings, in batches and in what makes them."""
+    """Return the same text with other settings, in batches and in what makes them."""
     return replace(data, config=config, collator=replace(data.collator, config=config, **changes))
 
 
 def original(batch: MaskedBatch) -> np.ndarray:
-    """The token ids of a batch before they were masked."""
+    """Return the token ids of a batch before they were masked."""
     ids, used = batch.ids.copy(), batch.weights > 0
     rows = np.broadcast_to(np.arange(len(ids))[:, None], used.shape)
     ids[rows[used], batch.positions[used]] = batch.labels[used]

@@ -23,7 +23,7 @@ def plan(config: Config) -> Config:
 
 @pytest.fixture
 def folder(plan: Config, data: Data, tmp_path: Path) -> Path:
-    """The folder of a run with that plan, at step 50."""
+    """Return the folder of a run with that plan, at step 50."""
     write_card(new_card(tmp_path / "own", plan, data.corpus))
     at_step(tmp_path / "own", 50)
     return tmp_path / "own"

@@ -22,7 +22,7 @@ SETTINGS = "--set steps=6 warmup_steps=2 save_every=3 state_every=2 log_every=1 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for runs."""
+    """Return a folder for runs."""
     return tmp_path_factory.mktemp("continued")
 
 
@@ -52,7 +52,7 @@ def command(first: Run, domain: Path, cache: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def continued(command: list[str], root: Path) -> Run:
-    """That run."""
+    """Return that run."""
     assert main([*command, str(root / "second")]) == 0
     return runs.read_run(root / "second")
 
@@ -104,6 +104,7 @@ def test_the_card_and_the_changes_say_where_it_came_from(first: Run, continued: 
 
 def test_stopped_and_resumed_it_ends_the_same(continued: Run, command: list[str], root: Path):
     """From its state, and from none, even where the first run is gone: the weights and the log are the same."""
+
     def rows(run: Run) -> list[dict]:
         return [row | {"tokens_per_second": None, "time": None} for row in runs.read_log(run)]
 

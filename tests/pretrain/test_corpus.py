@@ -23,7 +23,7 @@ from pretrain.vocabularies import Unigram
 
 @pytest.fixture(scope="module")
 def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two files: documents of the sample text to train on, and some that are held out."""
+    """Return a folder with two files: documents of the sample text to train on, and some that are held out."""
     lines = [line for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines() if line]
     folder = tmp_path_factory.mktemp("texts")
     documents = ["\n".join(lines[i : i + 4]) for i in range(0, len(lines), 4)]
@@ -34,7 +34,7 @@ def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def corpus(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """That folder prepared with 500 pieces, its second file held out."""
+    """Return that folder prepared with 500 pieces, its second file held out."""
     return prepare([str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path_factory.mktemp("cache"))
 
 
@@ -177,12 +177,12 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="No text is left to train on"):
         prepare([train], [train], 500, tmp_path)
     (tmp_path / "empty.txt").write_text("\n\ntoo short\n")
-    with pytest.raises(CorpusError, match="corpus is empty: no document .* is in empty.txt"):
+    with pytest.raises(CorpusError, match=r"corpus is empty: no document .* is in empty.txt"):
         prepare([str(tmp_path / "empty.txt")], [], 500, tmp_path / "cache")
     (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
-    with pytest.raises(CorpusError, match="corpus is empty: no document .* is in copy.txt"):
+    with pytest.raises(CorpusError, match=r"corpus is empty: no document .* is in copy.txt"):
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
-    with pytest.raises(CorpusError, match="held-out text is empty: no document of 8 words is in empty.txt"):
+    with pytest.raises(CorpusError, match=r"held-out text is empty: no document of 8 words is in empty.txt"):
         prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
     assert not files(tmp_path / "cache")
     with pytest.raises(CorpusError, match="100,000 pieces"):

@@ -42,14 +42,14 @@ Way = Callable[[list[str], Path, str], None]  # trains by this command line a ru
 
 @pytest.fixture(scope="module")
 def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """The command line of a training whose every update is clipped, to which a run is added."""
+    """Return the command line of a training whose every update is clipped, to which a run is added."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     return ["tiny", *corpus, "--set", *SETTINGS, "--run"]
 
 
 @pytest.fixture(scope="module")
 def by_one(request: pytest.FixtureRequest, arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one device, by the backend that the test names."""
+    """Return the run of one device, by the backend that the test names."""
     pytest.importorskip(request.param)
     run = tmp_path_factory.mktemp(request.param) / "one"
     one_device(arguments, run, request.param)
@@ -70,7 +70,7 @@ def files(run: Path) -> list[Path]:
 
 
 def start(program: list[str], backend: str, environment: dict[str, str], folder: Path) -> subprocess.Popen:
-    """A process whose output and temporary files go to this folder."""
+    """Return a process whose output and temporary files go to this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": str(REPOSITORY)} | environment
     command = [sys.executable, *program]
@@ -123,7 +123,7 @@ def two_hosts(arguments: list[str], run: Path, backend: str) -> None:
 
 
 def of_hosts(backend: str) -> list[dict[str, str]]:
-    """The variables by which each of two hosts finds the other: addresses that are free now."""
+    """Return the variables by which each of two hosts finds the other: addresses that are free now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(2)]
         for each in sockets:

@@ -41,7 +41,7 @@ def packing(text: Text, request: pytest.FixtureRequest) -> Packing:
 
 
 def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two segments of one row of a batch."""
+    """Return the two segments of one row of a batch."""
     middle, last = np.flatnonzero(ids == SEP)
     return ids[1:middle], ids[middle + 1 : last]
 

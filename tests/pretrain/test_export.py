@@ -20,14 +20,14 @@ from pretrain.state import Progress
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A run without checkpoints."""
+    """Return a run without checkpoints."""
     run = Run("own", tmp_path / "runs" / "own", "albert", "both", {}, "", {}, (0, 1), "tests")
     runs.write_run(run)
     return run
 
 
 def written(run: Run, step: int) -> Checkpoint:
-    """The checkpoint of that step, its files checked against the manifest."""
+    """Return the checkpoint of that step, its files checked against the manifest."""
     checkpoint = runs.checkpoint(run, step)
     runs.verify(checkpoint)
     return checkpoint

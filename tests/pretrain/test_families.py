@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 @pytest.fixture(scope="module")
 def toy() -> Iterator[Family]:
-    """The toy, as if its files stood in pretrain/families and embryo_core/families."""
+    """Return the toy, as if its files stood in pretrain/families and embryo_core/families."""
     with pytest.MonkeyPatch.context() as patch:
         for package, folder in ((families, "toy"), (layouts, "toy_layout")):
             patch.setattr(package, "__path__", [*package.__path__, str(Path(__file__).parent / folder)])
@@ -112,9 +112,9 @@ def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: 
 def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
     """The message says what was received and what exists, in every family."""
     assert preset("toy-tiny").family == "toy"
-    with pytest.raises(UnknownPreset, match="Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
+    with pytest.raises(UnknownPreset, match=r"Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
         preset("toy-tin")
-    with pytest.raises(UnknownPreset, match="Unknown preset 'albert-smal'. Did you mean 'albert-small'"):
+    with pytest.raises(UnknownPreset, match=r"Unknown preset 'albert-smal'. Did you mean 'albert-small'"):
         preset("albert-smal")
 
 

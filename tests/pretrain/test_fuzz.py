@@ -22,7 +22,7 @@ FLIPS = 8  # bits at most that one damage flips
 
 @pytest.fixture(scope="module")
 def run(model: PretrainingModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run's log and its two states."""
+    """Return a run's log and its two states."""
     path = tmp_path_factory.mktemp("states") / "runs" / "run"
     for step in (10, 20):
         save_state(model, path, Progress(step, 8 * step, 200 * step))
@@ -33,7 +33,7 @@ def run(model: PretrainingModel, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def variables(state: Path) -> dict[str, np.ndarray]:
-    """What a state holds."""
+    """Return what a state holds."""
     with np.load(state) as archive:
         return {name: archive[name] for name in archive.files}
 

@@ -15,13 +15,13 @@ from pretrain.train import build
 
 @pytest.fixture(scope="module")
 def electra_data(texts, cache) -> Data:
-    """The sample text as batches of the tiny ELECTRA."""
+    """Return the sample text as batches of the tiny ELECTRA."""
     return prepare_data(preset("electra-tiny"), [str(texts[0])], [str(texts[1])], cache)
 
 
 @pytest.fixture(scope="module")
 def electra() -> GeneratorModel:
-    """The tiny ELECTRA without dropout, as it begins."""
+    """Return the tiny ELECTRA without dropout, as it begins."""
     from dataclasses import replace
 
     config = replace(preset("electra-tiny"), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)

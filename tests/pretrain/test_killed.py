@@ -18,7 +18,7 @@ from tests.pretrain.conftest import log, weights
 
 @pytest.fixture(scope="module")
 def processes() -> BaseContext:
-    """Processes forked from one that has imported Keras and holds no thread."""
+    """Return processes forked from one that has imported Keras and holds no thread."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["keras", "pretrain.train"])
     return context
@@ -35,7 +35,7 @@ def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Pat
 
 
 def start(processes: BaseContext, command: list[str], run: Path) -> BaseProcess:
-    """A process that trains the run; ALBERT's compile for themselves, as a user's would."""
+    """Return a process that trains the run; ALBERT's compile for themselves, as a user's would."""
     target = compile_and_train if command[0] == "tiny" else main
     process = processes.Process(target=target, args=([*command, str(run)],))
     process.start()
@@ -65,14 +65,14 @@ def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: 
 
 
 def last_step(run: Path) -> int:
-    """The highest step of a log to which another process is writing; 0 where there is none yet."""
+    """Return the highest step of a log to which another process is writing; 0 where there is none yet."""
     text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
     return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that nobody stopped."""
+    """Return the run that nobody stopped."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
     to_the_end(processes, command, folder)
     return folder

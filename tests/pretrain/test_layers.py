@@ -14,7 +14,7 @@ DROPOUTS = ("embeddings", "attention weights", "attention output", "feed-forward
 
 
 def encoder(place: str | None = None, layers: int = 1) -> Encoder:
-    """An encoder of different layers, 8 wide, with dropout in one place or in none."""
+    """Return an encoder of different layers, 8 wide, with dropout in one place or in none."""
     rate = {name: 0.5 if name == place else 0.0 for name in DROPOUTS}
     embeddings = Embeddings(20, 10, 8, position_stddev=0.5, dropout=rate["embeddings"], **COMMON)
     made = stack(range(layers), range(layers), dropout=0.5, attention_dropout=0.5, **SIZES)

@@ -15,7 +15,7 @@ def rows(path: Path) -> list[tuple[str, int]]:
 
 
 def add(log: Log, *steps: int) -> None:
-    """A train row for each step, and a held-out row for every second."""
+    """Return a train row for each step, and a held-out row for every second."""
     for step in steps:
         log.add("train", Progress(step, step, 10 * step), {"loss": 1 / step}, learning_rate=0.1)
         if step % 2 == 0:

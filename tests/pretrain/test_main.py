@@ -22,7 +22,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Runs the command with these arguments, which must fail without a change on disk; returns the sentence."""
+    """Run the command with these arguments, which must fail without a change on disk; return the sentence."""
 
     def check(*arguments: str | Path, preset: str = "tiny") -> str:
         before = contents(tmp_path)
@@ -43,7 +43,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one update, by the command itself."""
+    """Return a run of one update, by the command itself."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     assert main(["tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--run", str(folder), "--steps", "1"]) == 0
     return folder
@@ -51,7 +51,7 @@ def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def own(started: Path, tmp_path: Path) -> Path:
-    """A copy of that run."""
+    """Return a copy of that run."""
     return Path(shutil.copytree(started, tmp_path / "own"))
 
 

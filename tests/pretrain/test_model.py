@@ -17,7 +17,7 @@ WEIGHTS = {"masked_lm": 1.0, "sentence_order": 1.0}
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """A batch with both segments, padded by 1 to 9 tokens more than it came with."""
+    """Return a batch with both segments, padded by 1 to 9 tokens more than it came with."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
         batch.ids[row, -padding:] = batch.token_type_ids[row, -padding:] = batch.attention_mask[row, -padding:] = 0
@@ -26,14 +26,14 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 @pytest.fixture(scope="module")
 def ours(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
-    """The logits of both heads, that of the masked words at every position."""
+    """Return the logits of both heads, that of the masked words at every position."""
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     logits = model(batch.inputs() | {"positions": everywhere})
     return {name: np.array(ops.convert_to_numpy(found)) for name, found in logits.items()}
 
 
 def of_logits(config: Config, logits: np.ndarray) -> float:
-    """The tolerance for logits of the same states: sums over the states, twice in the normalisation, over the table."""
+    """Return the tolerance for logits of the same states: sums over states, twice in the norm, and over the table."""
     return bound(config.hidden_size + 3 * config.embedding_size, logits)
 
 

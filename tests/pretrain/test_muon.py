@@ -23,13 +23,13 @@ Arrays = dict[str, np.ndarray]
 
 
 def arrays(seed: int) -> Arrays:
-    """An array for each variable, in double precision."""
+    """Return an array for each variable, in double precision."""
     rng = np.random.default_rng(seed)
     return {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
 
 
 def write_trained(file: Path, dtype: str) -> None:
-    """The weights after some updates by `Muon` with the Keras of this process, in this type."""
+    """Return the weights after some updates by `Muon` with the Keras of this process, in this type."""
     import keras
 
     from pretrain.optimizer import Muon
@@ -61,7 +61,7 @@ def write_trained(file: Path, dtype: str) -> None:
 
 
 def slow_muon() -> Arrays:
-    """The weights after the same updates, one array at a time."""
+    """Return the weights after the same updates, one array at a time."""
     weights, m, v = arrays(0), dict.fromkeys(SHAPES, 0.0), dict.fromkeys(SHAPES, 0.0)
     for t in range(1, STEPS + 1):
         for name, g in arrays(t).items():
@@ -102,7 +102,7 @@ def test_with_torch_muon_follows_the_formula(tmp_path: Path):
 
 
 def compare(file: Path, tolerance: float) -> None:
-    """The file's weights with the formula's; four updates move each by about 0.04."""
+    """Return the file's weights with the formula's; four updates move each by about 0.04."""
     expected = slow_muon()
     with np.load(file) as found:
         for name in SHAPES:

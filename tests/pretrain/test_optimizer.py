@@ -26,7 +26,7 @@ SHAPES = {
 
 @pytest.fixture
 def weights() -> Arrays:
-    """A kernel a hundred times larger than its updates, a bias, a layer norm's weight, and position embeddings."""
+    """Return a kernel a hundred times its updates, a bias, a layer norm's weight, and position embeddings."""
     rng = np.random.default_rng(0)
     return {name: 100 * rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
 
@@ -39,7 +39,7 @@ def gradients(weights: Arrays) -> list[Arrays]:
 
 
 def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
-    """The weights after these gradients, by the optimizer of a configuration at a constant rate."""
+    """Return the weights after these gradients, by the optimizer of a configuration at a constant rate."""
     variables = {}
     for name, array in weights.items():
         variables[name] = keras.Variable(array, name=name.replace("/", "."))
@@ -77,7 +77,7 @@ def decayed(name: str, decay_positions: bool) -> bool:
 def slow_lamb(
     weights: Arrays, gradients: list[Arrays], decay: float, beta_2: float, positions: bool, adapt: bool = True
 ) -> Arrays:
-    """The original's update, in double precision, one array at a time; without `adapt`, that of BERT's AdamW."""
+    """Return the original's update, in double precision, one array at a time; without `adapt`, that of BERT's AdamW."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for step in gradients:
@@ -203,7 +203,7 @@ EXACT = {"rel": 0, "abs": 8 * EPSILON}  # a rate, at most 0.5, is the result of 
 
 
 def rates(steps: tuple[int, ...], **settings) -> list[float]:
-    """The rate of these updates, with a warm-up of 10 updates to 0.5 and 100 in all."""
+    """Return the rate of these updates, with a warm-up of 10 updates to 0.5 and 100 in all."""
     plan = {"peak": 0.5, "power": 1.0, "warmup_steps": 10, "constant_steps": 0, "steps": 100}
     schedule = WarmupDecay(**plan | settings)
     return [float(schedule(step)) for step in steps]

@@ -12,7 +12,7 @@ from pretrain.originals import write_tokenizer
 
 TEXT = [
     "The river runs, slowly, to the sea.",
-    "In 2008, some 1,250 people (and 12, or 13, dogs) came -- \"all of them\" -- on foot.",
+    'In 2008, some 1,250 people (and 12, or 13, dogs) came -- "all of them" -- on foot.',
     "Café   naïve ÉCOLE, Ångström; it's 5£ or 7€ – not more…",
     "don't can't U.S.A. e-mail 3.14 100% №5 ½ ﬁne",
     "日本 and Ελλάδα, ١٢٣ and a\ttab\u00a0here",
@@ -23,7 +23,7 @@ TEXT = [
 
 @pytest.fixture(scope="module")
 def spiece(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SentencePiece model with the special tokens and user-defined symbols of ALBERT's, on the sample and numbers."""
+    """Train a SentencePiece model with ALBERT's special tokens and user-defined symbols on the sample and numbers."""
     folder = tmp_path_factory.mktemp("spiece")
     text = (sample / "text.txt").read_text(encoding="utf-8").lower()
     numbers = "\n".join(f"in {year}, {n},{year} came ({n})" for year in range(1990, 2010) for n in (1, 12, 250))
@@ -74,7 +74,7 @@ def test_a_sentencepiece_model_of_another_kind_is_refused(sample: Path, tmp_path
 
 @pytest.fixture(scope="module")
 def vocabulary(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vocab.txt whose special tokens are where BERT's are not ours, with frequent words, letters and endings."""
+    """Write a vocab.txt with special tokens where BERT has them, frequent words, letters and endings."""
     words = sorted({word for word in (sample / "text.txt").read_text().lower().split() if word.isalpha()})[:200]
     letters = [chr(ord("a") + i) for i in range(26)]
     marks = [*",.()-'\"£%`;[]0123456789", "café", "日"]

@@ -37,7 +37,7 @@ def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarr
 
 
 def document_of(packing: Packing, place: int) -> int:
-    """The document in which this token stands."""
+    """Return the document in which this token stands."""
     return int(np.searchsorted(packing.text.sentences[packing.text.documents], place, side="right") - 1)
 
 

@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """A batch with both segments, padded by 1 to 9 tokens more than it came with; no mask is in the padding."""
+    """Return a batch with both segments, padded by 1 to 9 tokens more than it came with; no mask is in the padding."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
         batch.ids[row, -padding:] = batch.token_type_ids[row, -padding:] = batch.attention_mask[row, -padding:] = 0
@@ -63,7 +63,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
-    """The exported models of one variant, every weight of which is random, so that none can be taken for another."""
+    """Export the models of one variant, every weight of which is random, so that none equals another."""
     name, changes, outputs = VARIANTS[request.param]
     config = replace(preset(name), **changes)
     model = FAMILIES[config.family].model(config)
@@ -89,12 +89,12 @@ def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: 
 
 
 def array(tensor: Any) -> np.ndarray:
-    """A tensor of Keras as numpy array."""
+    """Return a tensor of Keras as numpy array."""
     return np.array(ops.convert_to_numpy(tensor))
 
 
 def theirs(part: Part, batch: MaskedBatch) -> Any:
-    """The output of transformers' class, which finds each of its weights in the folder and no other."""
+    """Return the output of transformers' class, which finds each of its weights in the folder and no other."""
     kind = getattr(transformers, transformers.AutoConfig.from_pretrained(part.folder).architectures[0])
     model, report = kind.from_pretrained(part.folder, attn_implementation="eager", output_loading_info=True)
     assert not any(report.values()), report

@@ -52,7 +52,7 @@ def config(request: pytest.FixtureRequest) -> Config:
 
 @pytest.fixture(scope="module")
 def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[MaskedBatch]:
-    """The batches of these updates."""
+    """Return the batches of these updates."""
     data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
     return [data.training(step) for step in range(UPDATES)]
 
@@ -61,7 +61,7 @@ def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[Maske
 def trained(
     config: Config, batches: list[MaskedBatch], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Weights, Trained, Trained]:
-    """The weights with which both begin, ours, and the peer."""
+    """Return the weights with which both begin, ours, and the peer."""
     model = build(config)
     peer = Peer(write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(0, 0, 0)), config)
     initial = weights(model, config)
@@ -76,9 +76,7 @@ def weights(model: PretrainingModel, config: Config) -> Weights:
     folders = {"": family.modules(model)}
     folders |= {folder: modules for folder, (modules, _) in family.inner_checkpoints(config, model).items()}
     return {
-        (folder, name): array.copy()
-        for folder, modules in folders.items()
-        for name, array in tensors(modules).items()
+        (folder, name): array.copy() for folder, modules in folders.items() for name, array in tensors(modules).items()
     }
 
 

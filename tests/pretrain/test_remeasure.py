@@ -20,7 +20,7 @@ SETTINGS = ("heldout_sequences=4", "measured_sequences=4")
 
 @pytest.fixture(scope="module")
 def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one update that was measured on few sequences."""
+    """Return a run of one update that was measured on few sequences."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     text = ("--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache))
     assert main(["tiny", *text, "--run", str(folder), "--steps", "1", "--set", *SETTINGS]) == 0
@@ -29,12 +29,12 @@ def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def own(started: Path, tmp_path: Path) -> Path:
-    """A copy of that run."""
+    """Return a copy of that run."""
     return Path(shutil.copytree(started, tmp_path / "own"))
 
 
 def heldout(folder: Path) -> list[dict[str, Any]]:
-    """The held-out rows of a run's log."""
+    """Return the held-out rows of a run's log."""
     return [row for row in runs.read_log(runs.read_run(folder)) if row["split"] == "heldout"]
 
 
@@ -47,7 +47,7 @@ def flat(value: Any, name: str = "row") -> dict[str, Any]:
 
 
 def said(folder: Path, *texts: Path, **options: Any) -> list[str]:
-    """What is said while a run is measured on these texts."""
+    """Return what is said while a run is measured on these texts."""
     told: list[str] = []
     measure_run(runs.read_run(folder), map(str, texts), progress=told.append, **options)
     return told

@@ -22,7 +22,7 @@ def values(model: PretrainingModel) -> list[np.ndarray]:
 
 @pytest.fixture
 def saved(model: PretrainingModel, tmp_path: Path) -> Path:
-    """A run's folder after states of the steps 9, 10, 20 and 100."""
+    """Return a run's folder after states of the steps 9, 10, 20 and 100."""
     for step in (9, 10, 20, 100):
         save_state(model, tmp_path, Progress(step, 8 * step, 200 * step))
     return tmp_path

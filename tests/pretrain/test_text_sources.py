@@ -54,7 +54,7 @@ def test_bad_sources_are_said(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="holds no text files"):
         find_sources([str(tmp_path)])
     (tmp_path / "latin.txt").write_bytes("naïve".encode("latin-1"))
-    with pytest.raises(CorpusError, match="latin.txt is not UTF-8"):
+    with pytest.raises(CorpusError, match=r"latin.txt is not UTF-8"):
         read(tmp_path / "latin.txt")
     whole = lzma.compress(LONG.encode() * 1000)
     for name, content in (("cut.txt.xz", whole[:-30]), ("other.txt.xz", b"no archive at all")):

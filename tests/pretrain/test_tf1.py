@@ -20,7 +20,7 @@ TOLERANCE = 1e-4  # of a logit, in float32
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty folder for checkpoints, with a vocabulary and the configurations of the originals."""
+    """Return an empty folder for checkpoints, with a vocabulary and the configurations of the originals."""
     words = [f"w{i}" for i in range(originals.V - 5)]
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
     for name in FAMILIES:
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def imported(folder: Path, name: str = "") -> Run:
-    """The run that the command makes of a checkpoint in this folder, or of all."""
+    """Return the run that the command makes of a checkpoint in this folder, or of all."""
     assert main(["import", str(folder / name), "--run", str(folder / "runs" / "imported")]) == 0
     return runs.read_run(folder / "runs" / "imported")
 
@@ -41,7 +41,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 def outputs(kind: type, folder: Path) -> list[np.ndarray]:
-    """What a class of transformers computes of `batch`, its logits in turn."""
+    """Return what a class of transformers computes of `batch`, its logits in turn."""
     ids, segments = map(torch.from_numpy, batch())
     with torch.inference_mode():
         found = kind.from_pretrained(folder)(input_ids=ids, token_type_ids=segments)
@@ -98,7 +98,7 @@ def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):
     assert [found.step for found in runs.checkpoints(imported(folder, "model.ckpt-best"))] == [7]
     originals.save(folder / "bert_model.ckpt", {name: v for name, v in values.items() if name != "global_step"})
     assert main(["import", str(folder / "bert_model.ckpt"), "--run", str(folder / "other")]) == 2
-    assert "tells no step" in capsys.readouterr().err
+    assert "has no step" in capsys.readouterr().err
 
 
 def test_a_configuration_above_its_checkpoints_counts(folder: Path):

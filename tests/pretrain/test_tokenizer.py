@@ -11,7 +11,7 @@ from pretrain.vocabularies import VOCABULARIES
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """The sample text."""
+    """Return the sample text."""
     return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -56,5 +56,5 @@ def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
 
 def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path):
     """load names the file that is missing."""
-    with pytest.raises(CorpusError, match="tokenizer.json does not exist"):
+    with pytest.raises(CorpusError, match=r"tokenizer.json does not exist"):
         load(tmp_path)

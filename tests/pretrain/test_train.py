@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py t
 
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
-    """A run of that configuration with its card and no checkpoint."""
+    """Return a run of that configuration with its card and no checkpoint."""
     grid = config.checkpoint_steps()
     run = Run(folder.name, folder, "albert", "both", asdict(config), "0" * 64, data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
@@ -46,13 +46,13 @@ class Snapshots:
 
 @pytest.fixture(scope="module")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the run at each row of its log, by step."""
+    """Return a folder with a copy of the run at each row of its log, by step."""
     return tmp_path_factory.mktemp("snapshots")
 
 
 @pytest.fixture(scope="module")
 def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run of two phases that was never stopped."""
+    """Return a run of two phases that was never stopped."""
     run = new_run(tmp_path_factory.mktemp("runs") / "run", config, data)
     train(run, config, data, Snapshots(run.path, snapshots))
     return run
@@ -83,7 +83,7 @@ def test_products_are_computed_in_the_type_that_is_set(
 
 @pytest.fixture
 def timed_again() -> None:
-    """What the processor is faster in is found out anew in the test, and once more after it."""
+    """Return what the processor is faster in is found out anew in the test, and once more after it."""
     multiplies_in_bfloat16.cache_clear()
     yield
     multiplies_in_bfloat16.cache_clear()

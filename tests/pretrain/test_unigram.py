@@ -15,14 +15,14 @@ CONTRACTIONS = ["do", "not", "n't", "it", "'s", "we", "'ll", "you", "'re", "i", 
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """The sample text, with contractions frequent enough to become pieces."""
+    """Return the sample text, with contractions frequent enough to become pieces."""
     text = (sample / "text.txt").read_text(encoding="utf-8").splitlines()
     return text + ["I don't think it's so, we'll see; you're right, I've said he'd go and I'm sure."] * 20
 
 
 @pytest.fixture(scope="module")
 def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tokenizer of 600 pieces."""
+    """Return a folder with a tokenizer of 600 pieces."""
     path = tmp_path_factory.mktemp("run") / "tokenizer"
     train_tokenizer(lines, 600, path)
     return path
@@ -30,7 +30,7 @@ def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(folder: Path) -> Tokenizer:
-    """That tokenizer."""
+    """Return that tokenizer."""
     return load(folder)
 
 
@@ -93,7 +93,7 @@ def test_an_unknown_character_still_begins_a_word(tokenizer: Tokenizer) -> None:
 def test_mask_is_one_token_next_to_punctuation(tokenizer: Tokenizer, text: str) -> None:
     """[MASK] is recognised wherever it stands, and what stands around it is tokenized as usual."""
     before, after = text.split("[MASK]")
-    expected = pieces_of_words(tokenizer, [before]) + [MASK] + pieces_of_words(tokenizer, [after])
+    expected = [*pieces_of_words(tokenizer, [before]), MASK, *pieces_of_words(tokenizer, [after])]
     assert tokenizer.encode(text, add_special_tokens=False).ids == expected
 
 

@@ -23,7 +23,7 @@ WIDER = [f"{name}={size}" for name, size in TWICE.items()]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for runs."""
+    """Return a folder for runs."""
     folder = tmp_path_factory.mktemp("widened") / "runs"
     folder.mkdir()
     return folder
@@ -38,7 +38,7 @@ def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def first(command: list[str], root: Path) -> Run:
-    """The narrow run; its two layers have weights of their own, so that two are widened."""
+    """Return the narrow run; its two layers have weights of their own, so that two are widened."""
     assert main(["tiny", *command, "num_hidden_groups=2", "--run", str(root / "first")]) == 0
     return runs.read_run(root / "first")
 

@@ -19,13 +19,13 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """The sample text."""
+    """Return the sample text."""
     return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture(scope="module")
 def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tokenizer of 700 pieces."""
+    """Return a folder with a tokenizer of 700 pieces."""
     path = tmp_path_factory.mktemp("run") / "tokenizer"
     train_tokenizer(lines, 700, path, "wordpiece")
     return path
@@ -33,7 +33,7 @@ def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(folder: Path) -> Tokenizer:
-    """That tokenizer."""
+    """Return that tokenizer."""
     return load(folder)
 
 

@@ -89,9 +89,7 @@ def test_presets_are_the_architecture_of_the_original(name: str):
     assert config.generator == GENERATORS[name]
 
 
-@pytest.mark.parametrize(
-    ("name", "discriminator", "generator"), [("electra-small", 14, 5), ("electra-base", 110, 34)]
-)
+@pytest.mark.parametrize(("name", "discriminator", "generator"), [("electra-small", 14, 5), ("electra-base", 110, 34)])
 def test_models_are_as_large_as_the_originals(name: str, discriminator: int, generator: int):
     """In millions, as Clark et al. say of the discriminators, with their own rounding; both count the embeddings."""
     found = {part: n / 1e6 for part, n in parameters(preset(name)).items()}

@@ -46,13 +46,13 @@ def config() -> Config:
 
 @pytest.fixture(scope="module", params=KINDS)
 def data(request: pytest.FixtureRequest, config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
-    """The sample text as batches, by every kind of vocabulary."""
+    """Return the sample text as batches, by every kind of vocabulary."""
     return prepare_data(replace(config, tokenizer=request.param), [str(texts[0])], [str(texts[1])], cache)
 
 
 @pytest.fixture(scope="module")
 def model(config: Config) -> PretrainingModel:
-    """A model whose every weight is random, so that none can be taken for another."""
+    """Return a model whose every weight is random, so that none can be taken for another."""
     model, rng = build(config), np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
@@ -61,7 +61,7 @@ def model(config: Config) -> PretrainingModel:
 
 @pytest.fixture(scope="module")
 def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """The command line of twelve updates, to which a run is added; dropout is in them."""
+    """Return the command line of twelve updates, to which a run is added; dropout is in them."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     settings = "tokenizer=wordpiece save_every=6 state_every=3 log_every=2 warmup_steps=2 heldout_sequences=8"
     return ["gpt2-tiny", *corpus, "--steps", "12", "--set", *settings.split(), "--run"]
@@ -69,7 +69,7 @@ def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The run of that command."""
+    """Return the run of that command."""
     folder = tmp_path_factory.mktemp("runs") / "gpt2"
     assert main([*arguments, str(folder)]) == 0
     return runs.read_run(folder)
@@ -156,7 +156,7 @@ def test_a_text_comes_back_from_bytes(texts: tuple[Path, Path], config: Config, 
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """A batch of long sequences, padded by 1 to 8 tokens more than it came with."""
+    """Return a batch of long sequences, padded by 1 to 8 tokens more than it came with."""
     batch = data.training(config.short_steps)
     for row in range(len(batch.ids)):
         batch.ids[row, -row - 1 :] = batch.attention_mask[row, -row - 1 :] = 0
