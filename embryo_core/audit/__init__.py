@@ -1,4 +1,4 @@
-"""Audits a run's checkpoints: files, tensors, and their way through training (docs/sources.md has the method)."""
+"""Audit the checkpoints of a run: files, tensors, and their path through training (docs/sources.md has the method)."""
 
 from embryo_core.audit.auditing import audit
 

@@ -1,4 +1,4 @@
-"""An audit of a run: every checkpoint measured, then judged beside the others; a fault is one sentence."""
+"""Audit a run: measure every checkpoint and compare it with the others; each fault is one sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.audit import files
 from embryo_core.audit.equal import equal_steps, equal_tensors
+from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import misplaced
-from embryo_core.audit.parts import odd_tensors
 from embryo_core.audit.series import Series
 from embryo_core.engine.hub_cache import fetched_ahead, not_cached
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
@@ -20,14 +20,14 @@ from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import joined, point, quantity
 
-ANEW = "get the right file from where it came from, or train the step again"
-FEWEST = 3  # checkpoints that can be compared
+REMEDY = "get the right file from where it came from, or train the step again"
+MIN_CHECKPOINTS = 3  # that can be compared
 
 
 def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = False) -> Audit:
-    """Look at every checkpoint with weights, and keep what was found for the pages.
+    """Audit every checkpoint with weights, and write the faults to audit.json for the dashboard.
 
-    Weights on the Hub are fetched, and removed again with `discard`; without `fetch` those in the cache are looked at.
+    Weights on the Hub are fetched, and removed again with `discard`; without `fetch` only cached ones are audited.
     """
     found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _at_hand(one))]
     every = runs.checkpoints(run)
@@ -51,15 +51,15 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
 
 def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
-    """The faults that tensors tell, by what a step counts (see `types.Run`).
+    """Return the faults of tensors; `unit` is what the steps count.
 
-    `explained` says of two steps in a row whether nothing was to move between them.
+    `explained(i, j)` is whether no weight could move from step i to the next step j.
     """
     faults = [_infinite(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
     faults += [_other_shapes(one, unit) for one in measured if one.shapes != usual]
     good = [one for one in measured if one.shapes == usual and not one.infinite]
-    if len(good) < FEWEST:
+    if len(good) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [one.step for one in good], [one.sha256 for one in good]
     groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
@@ -77,7 +77,7 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
-    """The checkpoints as a series, with distances that were measured, or else those of the sketches."""
+    """Return the checkpoints as a Series, with measured distances, or those of the sketches where none was measured."""
 
     @lru_cache(maxsize=100_000)
     def sketched(i: int, j: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
 
 
 def _still(run: Run) -> Callable[[int, int], bool]:
-    """Whether the learning rate was 0 at every logged update from one step to another, as at the start of a warm-up."""
+    """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up."""
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
 
     def still(one: int, other: int) -> bool:
@@ -110,7 +110,7 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
     try:
         return not not_cached(checkpoint)
     except BrokenCheckpoint:
-        return True  # told when it is read
+        return True  # reported when it is read
 
 
 # === Sentences ===
@@ -119,40 +119,40 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 def _infinite(one: TensorStatistics, unit: StepUnit) -> Fault:
     more = f" and {quantity(len(one.infinite) - 1, 'more tensor')}" if len(one.infinite) > 1 else ""
     verb = "hold" if more else "holds"
-    what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, unit)} {verb} NaN or infinity; {ANEW}."
+    what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, unit)} {verb} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
 
 
 def _other_shapes(one: TensorStatistics, unit: StepUnit) -> Fault:
     what = f"The checkpoint at {point(one.step, unit)} has tensors of other names or shapes than most"
-    return Fault((one.step,), "config", f"{what}; {ANEW}, or leave it out.")
+    return Fault((one.step,), "config", f"{what}; {REMEDY}, or leave it out.")
 
 
 def _equal(steps: tuple[int, ...], unit: StepUnit) -> Fault:
-    what = f"The checkpoints at {joined(steps, unit)} have the same weights, number by number; {ANEW}."
+    what = f"The checkpoints at {joined(steps, unit)} have the same weights, number by number; {REMEDY}."
     return Fault(steps, "equal", what)
 
 
 def _swapped(steps: tuple[int, int], unit: StepUnit) -> Fault:
     what = (
-        f"The checkpoints at {joined(steps, unit)} seem to hold each other's weights: exchanged, they lie "
-        "between neighbours; compare both with where they came from, and exchange them."
+        f"The checkpoints at {joined(steps, unit)} seem to hold each other's weights: exchanged, they are "
+        "between neighbours; compare both with their source, and exchange them."
     )
     return Fault(steps, "swapped", what)
 
 
 def _outside(step: int, unit: StepUnit) -> Fault:
-    what = f"The weights at {point(step, unit)} do not lie between those of the neighbours, nor at another place"
-    return Fault((step,), "out of line", f"{what}; {ANEW}.")
+    what = f"The weights at {point(step, unit)} are not between those of the neighbours, nor do they fit another step"
+    return Fault((step,), "out of line", f"{what}; {REMEDY}.")
 
 
 def _twin(name: str, step: int, like: int, unit: StepUnit) -> Fault:
     at, other = point(step, unit), point(like, unit)
-    return Fault((step,), "tensor", f"{runs.shown(name)} at {at} is that at {other}, number by number; {ANEW}.")
+    return Fault((step,), "tensor", f"{runs.shown(name)} at {at} is that at {other}, number by number; {REMEDY}.")
 
 
 def _odd(series: Series, tensor: int, step: int, among: Sequence[int], unit: StepUnit) -> Fault:
-    """Norm and cosine to the first step beside those of the neighbours."""
+    """Return the fault of a tensor, with its norm and cosines and those of the neighbouring steps."""
     k = among.index(step)
     near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
@@ -161,7 +161,7 @@ def _odd(series: Series, tensor: int, step: int, among: Sequence[int], unit: Ste
     neighbours = joined([series.steps[j] for j in near], unit)
     what = (
         f"{runs.shown(series.names[tensor])} at {point(series.steps[step], unit)} is out of line with that at "
-        f"{neighbours}: norm {series.norms[tensor, step]:.3g} beside {norms}, "
-        f"cosine {cosines} to them, and {first[0]} beside {' and '.join(first[1:])} to the first step; {ANEW}."
+        f"{neighbours}: norm {series.norms[tensor, step]:.3g} against {norms}, "
+        f"cosine {cosines} to them, and {first[0]} against {' and '.join(first[1:])} to the first step; {REMEDY}."
     )
     return Fault((series.steps[step],), "tensor", what)

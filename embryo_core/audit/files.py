@@ -1,4 +1,4 @@
-"""Faults that files tell by themselves: steps that are missing, and a config.json or tokenizer unlike the others'."""
+"""Faults of files: missing steps, folders of another step, and a config.json or tokenizer that differs from most."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import point, several
 
-CALLS = ("truncation", "padding")  # how texts were last encoded, which tokenizer.json keeps
+CALLS = ("truncation", "padding")  # settings of the last call, which tokenizer.json keeps
 TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
-NAMED = 20  # missing steps; of the others the number
-CUTTING = (  # of the settings: those that decide about pieces, which some tokenizers have nowhere else
+MAX_NAMED = 20  # missing steps; more are counted
+SPLITTING = (  # settings that change the pieces of a text; some tokenizers have them nowhere else
     "do_lower_case",
     "strip_accents",
     "keep_accents",
@@ -36,20 +36,20 @@ CUTTING = (  # of the settings: those that decide about pieces, which some token
 
 
 def missing(run: Run) -> list[Fault]:
-    """One fault for all planned steps without a checkpoint."""
+    """Return one fault for all planned steps without a checkpoint."""
     steps = tuple(runs.missing_steps(run))
     if not steps:
         return []
     named = point(steps[0], run.step_unit)
     if len(steps) > 1:
-        named = several(", ".join(f"{step:,}" for step in steps[:NAMED]), run.step_unit)
-    more = f" and {len(steps) - NAMED:,} more" if len(steps) > NAMED else ""
-    what = f"The planned grid has no checkpoint at {named}{more}; copy what is missing from where the others came from."
+        named = several(", ".join(f"{step:,}" for step in steps[:MAX_NAMED]), run.step_unit)
+    more = f" and {len(steps) - MAX_NAMED:,} more" if len(steps) > MAX_NAMED else ""
+    what = f"The planned grid has no checkpoint at {named}{more}; copy the missing ones from the source of the others."
     return [Fault(steps, "missing", what)]
 
 
 def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Checkpoints whose config.json describes another model than most of them do."""
+    """Return a fault for each checkpoint whose config.json differs from most."""
     contents, named = {}, {}
     for checkpoint in checkpoints:
         try:
@@ -67,7 +67,7 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What config.json says of the model, and that of its generator with "generator." before each name."""
+    """Return what config.json says about the model; fields of a generator inside begin with "generator."."""
     own = runs.of_the_model(runs.read_config(checkpoint, dict[str, Any]))
     if (inside := runs.generator(checkpoint)) is None:
         return own
@@ -79,12 +79,12 @@ def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> 
     names = [name for name in sorted({*own, *usual}) if own.get(name) != usual.get(name)]
     return (
         f"config.json at {at} differs from that of the other checkpoints in {runs.shown(', '.join(names[:5]))}; "
-        "make sure that it is of the same pretraining, or leave the checkpoint out."
+        "make sure that it belongs to the same pretraining, or leave the checkpoint out."
     )
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Checkpoints whose weights lie beside another tokenizer than most do; those without one are left out."""
+    """Return a fault for each checkpoint whose folder has another tokenizer than most; a folder may have none."""
     digests, named = {}, {}
     for checkpoint in checkpoints:
         if found := _tokenizer(checkpoint):
@@ -95,8 +95,8 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
         Fault(
             (step,),
             "tokenizer",
-            f"The tokenizer beside the weights at {named[step]} is not that of the other "
-            "checkpoints; make sure that it is of the same pretraining, or leave the checkpoint out.",
+            f"The tokenizer with the weights at {named[step]} differs from that of the other "
+            "checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
         )
         for step, own in digests.items()
         if own != common
@@ -104,7 +104,7 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def _tokenizer(checkpoint: Checkpoint) -> str:
-    """A hash of the tokenizer's files beside the weights; "" where there are none, or they cannot be read."""
+    """Return a hash of the tokenizer files in the folder of the weights; "" if none can be read."""
     try:
         weights, within = runs.weights_file(checkpoint)
         found = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
@@ -113,28 +113,28 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
         read = {name: runs.read_bytes(weights.parent / name, within, BrokenCheckpoint) for name in found}
     except BrokenCheckpoint:
         return ""
-    contents = [_cutting(content) if name == SETTINGS else _lasting(content) for name, content in read.items()]
+    contents = [(_splitting_settings if name == SETTINGS else _without_calls)(read[name]) for name in read]
     return hashlib.sha256(b"\0".join(contents)).hexdigest() if contents else ""
 
 
-def _lasting(content: bytes) -> bytes:
-    """A tokenizer.json without what its last call left in it, and its form; other content as it is."""
+def _without_calls(content: bytes) -> bytes:
+    """Return a tokenizer.json without the settings of its last call, in one form; other content unchanged."""
     if (read := _object(content)) is None:
         return content
     kept = {name: value for name, value in read.items() if name not in CALLS}
     return json.dumps(kept, sort_keys=True).encode()
 
 
-def _cutting(content: bytes) -> bytes:
-    """What a tokenizer_config.json says of pieces; a special token is its text, in whatever form it was written."""
+def _splitting_settings(content: bytes) -> bytes:
+    """Return the settings of a tokenizer_config.json that change pieces, special tokens by their text."""
     read = _object(content) or {}
-    kept = {name: read[name] for name in CUTTING if read.get(name) is not None}
+    kept = {name: read[name] for name in SPLITTING if read.get(name) is not None}
     texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in kept.items()}
     return json.dumps(texts, sort_keys=True).encode()
 
 
 def _object(content: bytes) -> dict[str, Any] | None:
-    """A JSON object; None where the content is none."""
+    """Return a JSON object; None if the content is not one."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ def _object(content: bytes) -> dict[str, Any] | None:
 
 
 def own_tokenizer(run: Run) -> list[Fault]:
-    """A fault where the run's own tokenizer cannot be read, or is another than that of its pretraining."""
+    """Return a fault if the run's own tokenizer cannot be read or is not that of its pretraining."""
     try:
         load_tokenizer(run)
     except (BrokenRun, TokenizerMismatch) as reason:
@@ -152,14 +152,14 @@ def own_tokenizer(run: Run) -> list[Fault]:
 
 
 def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Folders named after one step whose manifest is that of another."""
+    """Return a fault for each folder named after one step whose manifest is that of another."""
     return [
         Fault(
             (one.step,),
             "swapped",
             f"The folder {runs.shown(one.path.name)} has the manifest of the checkpoint at "
-            f"{point(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from where they came "
-            "from.",
+            f"{point(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from their "
+            "source.",
         )
         for one in checkpoints
         if step_of(one.path.name) not in ((), (one.step,))
@@ -167,7 +167,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def step_of(name: str) -> tuple[int, ...]:
-    """The step in the name of a folder; none where there is none."""
+    """Return the step in the name of a folder, or nothing."""
     number = name.removeprefix("step")
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 

@@ -1,7 +1,7 @@
-"""Checkpoints that stand at the wrong step: swapped ones, and ones that belong nowhere in the series.
+"""Checkpoints at the wrong step: swapped ones, and ones that belong nowhere in the series.
 
-Weights move along a way that does not turn back: of three steps in a row the outer two are furthest apart. Where the
-way turns back, or ends in a leap, another order is looked for.
+Weights follow a path that does not turn back: of three steps in a row the outer two are furthest apart. If the path
+turns back, or ends in a leap, another order is searched for.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,51 +13,51 @@ import numpy as np
 from embryo_core.audit.series import Series, turn
 
 TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to -1 - x
-RESTLESS = -0.25  # median turn of a path that goes to and fro in every order, so that none can be inferred
+RESTLESS = -0.25  # median turn of a path that turns back in every order, so that none can be inferred
 LEAP = 20.0  # an end's move over the next one, per time between: more is no move of training
-LEAST = 1e-300
-FEWEST = 4  # steps of a series whose order can be inferred
+TINY = 1e-300
+MIN_STEPS = 4  # of a series whose order can be inferred
 
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Indices of steps: pairs that hold each other's weights, and those that belong nowhere."""
+    """Indices of steps: pairs that hold each other's weights, and steps that fit nowhere."""
 
     swapped: tuple[tuple[int, int], ...] = ()
     outside: tuple[int, ...] = ()
 
     @property
     def indices(self) -> set[int]:
-        """All of them."""
+        """All these steps."""
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
 def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
-    """The steps, `among` those at these indices, whose weights do not continue those of their neighbours."""
-    if len(among) < FEWEST:
+    """Return the steps `among` these indices whose weights do not continue those of their neighbours."""
+    if len(among) < MIN_STEPS:
         return Misplaced()
     large = series.large(among)
     if not large.names:
         return Misplaced()
-    way = _Way(large.steps, *_medians(large), list(among), list(among))
+    path = _Path(large.steps, *_medians(large), list(among), list(among))
     swapped, outside = [], []
-    while len(way.slots) >= FEWEST and (suspects := way.suspects()):
-        repaired, pair = way.exchanged(suspects)
-        without, gone = way.without(suspects)
-        if repaired.faults < way.faults and repaired.faults <= without.faults:
-            way = repaired
+    while len(path.slots) >= MIN_STEPS and (suspects := path.suspects()):
+        repaired, pair = path.exchanged(suspects)
+        without, gone = path.without(suspects)
+        if repaired.faults < path.faults and repaired.faults <= without.faults:
+            path = repaired
             swapped.append(pair)
         else:
-            way = without
+            path = without
             outside.append(gone)
-    if np.median(way.turns) < RESTLESS:
+    if np.median(path.turns) < RESTLESS:
         return Misplaced()
     return Misplaced(tuple(swapped), tuple(outside))
 
 
 @dataclass(frozen=True)
-class _Way:
-    """A series: at the k-th of the `slots` lie the weights `order[k]`; both are indices of `steps`."""
+class _Path:
+    """An order of a series: slot k holds the weights `order[k]`; slots and weights are indices of `steps`."""
 
     steps: tuple[int, ...]
     move: Callable[[int, int], float]  # how far two steps are apart
@@ -67,69 +67,69 @@ class _Way:
 
     @property
     def turns(self) -> list[float]:
-        """How far the way turns back at each position but the ends: the median over the tensors."""
+        """How far the path turns back at each inner position: the median over the tensors."""
         triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
         return [self.turn(*triple) for triple in triples]
 
     @property
     def faults(self) -> int:
-        """How often the way turns back, or begins or ends in a leap."""
+        """How often the path turns back, or begins or ends in a leap."""
         return sum(value < TURNED for value in self.turns) + len(self._leaps())
 
     @property
     def oddity(self) -> tuple[int, float, float]:
-        """What a right order has least of: faults, length, and, as a way is as long backwards, unevenness in time."""
+        """What the right order minimizes: faults, length, and (a reversed path is as long) unevenness in time."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
-        return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, LEAST) / times).std())
+        return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
 
     def suspects(self) -> list[int]:
-        """Positions that may be wrong: where the way turns back most, or leaps, with the positions around."""
+        """Return positions that may be wrong: where the path turns back most, and its neighbours, or leaps."""
         turns = self.turns
         if min(turns) < TURNED:
             worst = 1 + int(np.argmin(turns))
             return [worst, worst - 1, worst + 1]
         return self._leaps()
 
-    def exchanged(self, suspects: list[int]) -> tuple["_Way", tuple[int, int]]:
-        """The best way after one of the suspects has changed slots with any other, and those two slots."""
+    def exchanged(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
+        """Return the best path after one suspect exchanged its slot with any other, and those two slots."""
         others = range(len(self.order))
         tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
         best, k, other = min(tried, key=lambda one: one[0].oddity)
         first, second = sorted((self.slots[k], self.slots[other]))
         return best, (first, second)
 
-    def without(self, suspects: list[int]) -> tuple["_Way", int]:
-        """The best way without one of the suspects, and its slot."""
+    def without(self, suspects: list[int]) -> tuple["_Path", int]:
+        """Return the best path without one of the suspects, and its slot."""
         tried = [(self._remove(k), self.slots[k]) for k in suspects]
         return min(tried, key=lambda one: one[0].oddity)
 
-    def _exchange(self, k: int, other: int) -> "_Way":
+    def _exchange(self, k: int, other: int) -> "_Path":
         order = self.order.copy()
         order[k], order[other] = order[other], order[k]
         return replace(self, order=order)
 
-    def _remove(self, k: int) -> "_Way":
+    def _remove(self, k: int) -> "_Path":
         slots, order = self.slots.copy(), self.order.copy()
         del slots[k], order[k]
         return replace(self, slots=slots, order=order)
 
     def _leaps(self) -> list[int]:
-        """The ends at which the way leaps, as positions."""
+        """Return the positions of the ends at which the path leaps."""
         last = len(self.order) - 1
         return [k for k, nexts in ((0, (1, 2)), (last, (last - 1, last - 2))) if self._leap(k, *nexts) > LEAP]
 
     def _leap(self, end: int, near: int, far: int) -> float:
-        """The move at an end over the next one, and over the ratio of their times where that is larger than 1."""
+        """Return the move at an end over the next one, and over the ratio of their times if that is above 1."""
         step = [self.steps[self.slots[k]] for k in (end, near, far)]
         times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
         return self.move(self.order[end], self.order[near]) / max(
-            times * self.move(self.order[near], self.order[far]), LEAST
+            times * self.move(self.order[near], self.order[far]), TINY
         )
 
 
 def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
-    """How far two steps are apart, and how far the way over three turns back: medians over the tensors, kept."""
+    """Return cached functions: the distance of two steps, and how far the path through three turns back (medians)."""
 
     @lru_cache(maxsize=1_000_000)
     def move(i: int, j: int) -> float:

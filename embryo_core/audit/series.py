@@ -1,4 +1,4 @@
-"""The tensors of a run's checkpoints as an audit sees them, and the geometry of their way through training."""
+"""The tensors of a run's checkpoints, and the geometry of their path through training."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ RIGHT_ANGLE = -0.08  # cosine of two moves that may be unrelated
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """T tensors at S steps, in the order of steps; `apart(i, j)` is how far each moved between two of them, [T].
+    """T tensors at S steps, in the order of steps; `apart(i, j)` are the distances between two of them, [T].
 
-    `sketched` says the same, with an error that is much the same for steps near each other: distances that are compared
-    with one another are all exact, or all sketched.
+    `sketched` is the same with an error that is similar for steps near each other; distances that are compared with one
+    another are all exact, or all sketched.
     """
 
     steps: tuple[int, ...]
@@ -27,20 +27,20 @@ class Series:
     sketched: Callable[[int, int], np.ndarray]
 
     def cosines(self, i: int, j: int) -> np.ndarray:
-        """Cosine between the tensors at two steps, [T]; 0 for a tensor of zeros."""
+        """Return the cosine between the tensors at two steps, [T]; 0 for a tensor of zeros."""
         one, other = self.norms[:, i], self.norms[:, j]
         product = (one**2 + other**2 - self.apart(i, j) ** 2) / 2
         return product / np.where(one * other > 0, one * other, np.inf)
 
     def flipped(self, i: int, j: int) -> np.ndarray:
-        """How far each tensor would have moved between two steps had the sign of one been changed, [T]."""
+        """Return the distances between two steps with the sign of one changed, [T]."""
         square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
     def large(self, among: Sequence[int]) -> "Series":
-        """Its tensors above the median size that move `among` the steps: their directions are least due to chance.
+        """Return the tensors above the median size that move `among` the steps; chance affects their directions least.
 
-        Each is measured in units of its median move between neighbours, so that no large one decides.
+        Each is measured in units of its median move between neighbours, so that no large one dominates.
         """
         moves = [self.sketched(i, j) for i, j in itertools.pairwise(among)]
         unit = np.median(moves, axis=0)
@@ -53,16 +53,16 @@ class Series:
 
 
 def growth(now: np.ndarray, before: np.ndarray) -> float:
-    """How much longer one move of the tensors [T] is than another, as the median over those that made both."""
+    """Return how much longer one move of the tensors [T] is than another: the median over tensors that made both."""
     both = (now > 0) & (before > 0)
     return float(np.median(now[both] / before[both])) if both.any() else 0.0
 
 
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
-    """How far ways from a over b to c turn back at b: the product of the two moves over the square of the smaller.
+    """Return how far paths from a through b to c turn back at b: the product of both moves over the smaller squared.
 
-    0 for moves at right angles, as of a random walk; -1/2 where c is as near to a as b is, or a to c, so that nothing
-    tells their order; below, the order is another one. A move of 0, and an angle that chance may give, is no turn.
+    0 for moves at right angles, as in a random walk; -1/2 if c is as near to a as b is, so that their order is unknown;
+    below that, the order is wrong. A move of 0, and an angle that may be chance, is no turn.
     """
     product, least = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
     found = product / np.where(least > 0, least, 1.0) ** 2
@@ -70,6 +70,6 @@ def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
 
 
 def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:
-    """Distance of b from the point that lies at a `share` of the way from a to c (Stewart's theorem)."""
+    """Return the distance of b from the point at a `share` of the line from a to c (Stewart's theorem)."""
     square = (1 - share) * ab**2 + share * bc**2 - share * (1 - share) * ac**2
     return np.sqrt(np.maximum(square, 0))

@@ -1,4 +1,4 @@
-"""Checkpoints of others as a run: found where they are, told apart by their step, pointed to."""
+"""Make runs of checkpoints that others wrote, without copying them."""
 
 from embryo_core.sources.add import add
 

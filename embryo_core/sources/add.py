@@ -1,11 +1,10 @@
-"""Makes a run of checkpoints that others wrote: their folders are pointed to, or copied; nothing of theirs is changed.
+"""Make a run of checkpoints that others wrote: point to their folders, or copy them; nothing there is changed.
 
     <root>/runs/<name>/run.json, tokenizer/, log.jsonl
     <root>/runs/<name>/checkpoints/step{N}/config.json, manifest.json (which leads to the weights)
 
-The folder is written whole and takes the place of an earlier one of that name, so that the same command again takes in
-what has come since (see earlier.py for what of it stays). A checkpoint that is gone from its source keeps its results,
-as one without weights.
+The folder is written whole and replaces an earlier one of that name, so the same command again takes in new
+checkpoints (earlier.py has what stays). A checkpoint that is gone from its source keeps its results, without weights.
 """
 
 import json
@@ -32,8 +31,8 @@ from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
-from embryo_core.sources.parts import join
 from embryo_core.sources.patterns import Counts
+from embryo_core.sources.shards import join
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer, Run, SpecialTokens, StepUnit
 
@@ -44,15 +43,15 @@ SIZES = [name for name in Settings.__struct_fields__ if name in runs.Architectur
 
 @dataclass(frozen=True)
 class Added:
-    """What became a run, and what did not."""
+    """The outcome of `add`."""
 
     run: Run
     steps: tuple[int, ...]
     locations: tuple[str, ...]  # folders of weights, and "hf:" repositories
-    kept: tuple[int, ...] = ()  # steps of an earlier run of that name that are as they were
+    kept: tuple[int, ...] = ()  # unchanged steps of an earlier run of that name
     gone: tuple[int, ...] = ()  # steps whose weights are no longer where they were
-    left_alone: tuple[str, ...] = ()  # names in the source that have a number and were not taken
-    troubles: list[str] = field(default_factory=list)  # one sentence for each checkpoint that was passed over
+    left_alone: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
+    troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
 
 
 def add(
@@ -65,14 +64,14 @@ def add(
 ) -> Added:
     """Make the run `name` of a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
-    `patterns` say how names tell the step (see patterns.py), `steps` which are taken, `tokenizer` is a folder with
-    that of the pretraining where the checkpoints have none. Raises RunError for a source without checkpoints, for a
-    run of that name that was not added, where results of that name are of other models, and while another process adds.
+    `patterns` describe the names of checkpoints (see patterns.py), `steps` selects some, `tokenizer` is the folder of
+    the pretraining's tokenizer if the checkpoints have none. Raises RunError for a source without checkpoints, a run of
+    that name that was not added, results of that name that belong to other models, and while another process adds.
     """
     target = _target(name)
     series = _find(source, patterns)
     chosen = _chosen(series, steps)
-    busy = RunError(f"Another add is at work in {target.parent}; wait for its end, then give the same command.")
+    busy = RunError(f"Another `add` is writing to {target.parent}; wait until it ends, then run the same command.")
     with runs.locked(target.parent, busy), runs.replacing(target) as folder:
         old = runs.read_run(target) if os.path.lexists(target) else None
         folder.mkdir()
@@ -94,8 +93,8 @@ def add(
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         troubles += _write_log(added, old, folder / "log.jsonl")
-        runs.read_run(folder)  # what could not be read must not take the place of an earlier one
-        # Before the run is there: after a kill it can be added again. What it kept leads where it did before, at most.
+        runs.read_run(folder)  # an unreadable run must not replace an earlier one
+        # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
     return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles)
@@ -105,9 +104,9 @@ def add(
 
 
 def _target(name: str) -> Path:
-    """The folder of the run. Raises RunError for a name that is none, and where another run has it."""
+    """Return the folder of the run. Raises RunError for an invalid name, and if another run has it."""
     if not NAME.fullmatch(name):
-        raise RunError(f"'{name}' is no name of a run; give one of letters, digits and . _ + - (--name NAME).")
+        raise RunError(f"'{name}' is not a valid run name; use letters, digits and . _ + - (--name NAME).")
     target = runs.roots()[0] / "runs" / name
     if os.path.lexists(target) and not (runs.was_added(target) or earlier.points_elsewhere(target)):
         raise RunError(f"There is a run '{name}' in {target}, and it was not added; choose another --name.")
@@ -120,8 +119,8 @@ def _target(name: str) -> Path:
 def _find(source: Sequence[str], patterns: Sequence[str]) -> Series:
     for one in source:
         runs.check_text(one)
-    listed = [LISTED.fullmatch(one) for one in source]
-    if all(listed):
+    listed = [match for one in source if (match := LISTED.fullmatch(one))]
+    if len(listed) == len(source):
         return Series([_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)])
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
@@ -137,7 +136,7 @@ def _at(location: str, counts: Counts) -> Found:
 
 
 def _chosen(series: Series, steps: Iterable[int] | None) -> list[Found]:
-    """Those of the wanted steps, in order. Raises RunError where one is twice, is missing, or is counted otherwise."""
+    """Return the wanted steps in order. Raises RunError if one is double, missing, or counted differently."""
     units = {one.counts.first[1] for one in series.found}
     if len(units) > 1:
         raise RunError(f"The names count {' and '.join(sorted(units))}; give patterns that count the same (--pattern).")
@@ -157,7 +156,7 @@ def _chosen(series: Series, steps: Iterable[int] | None) -> list[Found]:
 
 
 def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str) -> tuple[list[Found], list[str]]:
-    """Those that were written to a run's folder, and a sentence for each other one."""
+    """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one."""
     added, troubles = [], []
     for one in tqdm(chosen, desc=name, unit="checkpoint", disable=None):
         try:
@@ -174,7 +173,7 @@ def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str)
 
 
 def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
-    """config.json and the manifest, and the weights where they are copied. Raises BrokenCheckpoint."""
+    """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
     family = runs.read_json(found.config, found.within, runs.ModelClass, BrokenCheckpoint).model_type
     if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
         known = ", ".join(sorted([*FAMILIES, *THROUGH_TRANSFORMERS]))
@@ -182,8 +181,8 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
     if found.parts and not copy:
         raise BrokenCheckpoint(
-            f"{found.name} names {len(found.parts)} files of weights, and one is read; add it with --copy, which joins "
-            "them."
+            f"{found.name} has its weights in {len(found.parts)} files, and only one can be read; add it with --copy, "
+            "which joins them."
         )
     folder.mkdir(parents=True)
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
@@ -203,22 +202,25 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
 
 
 def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
-    """The tokenizer that was named, or that of the last checkpoint, or that beside the checkpoints."""
+    """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 
-    if last.folder is None and not named:
+    if named:
+        candidates = [Path(named).expanduser()]
+    elif last.folder:
+        candidates = [last.folder, last.folder.parent]
+    else:
         return convert_tokenizer(hub.fetch_small(last.pointer, TOKENIZER_FILES))
-    folders_ = [Path(named).expanduser()] if named else [last.folder, last.folder.parent]
-    for candidate in folders_:
+    for candidate in candidates:
         if has_tokenizer(candidate):
             return convert_tokenizer(candidate)
     raise RunError(
-        f"There is no tokenizer in {' and '.join(map(str, folders_))}; name its folder with --tokenizer FOLDER."
+        f"There is no tokenizer in {' and '.join(map(str, candidates))}; name its folder with --tokenizer FOLDER."
     )
 
 
 def _check_room(added: list[Found], tokenizer: str) -> None:
-    """Raise RunError where the vocabulary of a checkpoint has no room for the pieces of the tokenizer."""
+    """Raise RunError if the vocabulary of a checkpoint is smaller than the tokenizer."""
     pieces = Tokenizer.from_str(tokenizer).get_vocab_size(with_added_tokens=True)
     for one in added:
         rows = runs.read_json(one.config, one.within, runs.Architecture, BrokenCheckpoint).vocab_size
@@ -230,7 +232,7 @@ def _check_room(added: list[Found], tokenizer: str) -> None:
 
 
 def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: bool) -> Run:
-    """The run as far as its last checkpoint tells it."""
+    """Return the run as its last checkpoint describes it."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     sizes = {name: config[name] for name in SIZES if config.get(name) is not None}
@@ -255,28 +257,28 @@ def _local(pointer: Pointer) -> Path:
 
 
 def _tokens(found: Found) -> int | None:
-    """Tokens that a Trainer counted; it counts them only where it is told to."""
+    """Return the tokens that a Trainer counted, which it does only on request."""
     return _state(found).num_input_tokens_seen or None
 
 
 def _saved_every(found: Found) -> int:
-    """Updates from one checkpoint of a Trainer to the next; 0 where nobody says."""
+    """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
     state = _state(found)
     return int(state.save_steps) if found.counts.step == state.global_step else 0
 
 
 def _state(found: Found) -> TrainerState:
-    """What a Trainer noted down; an empty one where there is none, or none that can be read."""
+    """Return the state that a Trainer wrote; an empty one if there is none or it cannot be read."""
     try:
         return (trainer.read_state(found.folder) if found.folder else None) or TrainerState()
-    except BrokenTrainerState:  # said once, of the log
+    except BrokenTrainerState:  # reported once, for the log
         return TrainerState()
 
 
 def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:
-    """The log of the last Trainer's state, which holds those before it, and of the earlier run what comes after.
+    """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
 
-    Returns a sentence for each state that cannot be read.
+    Return a sentence for each state that cannot be read.
     """
     rows, troubles = [], []
     for one in reversed(added):

@@ -1,4 +1,4 @@
-"""The run whose place an added one takes: what of it stays, and whether its results are of the same models."""
+"""The earlier run that an added one replaces: what stays of it, and whether its results belong to the same models."""
 
 import os
 import shutil
@@ -17,31 +17,31 @@ from embryo_core.types import Pointer, Run
 
 
 def points_elsewhere(target: Path) -> bool:
-    """Whether checkpoints of a folder lead to weights, and none has its own: so it is with a run that was moved."""
+    """Return whether the checkpoints of a folder point to weights and none has its own, as in a run that was moved."""
     manifests = [manifest for _, manifest in _manifests(target)]
     return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
 
 
 def places(folder: Path) -> set[str]:
-    """The folders and repositories to which the checkpoints of a run lead, generators included."""
+    """Return the folders and repositories to which the checkpoints of a run point, generators included."""
     manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
     return {runs.place_of(_pointer(one.weights)) for one in manifests if one.weights}
 
 
 def places_of(added: Iterable[Found]) -> set[str]:
-    """The folders and repositories that hold these checkpoints, generators included."""
+    """Return the folders and repositories of these checkpoints, generators included."""
     return {runs.place_of(part.pointer) for one in added for part in (one, one.generator) if part}
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
-    """Raise RunError where there are results of the new run's name that are not of its models."""
+    """Raise RunError if there are results under the new run's name that belong to other models."""
     measured = set().union(*results.done(new).values())
     if measured and old is None:
         raise RunError(
-            f"{new.results} has results of a run '{new.name}' that is gone, and nothing tells whether they are of "
-            "these checkpoints; choose another --name, or remove that folder first."
+            f"{new.results} has results of a run '{new.name}' that is gone, so they may belong to "
+            "other checkpoints; choose another --name, or remove that folder first."
         )
-    if measured and (changed := sorted(_changed(old, new, measured))):
+    if measured and old and (changed := sorted(_changed(old, new, measured))):
         steps = ", ".join(f"{step:,}" for step in changed[:4]) + (" and others" if len(changed) > 4 else "")
         raise RunError(
             f"'{new.name}' had other weights, or another config or tokenizer, at steps {steps}, and {new.results} has "
@@ -50,16 +50,18 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
 
 
 def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Take what the earlier run has and the new one lacks: steps that stay as they were, and that lose their weights.
+    """Keep the steps that the new run lacks; return those that stay unchanged, and those that lose their weights.
 
-    Copied weights stay, and pointers to what is still there, in places that this user `allowed`. Of others the step
-    stays without weights, so that its results do.
+    Copied weights stay, and so do pointers to existing files in places that this user `allowed`. Other steps stay
+    without weights, so that their results remain.
     """
     kept, gone = [], []
     written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
-    for folder, manifest in _manifests(old.path) if old else ():
+    if old is None:
+        return (), ()
+    for folder, manifest in _manifests(old.path):
         if manifest.step in written or (manifest.weights and manifest.weights in written.values()):
-            continue  # taken in again, maybe counted otherwise
+            continue  # added again, maybe counted differently
         copy = new.path / "checkpoints" / f"step{manifest.step}"
         inside = _inside(folder, old.path)
         whole = inside is None or _is_there(inside, folder / runs.GENERATOR, allowed)
@@ -73,7 +75,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
 
 
 def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
-    """Those of the measured steps at which the new run has another model, or the same one at another step."""
+    """Return the measured steps at which the new run has another model, or the same one at another step."""
     if (old.family, old.tokenizer_sha256, old.step_unit) != (new.family, new.tokenizer_sha256, new.step_unit):
         return set(measured)
     before, now = (
@@ -90,13 +92,13 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class _Model:
-    """What tells one model from another: SHA-256 of its weights and of its generator's, and the config of both."""
+    """The identity of a model: SHA-256 of its weights and of its generator's, and the config of both."""
 
     hashes: list[str]
     configs: list[dict[str, Any]]
 
     def is_same(self, other: "_Model") -> bool:
-        """Whether nothing that both have differs; a step that has lost its weights tells nothing of a generator."""
+        """Return whether all parts that both have are equal; a step without weights may lack its generator."""
         return all(map(eq, self.hashes, other.hashes)) and all(map(eq, self.configs, other.configs))
 
 
@@ -108,20 +110,20 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> _Model:
 
 
 def _sha256(manifest: Manifest) -> str:
-    """That of the weights, wherever they are or were; "" where the manifest names none."""
+    """Return the hash of the weights, wherever they are or were; "" if the manifest has none."""
     held = manifest.sha256 | manifest.removed
     return manifest.weights.sha256 if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 
 
 def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
-    """Each checkpoint's folder and manifest. Raises BrokenCheckpoint."""
+    """Yield each checkpoint's folder and manifest. Raises BrokenCheckpoint."""
     for path in sorted((run / "checkpoints").glob("step*/manifest.json")):
         if not path.parent.name.endswith(".tmp"):
             yield path.parent, runs.read_json(path, run, Manifest, BrokenCheckpoint)
 
 
 def _inside(folder: Path, within: Path) -> Manifest | None:
-    """The manifest of the generator inside a checkpoint, if there is one."""
+    """Return the manifest of the generator inside a checkpoint, if there is one."""
     path = folder / runs.GENERATOR / "manifest.json"
     return runs.read_json(path, within, Manifest, BrokenCheckpoint) if path.exists() else None
 
@@ -146,7 +148,7 @@ def _without_weights(folder: Path, manifest: Manifest, copy: Path) -> None:
 
 
 def _link(source: str, copy: str) -> None:
-    """Another name of the same file, as weights are large; a copy where the file system has no such names."""
+    """Make a hard link, because weights are large; a copy if the file system has no links."""
     try:
         os.link(source, copy, follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Checkpoints in folders of this machine: a Trainer's, any folders with a step in the name, weights by their step."""
+"""Find checkpoints in local folders: a Trainer's, any folders with a step in the name, files of weights by step."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,21 @@ from embryo_core.runs import GENERATOR, check_text, shown
 from embryo_core.runs.value_types import AnyFileName
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
-from embryo_core.sources.parts import INDEXES, part_names
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
+from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.types import Pointer
 
-MOST = 100_000  # names of a folder that are looked at
+MAX_NAMES = 100_000  # of a folder that are looked at
 
 
 def find_in(folder: Path, patterns: Sequence[str]) -> Series:
-    """The checkpoints in a folder whose names match a pattern. Raises RunError for none."""
+    """Return the checkpoints in a folder whose names match a pattern. Raises RunError if there are none."""
     if not folder.is_dir():
         raise RunError(
-            f"{folder} is no folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH."
+            f"{folder} is not a folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH."
         )
     depth = max((pattern.count("/") for pattern in patterns), default=0)
-    names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MOST]
+    names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MAX_NAMES]
     matched = match_names(names, patterns)
     if not matched:
         tried = ", ".join(patterns or KNOWN)
@@ -41,9 +41,9 @@ def find_in(folder: Path, patterns: Sequence[str]) -> Series:
 
 
 def at(path: Path, counts: Counts) -> Found:
-    """The checkpoint in a folder, or of a file of weights beside its config.json. Raises RunError where it is none."""
+    """Return the checkpoint in a folder, or of a file of weights with its config.json. Raises RunError."""
     found = _at(path, counts)
-    inside = found.folder / GENERATOR
+    inside = (path if path.is_dir() else path.parent) / GENERATOR
     return replace(found, generator=_at(inside, counts)) if (inside / "config.json").is_file() else found
 
 
@@ -51,20 +51,20 @@ def _at(path: Path, counts: Counts) -> Found:
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
-        raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)} beside it.")
+        raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)}.")
     config, file = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
     check_text(file)
     try:
         convert(file.name, AnyFileName)
     except ValidationError:
         raise RunError(f"{shown(file)} has a name with control characters; rename it.") from None
-    parts = part_names(file) if weights.name in INDEXES else ()
+    parts = shard_names(file) if weights.name in INDEXES else ()
     pointers = tuple(Pointer(os.path.realpath(folder / name)) for name in parts)
     return Found(counts, config, config.parent, Pointer(str(file)), folder=folder, parts=pointers)
 
 
 def _weights(folder: Path) -> Path:
-    """The file of the weights, or of their index where they are in several parts."""
+    """Return the file of the weights, or the index of several shards."""
     names = [name for name in (*WEIGHTS, *INDEXES) if (folder / name).is_file()] or WEIGHTS
     return folder / names[0]
 

@@ -1,7 +1,6 @@
 """Checkpoints on the Hugging Face Hub: revisions of one repository, or a family of repositories, pinned to commits.
 
-Everything goes through the cache of huggingface_hub. Where its network is off (HF_HUB_OFFLINE), the cache is all there
-is: its revisions are listed and read.
+Everything goes through the cache of huggingface_hub; with HF_HUB_OFFLINE only the cache is listed and read.
 """
 
 import os
@@ -17,8 +16,8 @@ from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
-from embryo_core.sources.parts import INDEXES, part_names
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_names
+from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.types import Pointer
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def find(name: str, patterns: Sequence[str]) -> Series:
-    """Checkpoints of OWNER/NAME, one of its revisions each, or of OWNER/NAME-{step}k, a repository each.
+    """Return the checkpoints of OWNER/NAME, one for each revision, or of OWNER/NAME-{step}k, one for each repository.
 
-    Raises RunError where there is none.
+    Raises RunError if there are none.
     """
     if "@" in name:
         raise RunError(f"{HUB}{name} is one revision; name its step, STEP:{HUB}{name}, or leave '@' and its name out.")
@@ -41,7 +40,7 @@ def find(name: str, patterns: Sequence[str]) -> Series:
     matched = match_names(_repositories(name), [name]) if family else match_names(commits, patterns)
     if not matched:
         raise RunError(
-            f"{HUB}{name} has no {'repository' if family else 'revision'} whose name tells a step, {_where()}; name "
+            f"{HUB}{name} has no {'repository' if family else 'revision'} whose name has a step, {_where()}; name "
             "its form with --pattern."
         )
     series = Series([], left_alone=[] if family or patterns else left_alone(commits, matched))
@@ -54,13 +53,13 @@ def find(name: str, patterns: Sequence[str]) -> Series:
 
 
 def at(name: str, counts: Counts) -> Found:
-    """The checkpoint at OWNER/NAME@REVISION, or at the main branch of OWNER/NAME."""
+    """Return the checkpoint at OWNER/NAME@REVISION, or at the main branch of OWNER/NAME."""
     repository, _, revision = name.partition("@")
     return _pinned(repository, revision or "main", counts)
 
 
 def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
-    """The folder of a commit, with those of these files, and of the usual settings, that the repository has."""
+    """Fetch these files and the usual settings, as far as the repository has them; return the folder of the commit."""
     more = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
     wanted = {*names, *more}
     for name in sorted(wanted & set(_names(pointer.repository, pointer.commit))):
@@ -72,21 +71,21 @@ def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
 
 
 def _revisions(repository: str) -> dict[str, str]:
-    """Commit of each branch and tag."""
+    """Return the commit of each branch and tag."""
     if not offline():
         refs = _asked(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
     if not hub_folder(repository).is_dir():
         raise RunError(f"{HUB}{repository} is not {_where()}; unset HF_HUB_OFFLINE, or name one that is there.")
     folder = hub_folder(repository) / "refs"
-    refs = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in refs}
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in files}
     commits = {name: content.strip() for name, content in contents.items()}
     return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
 
 
 def _repositories(pattern: str) -> list[str]:
-    """Names of repositories that may match a pattern: those of its owner."""
+    """Return the names of repositories that may match a pattern: those of its owner."""
     owner, _, _ = pattern.rpartition("/")
     if not offline():
         start = FIELD.split(pattern)[0].rpartition("/")[2]
@@ -113,7 +112,7 @@ def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
 
 
 def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, str | None], folder: str) -> Found:
-    """The model in a folder of a commit, "" or one that ends with a slash. Raises RunError where there is none."""
+    """Return the model in a folder of a commit, "" or one that ends with a slash. Raises RunError if there is none."""
     weights = next((folder + name for name in (*WEIGHTS, *INDEXES) if folder + name in names), None)
     if weights is None or f"{folder}config.json" not in names:
         raise RunError(
@@ -125,18 +124,18 @@ def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, st
     found = Found(counts, config, hub_store(config, repository), pointer, names[weights])
     if weights.removeprefix(folder) not in INDEXES:
         return found
-    parts = part_names(Path(os.path.realpath(fetch(pointer))))
+    parts = shard_names(Path(os.path.realpath(fetch(pointer))))
     return replace(found, parts=tuple(Pointer(folder + name, repository, commit) for name in parts))
 
 
 def _names(repository: str, commit: str) -> dict[str, str | None]:
-    """Files at a commit, with the SHA-256 of those that the Hub or the cache tells it of."""
+    """Return the files at a commit, with the SHA-256 of those for which the Hub or the cache knows it."""
     if not offline():
         found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
-        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings}
+        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
     files = [path for path in folder.rglob("*") if not path.is_dir()]
-    # Named by the Hub's own hash; that may link on, to a name by another.
+    # A blob has the Hub's own hash as its name, and may link to another blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in files}
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
 
@@ -146,7 +145,7 @@ def _where() -> str:
 
 
 def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
-    """What the Hub answers. Raises RunError where it does not."""
+    """Return the Hub's answer. Raises RunError if there is none."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError

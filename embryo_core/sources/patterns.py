@@ -1,8 +1,8 @@
-"""Names that say how far training had come: "step1000-tokens4B" matches "step{step}-tokens{tokens}B".
+"""Patterns of names that contain a step: "step1000-tokens4B" matches "step{step}-tokens{tokens}B".
 
-A pattern has the text of a name and fields in braces. A field stands for a whole number; k, M, B or T right behind it
-multiplies, and {step+1000} counts on from 1000, for a phase whose numbers begin anew. A step counts updates; a pattern
-without {step} counts what it has instead: sequences, tokens or words. {k} is another name of {step}.
+A pattern has the text of a name and fields in braces. A field matches a whole number; k, M, B or T right after it
+multiplies, and {step+1000} adds 1000, for a phase whose numbers begin again. A step counts updates; a pattern without
+{step} counts sequences, tokens or words instead. {k} is another name of {step}.
 """
 
 import re
@@ -14,10 +14,10 @@ from embryo_core.errors import RunError
 FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # what each counts
 ALIASES = {"k": "step"}  # "step_{k}k" is how some name their thousands
 FIELD = re.compile(r"\{(\w+)(?:\+(\d{1,15}))?\}([kMBT](?![A-Za-z]))?")
-NUMBERED = re.compile(r"\D{1,40}\d{1,18}[kMBT]?")  # a name that may tell a step
-MOST = 2**63 - 1  # that manifest.json can hold
+NUMBERED = re.compile(r"\D{1,40}\d{1,18}[kMBT]?")  # a name that may contain a step
+MAX_COUNT = 2**63 - 1  # that manifest.json can hold
 UNITS = {None: 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
-KNOWN = (  # patterns that are tried where none is given; the one with most matches is taken
+KNOWN = (  # patterns tried by default; the one with most matches is used
     "checkpoint-{step}",
     "step{step}-tokens{tokens}B",
     "step{step}",
@@ -32,7 +32,7 @@ KNOWN = (  # patterns that are tried where none is given; the one with most matc
 
 @dataclass(frozen=True)
 class Counts:
-    """How far training had come, as a name says it; None: it does not say."""
+    """How far training had come according to a name; None: unknown."""
 
     step: int | None = None
     sequences: int | None = None
@@ -41,12 +41,12 @@ class Counts:
 
     @property
     def first(self) -> tuple[int, str]:
-        """What places a checkpoint on the axis: its number, and what that counts."""
+        """The number that places a checkpoint on the axis, and its unit."""
         return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
 
 
 class Pattern:
-    """One pattern, such as "checkpoint-{step}". Raises RunError where it has no field, or an unknown one."""
+    """One pattern, such as "checkpoint-{step}". Raises RunError if it has no field or an unknown one."""
 
     def __init__(self, text: str):
         self.text = text
@@ -62,17 +62,17 @@ class Pattern:
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
-        """The counts in a name; None where it does not match from end to end, or counts beyond all measure."""
+        """Return the counts in a name; None if it does not match completely, or its count is too large."""
         found = self._regex.fullmatch(name)
         if found is None:
             return None
         values = zip(self._fields, found.groups(), strict=True)
         counts = {field: int(number) * unit + start for (field, start, unit), number in values}
-        return Counts(**counts) if max(counts.values()) <= MOST else None
+        return Counts(**counts) if max(counts.values()) <= MAX_COUNT else None
 
 
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """The counts of each name that matches: by the first of these patterns, or by the known one that matches most."""
+    """Return the counts of each matching name: by the first of these patterns, or the known one with most matches."""
     names = list(names)
     if patterns:
         return {name: counts for name in names for counts in _first([Pattern(text) for text in patterns], name)}
@@ -81,7 +81,7 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
 
 
 def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
-    """Names that end in a number and were not matched: another phase of a training, say."""
+    """Return unmatched names that end in a number, such as those of another phase of training."""
     return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]
 
 

@@ -1,4 +1,4 @@
-"""What transformers' Trainer noted down, trainer_state.json, as a run's log and counts."""
+"""Read the trainer_state.json of transformers' Trainer as a run's log and counts."""
 
 import json
 import math
@@ -13,14 +13,14 @@ from embryo_core.runs import read_bytes
 from embryo_core.runs.reading import refusal
 from embryo_core.runs.schema import TrainerState
 
-TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # their names here, by theirs
+TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
 HELDOUT = {"eval_loss": "loss", "eval_accuracy": "masked_lm_accuracy"}
 
 
 def read_state(folder: Path) -> TrainerState | None:
-    """The state in the folder of a checkpoint; None where there is none. Raises BrokenTrainerState.
+    """Return the state in the folder of a checkpoint; None if there is none. Raises BrokenTrainerState.
 
-    Python writes a loss that ran away as NaN or Infinity, which is no JSON; here it is no number.
+    Python writes a diverged loss as NaN or Infinity, which is not JSON; it is read as None.
     """
     path = folder / "trainer_state.json"
     if not path.is_file():
@@ -33,7 +33,7 @@ def read_state(folder: Path) -> TrainerState | None:
 
 
 def log_rows(state: TrainerState, masked_words_alone: bool) -> Iterable[dict[str, Any]]:
-    """Rows of log.jsonl; `masked_words_alone` says that the loss is the masked words' and no sum of several."""
+    """Yield rows of log.jsonl; with `masked_words_alone` the loss is that of masked words, not a sum of objectives."""
     for noted in state.log_history:
         for split, names in (("train", TRAIN), ("heldout", HELDOUT)):
             row = {name: noted[own] for own, name in names.items() if _is_number(noted.get(own))}

@@ -78,7 +78,7 @@ def test_one_adds_at_a_time(root, trainer_folder):
     folder = root / "runs" / "new.tmp"
     folder.mkdir(parents=True)
     try:
-        with runs.locked(root / "runs"), pytest.raises(RunError, match="Another add is at work in"):
+        with runs.locked(root / "runs"), pytest.raises(RunError, match=r"Another `add` is writing to"):
             add([str(trainer_folder)], "new")
         assert folder.is_dir()
     finally:
@@ -205,7 +205,7 @@ class _Hostile:
 @pytest.mark.parametrize(
     ("source", "more", "message"),
     [
-        (["{folder}/none"], {}, "is no folder; give one that holds checkpoints"),
+        (["{folder}/none"], {}, "is not a folder"),
         (["{folder}/checkpoint-0"], {}, "has no checkpoint whose name matches checkpoint-"),
         (["{folder}"], {"patterns": ["x{step}"]}, "matches x{step}"),
         (["{folder}"], {"patterns": ["checkpoint"]}, "has no field"),
@@ -237,7 +237,7 @@ def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_
     shutil.copytree(tiny_run.path, root / "runs" / "tiny")
     with pytest.raises(RunError, match="and it was not added; choose another --name"):
         add([str(trainer_folder)], "tiny")
-    with pytest.raises(RunError, match="is no name of a run"):
+    with pytest.raises(RunError, match="not a valid run name"):
         add([str(trainer_folder)], "../tiny")
 
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from embryo_core import runs
-from embryo_core.audit.parts import odd_tensors
+from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.series import Series
 from tests.demo import FOLDER
 

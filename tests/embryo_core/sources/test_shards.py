@@ -69,7 +69,7 @@ def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
 
 def test_without_a_copy_the_command_says_how(root, parts):
     """One file is read of a checkpoint where it is."""
-    with pytest.raises(RunError, match=r"index\.json names \d+ files of weights, and one is read; add it with --copy"):
+    with pytest.raises(RunError, match=r"index\.json .* \d+ files.*--copy"):
         add([str(parts)], "joined")
 
 
@@ -92,7 +92,7 @@ def test_a_part_without_a_tensor_of_the_index_is_named(root, parts):
     del tensors[name]
     save_file(tensors, part)
     (trouble,) = add([str(parts)], "joined", copy=True).troubles
-    assert f"{part.name} lacks {name}, which the index says it holds" in trouble
+    assert f"{part.name} lacks {name}" in trouble
 
 
 @pytest.mark.parametrize("content", ['{"weight_map": {"a": "../secret"}}', '{"weight_map": {}}', "no JSON", "[]"])
