@@ -1,4 +1,4 @@
-"""What is read off stored scores: intervals, onsets, peaks and histories; in files of their own, what few ask for."""
+"""Statistics of stored scores: intervals, onsets, peaks and histories; rarer ones are imported from their files."""
 
 from embryo_core.curves.scores import (
     HISTORIES,

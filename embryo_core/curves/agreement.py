@@ -1,4 +1,4 @@
-"""How far two rankings of the same things agree: Spearman's rho with its interval."""
+"""How far two rankings of the same items agree: Spearman's rho with its interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import pandas as pd
 
 from embryo_core.curves.scores import Z
 
-MIN_ITEMS = 4  # things for which there is an interval
+MIN_ITEMS = 4  # fewer have no interval
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Spearman's rho of two rankings of n things, with its 95 % interval."""
+    """Spearman's rho of two rankings of n items, with its 95 % interval."""
 
     rho: float
     low: float
@@ -22,10 +22,10 @@ class Agreement:
 
 
 def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement | None:
-    """The agreement of two rankings of the same things, ties as mean ranks.
+    """Compute the agreement of two rankings of the same items, with mean ranks for ties.
 
-    The interval is Fisher's with the variance of Bonett and Wright (2000). None for fewer than four things, and where
-    all of one ranking are tied.
+    The interval is Fisher's with the variance of Bonett and Wright (2000). Returns None for fewer than four items, or
+    if all items of one ranking are tied.
     """
     n = len(first)
     ranks = [pd.Series(values).rank() for values in (first, second)]

@@ -1,4 +1,4 @@
-"""From which step on a task's score has come up to a share of its last value, with an interval by bootstrap."""
+"""The step at which a task's score has reached a share of its last value, with a bootstrap interval."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
-AT_ONCE = 2**20  # numbers of examples in draws that are held at a time, a few tens of MB with what is made of them
-MAX_ANSWERS = 2**23  # of a task at all steps; QQP at 40 steps with five seeds has as many
-MAX_LABELS = 256  # of a task: how often each was answered is counted in every draw
+AT_ONCE = 2**20  # examples times draws that are held at once; all that is made of them takes some tens of MB
+MAX_ANSWERS = 2**23  # of a task at all steps, about those of QQP at 40 steps with five seeds
+MAX_LABELS = 256  # of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # of the last score
-SURE = 0.975  # of the draws, at least, have a last score above 0 where it surely is
-ROUNDING = 1e-12  # what varies by less of its size is constant
+SURE = 0.975  # share of the draws whose last score is above 0 if it is surely above 0
+ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The first step whose score is at least the share of the last one, and the ends of its 95 % interval."""
+    """The first step whose score is at least a share of the last one, and the ends of its 95 % interval."""
 
     step: int
     earliest: int
@@ -30,12 +30,12 @@ class Reached:
 
 
 def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """When the score's mean over seeds reached each share of its last value; None where that is not surely above 0.
+    """Return when the score's mean over seeds reached each share of its last value, None if that is not surely above 0.
 
     `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
-    interval is that of these steps with the development examples drawn anew, with replacement, the same for all steps.
-    Draws whose last score is not above 0 reach no step, and but a few may (SURE). Raises ResultsError where some step
-    lacks an example, or an answer is none of the labels.
+    interval comes from drawing the development examples with replacement, the same for all steps. Draws whose last
+    score is not above 0 reach no step; only a few may be such (SURE). Raises ResultsError if some step lacks an
+    example, or an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
@@ -48,9 +48,9 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
 
 def reached_in_spans(spans: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """The same of answers to questions, whose score is the mean of the column `metric`: exact or f1.
+    """Return the same for answers to questions, whose score is the mean of the column `metric`: exact or f1.
 
-    `spans` has the columns step, seed, question and that one. Raises ResultsError where some step lacks a question.
+    `spans` has the columns step, seed, question and `metric`. Raises ResultsError if some step lacks a question.
     """
     if spans.empty:
         return [None] * len(shares)
@@ -60,8 +60,8 @@ def reached_in_spans(spans: pd.DataFrame, metric: str, shares: Sequence[float] =
 
 
 def _reached(table: pd.DataFrame, score: Score, shares: Sequence[float]) -> list[Reached | None]:
-    """Of a table with a row for each step and seed, and n columns: the first steps, of the whole and of the draws."""
-    answers = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
+    """Compute `reached` for a table with a row for each step and seed, and a column for each example."""
+    answers: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     parts = [_first_steps(answers, score, shares, weights) for weights in _samples(len(table.columns))]
     whole, *firsts = np.concatenate(parts)
     return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
@@ -77,10 +77,10 @@ def _with_interval(step: int, drawn: list[int]) -> Reached | None:
 def _first_steps(
     answers: dict[int, np.ndarray], score: Score, shares: Sequence[float], weights: np.ndarray
 ) -> np.ndarray:
-    """The first step at which each sample has come up to each share of its last score, [B, shares]; -1 for none.
+    """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if it did not.
 
-    `answers` has those of each step, [seeds, n], the last step at the end. A sample that has come up to the largest
-    share is not scored at later steps.
+    `answers` has an array [seeds, n] for each step, in order. A sample that has reached the largest share is not scored
+    at later steps.
     """
 
     def mean(step: int, samples: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ def _first_steps(
 
 
 def _samples(n: int) -> Iterator[np.ndarray]:
-    """How often each of the development set's n examples is in a sample: once each, then in each draw, [., n]."""
+    """Yield how often each of the n development examples is in a sample [B, n]: once each, then in each draw."""
     random = np.random.default_rng(SEED)
     yield np.ones((1, n))
     left = DRAWS
@@ -112,7 +112,7 @@ def _samples(n: int) -> Iterator[np.ndarray]:
 
 
 def _check(answers: pd.DataFrame, of: str) -> None:
-    """Raise ResultsError for answers that cannot be resampled, or not in bounded time and memory."""
+    """Raise ResultsError for answers that cannot be resampled, or would take too much time and memory."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
@@ -120,16 +120,16 @@ def _check(answers: pd.DataFrame, of: str) -> None:
 
 
 def _check_labels(answers: pd.DataFrame) -> None:
-    """Raise ResultsError for answers that are no index of a label."""
+    """Raise ResultsError for answers that are not the index of a label."""
     values = answers[["gold", "answer"]].to_numpy()
     if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 
 def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
+    """Compute the metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
 
-    Equal to scikit-learn's and scipy's, sample by sample, and many times as fast. A correlation without a value is 0.
+    Equal to scikit-learn's and scipy's for each sample, and many times as fast. A correlation without a value is 0.
     """
     if metric in LABELLED:
         return _of_labels(metric, gold.astype(int), answers.astype(int), weights)
@@ -139,7 +139,7 @@ def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.nd
 
 
 def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The rank of each example's value [n] within each sample, [B, n]; equal values share their mean rank."""
+    """Return the rank of each example's value [n] within each sample, [B, n]; equal values share their mean rank."""
     _, group = np.unique(values, return_inverse=True)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
@@ -148,23 +148,25 @@ def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _correlation(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Pearson's correlation in each sample; a and b are [n] or, other numbers in each, [B, n]."""
+    """Compute Pearson's correlation in each sample; a and b are [n], or [B, n] if they differ between samples."""
     n = weights.sum(1, keepdims=True)
     of_both, of_a, of_b = _products(a, b, weights)
     least = ROUNDING * np.sqrt(of_a * of_b)
-    of_both, of_a, of_b = _products(*(x - (weights * x).sum(1, keepdims=True) / n for x in (a, b)), weights)
+    a, b = (x - (weights * x).sum(1, keepdims=True) / n for x in (a, b))
+    of_both, of_a, of_b = _products(a, b, weights)
     size = np.sqrt(of_a * of_b)
     return np.divide(of_both, size, out=np.zeros(len(weights)), where=size > least)
 
 
 def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sums over each sample of a times b, of a squared and of b squared, [B] each."""
+    """Return the sums over each sample of a times b, of a squared and of b squared, [B] each."""
     a, b = (np.broadcast_to(x, weights.shape) for x in (a, b))
-    return tuple(np.einsum("ij,ij,ij->i", weights, x, y) for x, y in ((a, b), (a, a), (b, b)))
+    both, of_a, of_b = (np.einsum("ij,ij,ij->i", weights, x, y) for x, y in ((a, b), (a, a), (b, b)))
+    return both, of_a, of_b
 
 
 def _of_labels(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Scores of labels, from how often each was given, answered and right."""
+    """Compute scores of labels from how often each is the gold label, the answer, and right."""
     n = weights.sum(1)
     if metric == "accuracy":
         return weights @ (gold == answers) / n

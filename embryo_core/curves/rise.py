@@ -22,10 +22,10 @@ class Slope:
 
 @dataclass(frozen=True)
 class Rise:
-    """The step at which a curve has risen from zero, the steps between which that may lie, and its slope.
+    """The step at which a curve has risen from zero, the steps between which that may be, and its slope.
 
-    `latest` is None where even the last value is not surely above zero; `slope` where the curve had risen at the first
-    step.
+    `latest` is None if even the last value is not surely above zero; `slope` is None if the curve had risen at the
+    first step.
     """
 
     step: int
@@ -35,10 +35,10 @@ class Rise:
 
 
 def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Rise | None:
-    """How raw `values` [S] at `steps` [S], shares of `n` [S] cases, rise; None where the last is 0.
+    """Return how raw `values` [S] at `steps` [S], shares of `n` [S] cases, rise; None if the last value is 0.
 
-    The rule is in docs/metrics.md: the onset at a tenth of the last value, and the slope from the checkpoint before it
-    to the onset at nine tenths.
+    The rule of docs/metrics.md: the onset at a tenth of the last value, and the slope from the checkpoint before it to
+    the onset at nine tenths.
     """
     foot, top = onset(steps, values, n, FOOT), onset(steps, values, n, TOP)
     if foot is None or top is None:
@@ -46,35 +46,38 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     steps, values, n = np.asarray(steps), np.asarray(values, float), np.asarray(n)
     first = max(0, int(np.searchsorted(steps, foot.step)) - 1)
     last = int(np.searchsorted(steps, top.step))
-    slope = _slope(steps[[first, last]], values[[first, last]], n[[first, last]], values[-1]) if last > first else None
+    ends = [first, last]
+    slope = _slope(steps[ends], values[ends], n[ends], float(values[-1])) if last > first else None
     return Rise(foot.step, foot.earliest, foot.latest, slope)
 
 
-def _slope(steps: NDArray[np.integer], values: ArrayLike, n: ArrayLike, scale: float) -> Slope:
-    """The slope between two points, the values [2] divided by `scale`."""
+def _slope(steps: NDArray[np.integer], values: NDArray[np.floating], n: NDArray[np.integer], scale: float) -> Slope:
+    """Return the slope between two points whose values [2] are divided by `scale`."""
     low, high = difference_interval(values[1], values[0], n[1], n_second=n[0])
     run = float(scale * (steps[1] - steps[0]))
     return Slope(float(values[1] - values[0]) / run, float(low) / run, float(high) / run)
 
 
 def ranks(rises: Sequence[Rise]) -> list[int]:
-    """The rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
-    found, leader = [0] * len(rises), None
+    """Return the rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
+    found = [0] * len(rises)
+    leader: int | None = None
     ranked = sorted(range(len(rises)), key=lambda one: _speed(rises[one]))
     for rank, one in enumerate(ranked, 1):
-        tied = leader is not None and _tied(rises[leader], rises[one])
-        leader = leader if tied else one
-        found[one] = found[leader] if tied else rank
+        if leader is not None and _tied(rises[leader], rises[one]):
+            found[one] = found[leader]
+        else:
+            leader, found[one] = one, rank
     return found
 
 
 def _speed(curve: Rise) -> tuple[int, float]:
-    """What ranks a curve, the least being the fastest."""
+    """Return the key that sorts curves, the fastest first."""
     return curve.step, -np.inf if curve.slope is None else -curve.slope.value
 
 
 def _tied(leader: Rise, other: Rise) -> bool:
-    """Whether the other rises at the leader's checkpoint and may be as steep."""
+    """Return whether a curve rises at the leader's checkpoint and may be as steep."""
     if leader.step != other.step or leader.slope is None or other.slope is None:
         return leader.step == other.step and leader.slope is other.slope
     return other.slope.high >= leader.slope.low

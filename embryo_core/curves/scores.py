@@ -1,7 +1,7 @@
-"""What is read off stored results: curves rescaled and smoothed, intervals, onsets, peaks, histories and maps.
+"""Statistics of stored results: rescaled and smoothed curves, intervals, onsets, peaks, histories and maps.
 
 Scores are stored raw with their n; these pure functions are applied on reading (Sections 3, 4 and 6, Figures 1 to 11).
-Values are in the order of steps. docs/metrics.md states the same rules with their reasons.
+Values are in the order of steps. docs/metrics.md gives the reasons for the rules.
 """
 
 import math
@@ -24,16 +24,16 @@ Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 
 
 def rescale(values: ArrayLike, last: float) -> Floats:
-    """Values [S] of a curve, or ends of its intervals, divided by its `last` value (Figure 1); all NaN if it is 0."""
+    """Divide values [S] of a curve, or ends of its intervals, by its `last` value (Figure 1); all NaN if it is 0."""
     values = np.asarray(values, float)
     return values / last if last else np.full(len(values), np.nan)
 
 
 def smooth(values: ArrayLike, window: int = 3) -> Floats:
-    """Mean [S] of each value with its neighbours within an odd `window`; at the ends, of those that there are.
+    """Average each value [S] with its neighbours within an odd `window`, which is cut off at the ends.
 
-    For the eye alone: nothing is computed from it. Neighbours are points, however many steps lie between them. Raises
-    ValueError for an even window.
+    This is for display only: nothing is computed from it. Neighbours are points, however far apart their steps are.
+    Raises ValueError for an even window.
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"The window is an odd number of points. Received: {window}.")
@@ -46,7 +46,7 @@ def smooth(values: ArrayLike, window: int = 3) -> Floats:
 
 
 def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floats]:
-    """Wilson's score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
+    """Compute Wilson's score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
 
     Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1. `z` is the point of the
     normal distribution that sets the confidence, 95 % by default.
@@ -61,12 +61,12 @@ def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floa
 def difference_interval(
     first: ArrayLike, second: ArrayLike, n: ArrayLike, z: float = Z, n_second: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
-    """Newcombe's interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
+    """Compute Newcombe's interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
 
-    Where the second is a share of another number of cases, that is `n_second`.
+    If the second is a share of another number of cases, pass that as `n_second`.
 
-    Method 10 of Newcombe (1998), which joins the two intervals of Wilson as if the cases were independent. It is wider
-    than needed for shares of the same cases, which as a rule rise and fall together. `z` as in `interval`.
+    Method 10 of Newcombe (1998), which combines the two Wilson intervals as if the cases were independent. It is wider
+    than needed for shares of the same cases, which usually rise and fall together. `z` as in `interval`.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     first_low, first_high = interval(first, n, z)
@@ -78,9 +78,9 @@ def difference_interval(
 
 @dataclass(frozen=True)
 class Onset:
-    """From which step a curve stays at or above a share of its last value, and between which steps that may lie.
+    """The step from which a curve stays at or above a share of its last value, and the steps between which it may be.
 
-    `latest` is None where even the last value is not surely above the share.
+    `latest` is None if even the last value is not surely above the share.
     """
 
     step: int
@@ -95,25 +95,25 @@ def onset(
     share: float = 0.5,
     floor: float = 0.0,
 ) -> Onset | None:
-    """The onset of `values` [S] at `steps` [S], shares counted on `n` [S] cases; None where the last is no more than
-    `floor`, the value from which the curve rises.
+    """Return the onset of `values` [S] at `steps` [S], shares of `n` [S] cases; None if the last is not over `floor`.
 
-    `earliest` is the first step from which no 95 % interval lies below the level, `share` of the way from the floor to
-    the last value; `latest` is the first from which none reaches below it. The onset is the first step from `earliest`
-    on whose value has come up to the level. A later dip that may be chance, its interval still reaching the level, does
-    not move it.
+    The curve rises from `floor`, and the level is `share` of the way from there to the last value. `earliest` is the
+    first step from which no 95 % interval is below the level; `latest` is the first from which none reaches below it.
+    The onset is the first step from `earliest` on whose value has reached the level. A later dip that may be chance,
+    because its interval still reaches the level, does not move it.
     """
     values = np.asarray(values, float)
     if not len(values) or values[-1] <= floor:
         return None
     level, (low, high) = floor + share * (values[-1] - floor), interval(values, n)
     earliest = held_from(steps, high, level)
+    assert earliest is not None  # the last interval holds the last value, which is at or above the level
     reached = (np.asarray(steps) >= earliest) & (values >= level)
     return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, least: float) -> int | None:
-    """The first of `steps` [S] from which `values` [S] stay at or above `least`; None if the last value is below it."""
+    """Return the first of `steps` [S] from which `values` [S] stay at or above `least`; None if the last is below."""
     below = np.flatnonzero(np.asarray(values, float) < least)
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None
@@ -124,9 +124,9 @@ def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, lea
 
 @dataclass(frozen=True)
 class Peak:
-    """Where a curve is highest, and where it ends: the step of the peak, the value there, the value at the last step.
+    """The highest point of a curve and its end: the step of the peak, the value there, and the last value.
 
-    From `earliest` to `latest` lie the steps whose values may be as high, as far as the number of cases can tell.
+    Values from `earliest` to `latest` may be as high, given the number of cases.
     """
 
     step: int
@@ -137,12 +137,12 @@ class Peak:
 
     @property
     def decay(self) -> float:
-        """How far the curve has come down from its peak by the last step; 0 where the last step is the peak."""
+        """Return how far the curve has come down from its peak by the last step; 0 if the last step is the peak."""
         return self.value - self.last
 
 
 def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Peak:
-    """The peak of `values` [S], shares of `n` [S] cases, at `steps` [S], S > 0; of equally high points the earliest."""
+    """Return the peak of `values` [S], shares of `n` [S] cases, at `steps` [S], S > 0; of equal values the earliest."""
     values = np.asarray(values, float)
     highest = int(np.argmax(values))
     below, _ = difference_interval(np.full(len(values), values[highest]), values, n)
@@ -152,10 +152,10 @@ def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 
 
 def expected_layer(values: ArrayLike, baseline: float) -> float | None:
-    """The layer, 0 to L, at the centre of gravity of what `values` [L + 1] have above the `baseline`.
+    """Return the layer, 0 to L, at the centre of gravity of the gains of `values` [L + 1] over the `baseline`.
 
-    The sum of layer x gain over the sum of gains, a gain being max(0, value - baseline); L / 2 where all layers gain
-    alike, None where none is above the baseline.
+    That is the sum of layer x gain divided by the sum of gains, where a gain is max(0, value - baseline): L / 2 if all
+    gains are equal, None if no value is above the baseline.
     """
     gains = np.maximum(0, np.asarray(values, float) - baseline)
     total = gains.sum()
@@ -165,11 +165,12 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
 def expected_layer_interval(
     values: ArrayLike, baseline: float, n: ArrayLike, z: float = Z
 ) -> tuple[float, float] | None:
-    """Interval (low, high) of `expected_layer`, `values` [L + 1] being shares of `n` > 0 cases each; None where it is.
+    """Compute the interval (low, high) of `expected_layer` for `values` [L + 1], shares of `n` > 0 cases each.
 
-    Each layer's gain moves within its interval of Wilson, and the expected layer with it, in proportion to the layer's
-    distance from it; the moves are joined as the roots of sums of squares (MOVER; Zou and Donner, 2008), as if the
-    layers had been measured on different cases. The baseline counts as known. `z` as in `interval`.
+    It is None if the expected layer is. Each layer's gain moves within its Wilson interval, and moves the expected
+    layer in proportion to the layer's distance from it; the moves are combined as roots of sums of squares (MOVER; Zou
+    and Donner, 2008), as if the layers had been measured on different cases. The baseline counts as known. `z` as in
+    `interval`.
     """
     values = np.asarray(values, float)
     middle = expected_layer(values, baseline)
@@ -188,10 +189,10 @@ def expected_layer_interval(
 
 
 def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
-    """Averaged maps [..., L, L] with each row divided by its sum: how a position divides its attention.
+    """Divide each row of averaged maps [..., L, L] by its sum, which shows how a position divides its attention.
 
-    The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other; after
-    this they can. A row that is 0 throughout stays so.
+    The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other without
+    this. A row of zeros stays zero.
     """
     weights = np.asarray(weights)
     sums = weights.sum(axis=-1, keepdims=True)
@@ -202,11 +203,11 @@ def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
 
 
 def classify_history(correct: ArrayLike) -> History:
-    """The kind of a fact's history, from whether its answer was right at each step, `correct` [S] bool.
+    """Classify a fact's history by whether its answer was right at each step, `correct` [S] bool.
 
     never learned   wrong at every step
     learned         right from some step on, to the last
-    forgotten       right over one stretch of steps, wrong before it (if there is a before) and from its end to the last
+    forgotten       right over one stretch of steps that ends before the last step
     oscillating     right over two or more stretches: learned, lost, and learned again, whatever the last answer is
 
     Every history is of exactly one kind. A stretch may be a single step.
@@ -222,7 +223,7 @@ def classify_history(correct: ArrayLike) -> History:
 
 
 def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
-    """The kinds [F] of many histories at once, `correct` [F, S] bool; see `classify_history`."""
+    """Classify many histories at once, `correct` [F, S] bool, as `classify_history` does."""
     correct = np.asarray(correct, bool)
     begins = correct.copy()
     begins[:, 1:] &= ~correct[:, :-1]
@@ -233,16 +234,16 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
 
 
 def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:
-    """The kind of a relation's history, from its precision at 1 at each step, `values` [S], on `n` [S] facts.
+    """Classify a relation's history by its precision at 1 at each step, `values` [S], on `n` [S] facts.
 
-    never learned   at no step does the whole 95 % interval lie at or above `least`
+    never learned   at no step is the whole 95 % interval at or above `least`
     learned         it never falls significantly below the highest value that it has reached
     declined        it falls, does not come back, and keeps at least half of its highest value
     forgotten       it falls, does not come back, and ends below half of its highest value
     oscillating     it falls and comes back, whatever follows
 
-    It falls where the 95 % interval of the difference from its highest value so far lies above 0. It comes back where
-    that interval holds 0 again and it has risen significantly from its lowest value since.
+    It falls if the 95 % interval of the difference from its highest value so far is above 0. It comes back if that
+    interval contains 0 again and it has risen significantly from its lowest value since.
     """
     values, n = np.asarray(values, float), np.broadcast_to(n, np.shape(values))
     if not len(values):
@@ -252,7 +253,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate
         return "never learned"
 
     def exceeds(first: int, second: int) -> bool:
-        """Whether the value at one index surely lies above that at another (see `difference_interval`)."""
+        """Return whether the value at one index is surely above that at another (see `difference_interval`)."""
         below = math.hypot(values[first] - low[first], high[second] - values[second])
         return values[first] - values[second] > below
 

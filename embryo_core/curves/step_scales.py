@@ -1,4 +1,4 @@
-"""Where steps lie on a linear or log axis, which of the two tells more, and steps about even on a log one."""
+"""Steps on a linear or log axis: their places, the better scale for some curves, and log-spaced selections."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,16 +14,16 @@ STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 
 
 def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """The values [S] of `steps` [S] on an axis: the steps themselves, but STEP_0 for step 0 on a log axis.
+    """Return the values [S] of `steps` [S] on an axis: the steps themselves, but STEP_0 for step 0 on a log axis.
 
-    The log axis itself takes the logarithm, as Plotly's does; step 0 has none.
+    The axis takes the logarithm, as Plotly's does; 0 has none.
     """
     values = np.asarray(steps, float)
     return np.where(values == 0, STEP_0, values) if scale == "log" else values
 
 
 def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Where ascending `steps` [S], S > 0, lie on an axis from the first (0) to the last (1); 0 for a single step."""
+    """Return the places of ascending `steps` [S], S > 0, on an axis from the first (0) to the last (1)."""
     values = axis_values(steps, scale)
     if scale == "log":
         values = np.log(values)
@@ -31,10 +31,10 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 
 def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
-    """The scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
+    """Return the scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
 
-    Each curve that changes counts the same: the sum of its changes from step to step is 1. On the scale chosen,
-    half of all change has happened nearest to the middle; "log" where nothing changes. Missing values are no change.
+    It is the scale on which half of all change has happened closest to the middle; "log" if nothing changes. Every
+    curve has the same weight: its changes from step to step are divided by their sum. Missing values are no change.
     """
     changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))
     totals = changes.sum(axis=0)
@@ -47,15 +47,15 @@ def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike)
 
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
-    """At most so many of sorted steps, at least 2, about even on a log axis that begins at the first.
+    """Select at most `count`, at least 2, of sorted steps, evenly on a log axis that begins at the first.
 
-    The first and the last are among them; all are where there are no more.
+    The first and the last step are always selected; all are if there are no more than `count`.
     """
-    steps = np.asarray(steps)
-    if len(steps) <= count:
-        return steps.tolist()
-    ahead = steps - steps[0]
+    known = np.asarray(steps)
+    if len(known) <= count:
+        return known.tolist()
+    ahead = known - known[0]
     wanted = np.array([0, *np.geomspace(ahead[-1], ahead[1], count - 1)[::-1]])
-    after = np.searchsorted(ahead, wanted).clip(1, len(steps) - 1)
+    after = np.searchsorted(ahead, wanted).clip(1, len(known) - 1)
     nearest = after - (wanted - ahead[after - 1] < ahead[after] - wanted)
-    return steps[np.unique(np.maximum(nearest, np.arange(count)))].tolist()
+    return known[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

@@ -1,4 +1,4 @@
-"""The kinds of comparison that findings are made of: earlier, together, fallen from its peak, and ranks that agree."""
+"""The kinds of comparison that findings consist of: earlier, together, fallen from the peak, and rank agreement."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -16,10 +16,10 @@ ACCURACY = "score"
 
 
 def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:
-    """By how many evaluated steps the onset of `first` precedes that of `second`; None where neither has one.
+    """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
-    The interval goes from the two ends that lie nearest to each other to those that lie farthest apart. What has no
-    onset is taken to come after the last step.
+    The interval goes from the two ends that are nearest to each other to those that are farthest apart. A curve without
+    an onset is placed after the last step.
     """
     if onsets == (None, None):
         return None
@@ -30,21 +30,22 @@ def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, 
 
 
 def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
-    """An onset and its two ends as indices of evaluated steps; what lies beyond the last is one after it."""
+    """Return an onset and its two ends as indices of evaluated steps; unknown ones are one after the last."""
     steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
-    return tuple(len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
+    at, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
+    return at, low, high
 
 
 def together(what: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
-    """Whether two curves have made half of their way at steps that differ by less than a factor; None if one has not.
+    """Compare whether two curves have made half of their rise at steps that differ by less than a factor.
 
-    The value is how many doublings of the step there are to spare.
+    The value is the number of doublings of the step to spare; None if one of them does not rise.
     """
     one, two = first.rise(), second.rise()
     if one is None or two is None:
         return None
     spare = np.log2(factor)
-    end = 2 * max(first.steps[-1], second.steps[-1])  # where an end beyond the last step is put
+    end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end after the last step
     low = _doublings(one.latest or end, two.earliest)
     high = _doublings(one.earliest, two.latest or end)
     farthest = max(abs(low), abs(high))
@@ -59,9 +60,9 @@ def _doublings(first: int, second: int) -> float:
 
 
 def fallen(what: str, curve: Curve) -> Comparison:
-    """How far the last value of a share lies below the best one before it.
+    """Compare how far the last value of a share is below the best one before it.
 
-    The best of many values is too high by chance. So the intervals of all differences hold together (Bonferroni).
+    The best of many values is too high by chance, so the intervals of all differences hold jointly (Bonferroni).
     """
     z = NormalDist().inv_cdf(1 - 0.025 / (len(curve.values) - 1))
     before, last = curve.values[:-1], curve.values[-1]
@@ -70,9 +71,9 @@ def fallen(what: str, curve: Curve) -> Comparison:
 
 
 def agreement_with_paper(first: Sequence[float], second: Sequence[float]) -> str:
-    """Spearman's rho of an order and the paper's, with its n and 95 % interval (see `agreement.rank_agreement`)."""
+    """Describe Spearman's rho of an order and the paper's, with n and interval (see `agreement.rank_agreement`)."""
     found = rank_agreement(first, second)
     if found is None:
-        return f"No rank agreement can be told from n = {len(first)}."
+        return f"No rank agreement can be computed from n = {len(first)}."
     ends = f"{found.low:.2f} to {found.high:.2f}"
     return f"Spearman's rho with the paper's order {found.rho:.2f} ({ends}, n = {found.n})."

@@ -7,18 +7,20 @@ from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.finetune.task_specs import GLUE
 
-EARLY = 0.25  # the share of the run within which most of the last score is reached
+EARLY = 0.25  # share of the run within which most of the last score should be reached
 
 
 def gains_flatten(evidence: Evidence) -> Tested:
-    """Each task of GLUE: how long before a quarter of the run it has reached 95 % of its last score.
+    """Compare for each task of GLUE how long before a quarter of the run it reached 95 % of its last score.
 
-    A task whose last score is not above that of one answer for all has nothing to reach, nor has one whose last score
-    is not surely above 0 (see `results.read_reached`); they are named instead. A score that is reached at a step was so
-    after the step before it, where the interval ends.
+    Tasks whose last score is not above that of one answer for all, or not surely above 0 (see `results.read_reached`),
+    have nothing to reach and are named instead. A score that is reached at a step may have been reached any time after
+    the step before it, where the interval ends.
     """
     scores = results.read_task_scores(evidence.run)
-    found, unlearned, unsure = [], [], []
+    found: list[Comparison] = []
+    unlearned: list[str] = []
+    unsure: list[str] = []
     for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
         metric = GLUE[task].metrics[0]
         rows = rows[rows["metric"] == metric]
@@ -34,12 +36,12 @@ def gains_flatten(evidence: Evidence) -> Tested:
         share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
         found.append(Comparison(task, share, low, high, "share of the run", model.cases))
     left_out = {"Not above one answer for all at the end": unlearned, "Not surely above 0 at the end": unsure}
-    told = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
-    return Tested(found, told, final=bool(told))
+    statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
+    return Tested(found, statistic, final=bool(statistic))
 
 
 def _curve(rows: pd.DataFrame) -> Curve:
-    """The mean of a score of one predictor over the seeds."""
+    """Return the mean score of one predictor over the seeds."""
     means = rows.groupby("step").agg(value=("value", "mean"), n=("n", "max"))
     return Curve(means.index.to_numpy(), means["value"].to_numpy(), means["n"].to_numpy())
 

@@ -10,7 +10,7 @@ from embryo_core import curves, results, runs
 from embryo_core.curves import step_scales
 from embryo_core.types import Run
 
-PICTURED = 24  # points of a curve that are kept for a small picture
+PICTURE_POINTS = 24  # of a curve in a small picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,22 +23,22 @@ class Curve:
 
     @property
     def cases(self) -> int:
-        """The cases behind the last value."""
+        """Return the number of cases of the last value."""
         return int(self.n[-1])
 
     def thinned(self) -> "Curve":
-        """The curve at a few log-spaced steps, for a small picture."""
-        kept = np.isin(self.steps, step_scales.log_spaced(self.steps, PICTURED))
+        """Return the curve at a few log-spaced steps, for a small picture."""
+        kept = np.isin(self.steps, step_scales.log_spaced(self.steps, PICTURE_POINTS))
         return Curve(self.steps[kept], self.values[kept], self.n[kept])
 
     def onset(self) -> curves.Onset | None:
-        """From which step it stays above half of its last value (see `curves.onset`)."""
+        """Return from which step the curve stays above half of its last value (see `curves.onset`)."""
         return curves.onset(self.steps, self.values, self.n)
 
     def rise(self) -> curves.Onset | None:
-        """From which step it stays above half of its way from the first value to the last.
+        """Return from which step the curve stays above half of its way from the first value to the last.
 
-        None where the last value is not significantly above the first.
+        It is None if the last value is not significantly above the first.
         """
         first, last = self.values[0], self.values[-1]
         if curves.difference_interval(last, first, self.cases)[0] <= 0:
@@ -46,13 +46,13 @@ class Curve:
         return curves.onset(self.steps, self.values, self.n, floor=float(first))
 
     def around(self, share: float) -> tuple[int, int]:
-        """Indices of the last evaluated step at or before a share of the last step, and of the first at or after it."""
+        """Return the indices of the evaluated steps around a share of the last step: at or before, at or after it."""
         at = share * self.steps[-1]
         return int(np.searchsorted(self.steps, at, side="right")) - 1, int(np.searchsorted(self.steps, at))
 
 
 class Evidence:
-    """All that a run's results say, for the tests of findings. Raises ResultsError where a table cannot be read."""
+    """A run's stored results, read once for the tests of findings. Raises ResultsError if a table cannot be read."""
 
     def __init__(self, run: Run):
         self.run = run
@@ -61,40 +61,40 @@ class Evidence:
         self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
     def taken(self) -> tuple[Curve, ...]:
-        """The curves read since the last call, each once, at a few steps: those behind a finding's verdict."""
+        """Return the curves read since the last call, at a few steps: those behind a finding's verdict."""
         read, self._read = self._read, {}
         return tuple(curve.thinned() for curve in read.values())
 
     def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
-        """Add a curve that a test made of other rows to those that were read."""
+        """Add a curve that a test computed from other rows to those that were read."""
         self._read[metric, group, layer] = curve
 
     @cached_property
     def metrics(self) -> set[str]:
-        """Names of the scores that there are."""
+        """Return the names of the stored scores."""
         return set(results.read_metrics(self.run))
 
     @cached_property
     def frequencies(self) -> dict[str, int]:
-        """How often each word stands in the training text; empty where it was not counted. Raises BrokenRun."""
+        """Return how often each word occurs in the training text; empty if it was not counted. Raises BrokenRun."""
         return runs.read_counts(self.run.frequencies)
 
     def scores(self, metric: str) -> pd.DataFrame:
-        """The scores of one metric: step, layer, group, value, n; no others are read, which may be many."""
+        """Return the scores of one metric, the only ones that are read: step, layer, group, value, n."""
         if metric not in self._scores:
             found = results.read_scores(self.run, metric)
             self._scores[metric] = found[["step", "layer", "group", "value", "n"]]
         return self._scores[metric]
 
     def _curves(self, metric: str) -> dict[tuple[str, int], pd.DataFrame]:
-        """The rows of a metric by group and layer."""
+        """Return the rows of a metric by group and layer."""
         if metric not in self._rows:
             scores = self.scores(metric).fillna({"layer": -1, "group": ""})
             self._rows[metric] = dict(list(scores.groupby(["group", "layer"])))
         return self._rows[metric]
 
     def curve(self, metric: str, group: str = "", layer: int = -1) -> Curve | None:
-        """One score at two steps or more, else None; `group` and `layer` where the score has them."""
+        """Return one score at two steps or more, else None; `group` and `layer` if the score has them."""
         rows = self._curves(metric).get((group, layer))
         if rows is None or len(rows) < 2:
             return None
@@ -104,9 +104,9 @@ class Evidence:
         return found
 
     def layers(self, metric: str, group: str) -> list[int]:
-        """The layers that a score has, from the lowest."""
+        """Return the layers of a score, from the lowest."""
         return sorted(layer for of, layer in self._curves(metric) if of == group and layer >= 0)
 
     def groups(self, metric: str) -> list[str]:
-        """The groups that a score has."""
+        """Return the groups of a score."""
         return sorted({of for of, _ in self._curves(metric) if of})

@@ -1,4 +1,4 @@
-"""What a finding of the paper is, and the one rule by which comparisons become a verdict."""
+"""Findings of the paper, and the rule by which comparisons become a verdict."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said
 
 @dataclass(frozen=True)
 class Comparison:
-    """One thing that a finding predicts, measured so that above 0 is the paper's side, with its 95 % interval.
+    """One prediction of a finding, measured so that above 0 is the paper's side, with its 95 % interval.
 
-    Where nothing is known of the spread, `low` and `high` are the value itself.
+    If the spread is unknown, `low` and `high` equal the value.
     """
 
     what: str
@@ -25,20 +25,20 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """The whole interval is on the paper's side."""
+        """Return whether the whole interval is on the paper's side."""
         return self.low > 0
 
     @property
     def opposed(self) -> bool:
-        """The whole interval is on the other side."""
+        """Return whether the whole interval is on the other side."""
         return self.high < 0
 
 
 @dataclass(frozen=True)
 class Tested:
-    """What a finding's test found in a run: its comparisons, and a statistic that tells more.
+    """The result of a finding's test on a run: its comparisons, and a further statistic in words.
 
-    `final`: where there is no comparison, more results of the kind that it reads would not make one.
+    `final` means that, if there is no comparison, more results of the same kind would not produce one.
     """
 
     comparisons: Sequence[Comparison]
@@ -53,38 +53,38 @@ class Finding:
     name: str
     claim: str  # a sentence
     place: str  # in the paper
-    predicts: str  # of the stored numbers, a sentence
+    predicts: str  # a sentence about the stored numbers
     page: str  # title of the page that shows them
     view: dict[str, str]  # the state of that page, as in its URL
     metrics: tuple[str, ...]  # scores that the test reads
-    command: str  # that computes them, after python -m embryo_core and before RUN's options
+    command: str  # that computes them: its name, then the options after RUN
     test: Callable[[Evidence], Tested]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a run says about a finding."""
+    """The verdict of a run on a finding."""
 
     finding: Finding
     verdict: Verdict
     comparisons: tuple[Comparison, ...]
-    statistic: str  # what else tells of it, or why nothing can be said
+    statistic: str  # a further statistic in words, or why nothing can be said
     remedy: str = ""  # the command that computes what is missing
-    curves: tuple[Curve, ...] = ()  # that the comparisons were made of, at a few steps
+    curves: tuple[Curve, ...] = ()  # behind the comparisons, at a few steps
 
     @property
     def holding(self) -> int:
-        """How many comparisons hold."""
+        """Return how many comparisons hold."""
         return sum(comparison.holds for comparison in self.comparisons)
 
     @property
     def opposed(self) -> int:
-        """How many are opposed."""
+        """Return how many comparisons are opposed."""
         return sum(comparison.opposed for comparison in self.comparisons)
 
     @property
     def summary(self) -> str:
-        """How many comparisons there are, and on which side."""
+        """Describe how many comparisons hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
         holding = f"{self.holding} of {len(cases)} hold{'s' if self.holding == 1 else ''}"
@@ -92,12 +92,12 @@ class Judgement:
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
-    """The verdict on the comparisons of one finding.
+    """Return the verdict on the comparisons of one finding.
 
     reproduced      more than half hold, and none is opposed
     contradicted    at least a quarter are opposed, and more than hold
     partly          any other case in which one holds
-    not             any other case: what differs is too little to be told from chance
+    not             any other case: no difference is clearly more than chance
     cannot be said  there is nothing to compare
     """
     holding = sum(comparison.holds for comparison in comparisons)

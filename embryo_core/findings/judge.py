@@ -1,4 +1,4 @@
-"""All findings of the paper, and what a run says about each."""
+"""All findings of the paper, and the verdict of a run on each."""
 
 from collections.abc import Collection
 
@@ -14,9 +14,10 @@ FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.
 
 
 def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
-    """The verdict on each finding, or on those of these `names`, in the order of FINDINGS.
+    """Judge each finding, or those of these `names`, in the order of FINDINGS.
 
-    A finding whose table cannot be read cannot be said. Raises ResultsError where the scores cannot be.
+    The verdict on a finding whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be
+    read.
     """
     evidence = Evidence(run)
     return [_judge(finding, evidence) for finding in FINDINGS if names is None or finding.name in names]

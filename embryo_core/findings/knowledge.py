@@ -1,5 +1,7 @@
 """Section 6: facts about the world come and go."""
 
+from typing import Any
+
 from embryo_core import curves, results
 from embryo_core.corpora.groups import ALL
 from embryo_core.findings.comparisons import fallen
@@ -9,12 +11,12 @@ from embryo_core.words import quantity
 
 PRECISION = "world_knowledge"
 KINDS = ("learned", "forgotten", "oscillating", "never learned")
-LEAST = 0.01  # of the facts that a kind has to have
-FEWEST = 3  # steps at which every kind is possible: known, forgotten, and known again
+MIN_SHARE = 0.01  # of the facts that each kind should have
+MIN_STEPS = 3  # from which every kind is possible: known, forgotten, and known again
 
 
 def last_step_is_not_the_best(evidence: Evidence) -> Tested:
-    """Each relation that was ever learned, and all facts together: how far the last step lies below the best."""
+    """Compare for each relation that was ever learned, and for all facts, how far the last step is below the best."""
     names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
     found = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
     learned = {
@@ -30,23 +32,29 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
 
 
 def four_fates(evidence: Evidence) -> Tested:
-    """Each kind of history: its share of the facts, above one in a hundred."""
+    """Compare the share of the facts of each kind of history with one in a hundred."""
     steps = evidence.scores(PRECISION)["step"].nunique()
-    if steps < FEWEST:
-        return Tested([], f"Facts were asked at {quantity(steps, 'step')}; one oscillates over {FEWEST} at least.")
+    if steps < MIN_STEPS:
+        return Tested(
+            [], f"Facts were asked at {quantity(steps, 'step')}; a fact oscillates over {MIN_STEPS} at least."
+        )
     kinds = results.read_histories(evidence.run)["history"]
     counts = kinds.value_counts().reindex(KINDS, fill_value=0)
     facts = int(counts.sum())
     found = []
     for kind in KINDS:
         share = counts[kind] / facts
-        low, high = curves.interval(share, facts)
-        above = (float(end) - LEAST for end in (share, low, high))
-        found.append(Comparison(kind, *above, "share of the facts", facts))
+        value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, facts)))
+        found.append(Comparison(kind, value, low, high, "share of the facts", facts))
     return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
 
 
-KNOWLEDGE = {"page": "Knowledge", "view": {}, "metrics": (PRECISION,), "command": "evaluate --lama FOLDER"}
+KNOWLEDGE: dict[str, Any] = {
+    "page": "Knowledge",
+    "view": {},
+    "metrics": (PRECISION,),
+    "command": "evaluate --lama FOLDER",
+}
 FINDINGS = (
     Finding(
         name="knowledge_fluctuates",

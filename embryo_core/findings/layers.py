@@ -1,6 +1,7 @@
-"""Section 4: when layers come to hold syntax and semantics, and what their heads attend to."""
+"""Section 4: when layers learn syntax and semantics, and what their heads attend to."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,13 @@ from embryo_core.findings.finding import Comparison, Finding, Tested
 F1, SAME = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
 NAMES = {"pos": "part of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
-FACTOR = 2.0  # steps within which two tasks have risen together
-EARLY, MOST = 0.25, 0.9  # saturated early: most of the rise within this share of the run
-PATTERN = 0.05  # attention weight that a head gains before it counts as showing the pattern
+FACTOR = 2.0  # between the steps of two tasks that rise together
+EARLY, SATURATED = 0.25, 0.9  # shares of the run, and of the rise that should be made by then
+PATTERN = 0.05  # gain in attention weight from which a head shows the pattern
 
 
 def syntax_and_semantics_together(evidence: Evidence) -> Tested:
-    """Every task of syntax against every task of semantics, each in the layer that is best at the end."""
+    """Compare every task of syntax with every task of semantics, each in the layer that is best at the end."""
     best = _best(evidence, (*SYNTAX, *SEMANTICS))
     pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
     found = [together(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
@@ -26,36 +27,36 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
-    """How much more than 90 % of its rise each task of syntax has made within a quarter of the run."""
+    """Compare the rise that each task of syntax has made within a quarter of the run with 90 % of its rise."""
     best = _best(evidence, SYNTAX)
     risen = {task: curve for task, curve in best.items() if curve.rise() is not None}
     early = {task: curve for task, curve in risen.items() if curve.steps[0] <= EARLY * curve.steps[-1]}
     unseen = [NAMES[task] for task in risen if task not in early]
     late = [f"Not probed within a quarter of the run: {', '.join(unseen)}."] if unseen else []
-    told = " ".join(filter(None, [_without_rise(best), *late]))
-    return Tested([_saturation(NAMES[task], curve) for task, curve in early.items()], told)
+    statistic = " ".join(filter(None, [_without_rise(best), *late]))
+    return Tested([_saturation(NAMES[task], curve) for task, curve in early.items()], statistic)
 
 
 def _best(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
-    """The curve of each task that has one."""
+    """Return the best layer's curve of each task that has one."""
     return {task: curve for task in tasks if (curve := best_layer(evidence, task))}
 
 
 def _without_rise(best: Mapping[str, Curve]) -> str:
-    """Which tasks have not risen; nothing where all have."""
+    """Name the tasks that have not risen; "" if all have."""
     still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
     return f"No significant rise: {', '.join(still)}." if still else ""
 
 
 def _saturation(what: str, curve: Curve) -> Comparison:
-    """The value early in the run less that at which 90 % of the rise is made, with the interval of this sum.
+    """Compare the value early in the run with that at which 90 % of the rise is made.
 
-    The curve begins within a quarter of the run. The value is that of the last step before; the interval reaches up to
-    that of the first step after, since between them nothing was measured.
+    The curve begins within a quarter of the run. The value is that of the last step before that; the interval extends
+    to that of the first step after it, since nothing was measured between them.
     """
     before, after = curve.around(EARLY)
     shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
-    weights = np.array([1, -(1 - MOST), -MOST])
+    weights = np.array([1, -(1 - SATURATED), -SATURATED])
     low, high = curves.interval(shares, curve.cases)
     high[0] = max(high[0], curves.interval(curve.values[after], curve.cases)[1])
     below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
@@ -67,7 +68,7 @@ def _saturation(what: str, curve: Curve) -> Comparison:
 
 
 def upper_layers(evidence: Evidence) -> Tested:
-    """For each task: the last layer rises after the first, and ends below its peak."""
+    """Compare for each task whether the last layer rises after the first, and ends below its peak."""
     return Tested([comparison for task, name in NAMES.items() for comparison in _last_layer(evidence, task, name)])
 
 
@@ -85,14 +86,14 @@ def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison
 
 
 def semantic_roles_decay(evidence: Evidence) -> Tested:
-    """Every layer: how far semantic roles have come down from their peak."""
+    """Compare for every layer how far semantic roles have come down from their peak."""
     layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
     by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
     return Tested([fallen(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
-    """Each layer of the upper half against each of the lower: since when one of its heads shows the diagonal."""
+    """Compare from when a head shows the diagonal, for each layer of the upper half with each of the lower half."""
     steps, strongest = strongest_heads(evidence)
     for layer, values in strongest.items():
         evidence.note(SAME, "", layer, Curve(steps, values, np.ones_like(steps)))
@@ -111,7 +112,7 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
 
 
 def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """Steps [S], and by layer the same-token weight [S] of the head that is strongest at each step."""
+    """Return steps [S], and by layer the same-token weight [S] of the head that is strongest at each step."""
     table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     return table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
 
@@ -124,12 +125,12 @@ def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, e
 
 
 def best_layer(evidence: Evidence, task: str) -> Curve | None:
-    """F1 of a task over the steps, in the layer where it is highest at the last step."""
+    """Return F1 of a task over the steps, in the layer where it is highest at the last step."""
     found = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
     return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
 
 
-PROBING = {"page": "Probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
+PROBING: dict[str, Any] = {"page": "Probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
 FINDINGS = (
     Finding(
         name="syntax_and_semantics",

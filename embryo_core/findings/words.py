@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 from embryo_core import results
 from embryo_core.corpora.groups import BANDS
@@ -20,7 +21,7 @@ COMMAND = "evaluate --treebank PATH"
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
-    """Every category: the onset of its reconstruction against that of its prediction."""
+    """Compare in every category the onset of reconstruction with that of prediction."""
     return Tested(
         [
             comparison
@@ -31,12 +32,12 @@ def reconstruction_first(evidence: Evidence) -> Tested:
 
 
 def function_words_first(evidence: Evidence, task: str) -> Tested:
-    """Every function word's category against every content word's."""
+    """Compare every category of function words with every category of content words."""
     return Tested(_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
 
 
 def order_of_content_words(evidence: Evidence, task: str) -> Tested:
-    """Every two categories of content words in the paper's order, and the rank agreement over all categories."""
+    """Compare every two categories of content words in the paper's order, with the rank agreement of all categories."""
     onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
     ranked = {name: onset.step for name, onset in onsets.items() if onset}
     paper = list(paper_ranks(ranked).values())
@@ -44,30 +45,30 @@ def order_of_content_words(evidence: Evidence, task: str) -> Tested:
 
 
 def paper_ranks(names: Iterable[str]) -> dict[str, int]:
-    """The places of categories in the paper's order, those of function words all 0; others are left out."""
+    """Return the places of categories in the paper's order, 0 for all function words; others are left out."""
     return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
 
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
-    """Every two verb forms, the one whose words are on average more frequent in the training corpus first."""
+    """Compare every two verb forms, with the one first whose words are more frequent in the training corpus."""
     if not evidence.frequencies:
         return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
     if not (frequency := mean_frequencies(evidence, task)):
         return Tested([])
-    ordered = sorted(frequency, key=frequency.get, reverse=True)
+    ordered = sorted(frequency, key=frequency.__getitem__, reverse=True)
     shown = ", ".join(f"{form} {frequency[form]:,.0f}" for form in ordered)
     return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
 
 
 def frequent_bands_first(evidence: Evidence) -> Tested:
-    """Every two frequency bands, in both tasks."""
+    """Compare every two frequency bands, in both tasks."""
     return Tested([one for task in TASKS for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
-    """How often the words of each verb form stand in the training corpus, mean over the treebank's words.
+    """Return how often the words of each verb form occur in the training corpus, as a mean over the treebank's words.
 
-    A word that the corpus lacks counts 0. Empty where pretraining has counted no words, or the task has none.
+    A word that the corpus lacks counts as 0. Empty if pretraining counted no words, or the task has none.
     """
     counts = evidence.frequencies
     steps = evidence.scores(task)["step"]
@@ -83,7 +84,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
-    """For each pair of groups, by how many checkpoints the first was acquired earlier."""
+    """Compare for each pair of groups by how many checkpoints the first was acquired earlier."""
     ending = f", {note}" if note else ""
     found = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
     return [comparison for comparison in found if comparison]
@@ -97,9 +98,9 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 
 def _findings_of(task: str) -> list[Finding]:
-    """The findings that the paper has for one of the two tasks."""
-    shared = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
-    categories = {"view": {"metric": task, "family": "parts of speech"}}
+    """Return the paper's findings on one of the two tasks."""
+    shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
+    categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
     name = SHORT[task]
     return [
         Finding(

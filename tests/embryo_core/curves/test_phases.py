@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.curves.phases import APART, FEWEST, Phase, _interval, _Lines, phases, phases_of_log
+from embryo_core.curves.phases import MIN_DISTANCE, MIN_POINTS, Phase, _interval, _Lines, phases, phases_of_log
 
 STEPS = [2**power for power in range(16)]
 KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slower again
@@ -77,7 +77,7 @@ def test_steps_that_are_hardly_apart_have_phases_too(seed) -> None:
         assert all(one.end == other.start for one, other in pairwise(found))
 
 
-@pytest.mark.parametrize("count", range(FEWEST, 20))
+@pytest.mark.parametrize("count", range(MIN_POINTS, 20))
 def test_few_points_have_as_many_turns_as_there_is_room_for(count) -> None:
     """A short log, as of a Trainer that logged ten losses, has phases too."""
     steps = 500 * np.arange(1, count + 1)
@@ -101,8 +101,8 @@ def test_the_best_line_is_the_one_of_an_exhaustive_search(count, seed) -> None:
     """Least squares solved anew for every choice of breakpoints find the same ones."""
     points, values = np.arange(14.0), np.random.default_rng(seed).normal(0, 1, 14).cumsum()
     squares = {}
-    for turns in combinations(range(APART, 14 - APART), count):
-        if all(b - a >= APART for a, b in pairwise(turns)):
+    for turns in combinations(range(MIN_DISTANCE, 14 - MIN_DISTANCE), count):
+        if all(b - a >= MIN_DISTANCE for a, b in pairwise(turns)):
             columns = [np.ones(14), points, *(np.where(points > turn, points - turn, 0) for turn in turns)]
             squares[turns] = float(np.linalg.lstsq(np.stack(columns, axis=1), values)[1][0])
     lines = _Lines(points)

@@ -152,6 +152,6 @@ def test_draws_in_parts_are_those_of_one(monkeypatch: pytest.MonkeyPatch):
     whole = reached(answers, "accuracy", [0.95])
     monkeypatch.setattr("embryo_core.curves.reached.AT_ONCE", 1000)
     assert reached(answers, "accuracy", [0.95]) == whole
-    monkeypatch.setattr("embryo_core.curves.reached.MOST_ANSWERS", 100)
+    monkeypatch.setattr("embryo_core.curves.reached.MAX_ANSWERS", 100)
     with pytest.raises(ResultsError, match="at most 100 are drawn from"):
         reached(answers, "accuracy", [0.95])

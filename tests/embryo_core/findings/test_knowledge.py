@@ -26,7 +26,7 @@ def test_fates_need_three_steps(run, steps: int):
     found.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
     tested = knowledge.four_fates(found)
     assert not tested.comparisons
-    assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; one oscillates over 3 at least."
+    assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; a fact oscillates over 3 at least."
 
 
 def test_a_relation_of_one_step_is_not_called_never_learned(run):
