@@ -18,7 +18,7 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, first_line
-from embryo_core.runs.reading import refusal
+from embryo_core.runs.trust import refusal
 from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper

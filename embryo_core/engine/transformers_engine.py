@@ -130,7 +130,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
         config = read_configuration(checkpoint)
         with _BUILDING, torch.device("meta"):  # takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
-        if parameters > sizes.most_parameters:
+        if parameters > sizes.max_parameters:
             raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
         with _BUILDING:
             model, report = loader._model_mapping[type(config)].from_pretrained(

@@ -6,7 +6,7 @@ column when somebody writes to it.
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import wraps
 from pathlib import Path
 from threading import Lock
@@ -25,12 +25,9 @@ _lock = Lock()
 
 
 @read_once
-def results_state(run: Run) -> tuple[tuple, ...]:
+def results_state(run: Run) -> tuple[Hashable, ...]:
     """Return a value that changes whenever a file of the run's results changes, pending evaluations included."""
-    folders = [run.results]
-    for pattern in ("parts", "parts/*", "parts/*/*"):
-        folders += sorted(run.results.glob(pattern))
-    return tuple(entry for folder in folders for entry in _entries(folder))
+    return tuple(_walk(run.results, 0))
 
 
 def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
@@ -67,10 +64,16 @@ def _hashable(argument: Any) -> Any:
     return tuple(argument) if isinstance(argument, Iterable) and not isinstance(argument, str) else argument
 
 
-def _entries(folder: Path) -> list[tuple]:
-    """Return name, inode, size and times of everything in a folder, or nothing if it cannot be read."""
+def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
+    """Yield path, inode, size and times of everything in a folder, and in the folders of pending evaluations."""
     try:
-        found = [(entry.path, entry.stat()) for entry in os.scandir(folder)]
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            found = entry.stat()
+            yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            if entry.is_dir() and (depth or entry.name == "parts") and depth < 3:
+                yield from _walk(entry.path, depth + 1)
+    except FileNotFoundError:
+        if depth or os.path.lexists(folder):
+            yield object()  # a writer is at work: this state equals no other
     except OSError:
-        return []
-    return sorted((path, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for path, each in found)
+        return

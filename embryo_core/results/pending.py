@@ -12,7 +12,7 @@ from pathlib import Path
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.tables import TABLES
-from embryo_core.runs import UNFINISHED, locked, own_folder, refusal, refuse_foreign, remove_own, replacing
+from embryo_core.runs import UNFINISHED, locked, own_entries, own_folder, refuse_foreign, remove_own, replacing
 from embryo_core.types import Run
 
 Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)
@@ -39,16 +39,7 @@ def list_pending(run: Run) -> Pending:
 
 def _folders(path: Path) -> list[Path]:
     """Return the folders in a folder, or none if it is absent. Raise ResultsError if it, or one of them, is a link."""
-    try:
-        inside = [path / name for name in os.listdir(path)]
-    except (FileNotFoundError, NotADirectoryError):
-        inside = []
-    except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", ResultsError) from None
-    for one in (path, *inside):
-        if one.is_symlink():
-            raise refusal(one, "is a link", ResultsError)
-    return [one for one in inside if one.is_dir()]
+    return [path / entry.name for entry in own_entries(path, ResultsError) if entry.is_dir()]
 
 
 @contextmanager

@@ -1,14 +1,13 @@
-"""Runs on disk: where they are, what they hold, and how files from strangers are read."""
+"""Runs on disk: where they are, what they hold, and which files of strangers are read."""
 
 from embryo_core.runs.architecture import Architecture, of_the_model
+from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
-from embryo_core.runs.changes import changes
-from embryo_core.runs.checksums import Checksums, read_checksums, write_checksums
-from embryo_core.runs.files import UNFINISHED, replacing, sha256, write_json
-from embryo_core.runs.grids import log_grid, step_grid
+from embryo_core.runs.checkpoint_files import is_pickled, read_config, tensor_shapes, verify, weights_file
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken_runs,
+    changes,
     data_folder,
     list_runs,
     open_run,
@@ -16,8 +15,17 @@ from embryo_core.runs.layout import (
     roots,
     write_run,
 )
-from embryo_core.runs.locks import locked
-from embryo_core.runs.log import counted_tokens, damaged_lines, parse_row, read_counts, read_lines, read_log, read_ranks
+from embryo_core.runs.log import (
+    Measured,
+    counted_tokens,
+    damaged_lines,
+    parse_row,
+    read_counts,
+    read_lines,
+    read_log,
+    read_measures,
+    read_ranks,
+)
 from embryo_core.runs.manifests import (
     GENERATOR,
     broken,
@@ -29,16 +37,27 @@ from embryo_core.runs.manifests import (
     loadable,
     write_manifest,
 )
-from embryo_core.runs.measures import Measured, read_measures
-from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
-from embryo_core.runs.reading import digest, locate, open_inside, read_bytes, read_json, refusal
+from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, settings_folder, was_added
+from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
 from embryo_core.runs.schema import ModelClass, Shown, Sources
-from embryo_core.runs.settings import settings_folder
 from embryo_core.runs.snapshot import read_once, snapshot
-from embryo_core.runs.thin import remove_weights, to_remove
-from embryo_core.runs.trust import own_folder, refuse_foreign, remove_own, shown
-from embryo_core.runs.verifying import read_config, verify
-from embryo_core.runs.weight_files import is_pickled, tensor_shapes, weights_file
+from embryo_core.runs.trust import (
+    Checksums,
+    digest,
+    is_link,
+    locate,
+    open_inside,
+    own_entries,
+    own_folder,
+    read_bytes,
+    read_checksums,
+    read_json,
+    refusal,
+    refuse_foreign,
+    remove_own,
+    shown,
+    write_checksums,
+)
 
 __all__ = [
     "AUDIT",
@@ -68,6 +87,7 @@ __all__ = [
     "gaps",
     "generator",
     "hub_folder",
+    "is_link",
     "is_pickled",
     "left_out",
     "list_runs",
@@ -79,6 +99,7 @@ __all__ = [
     "of_the_model",
     "open_inside",
     "open_run",
+    "own_entries",
     "own_folder",
     "parse_row",
     "place_of",

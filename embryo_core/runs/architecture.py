@@ -1,4 +1,4 @@
-"""The sizes of a model, as config.json of a checkpoint has them, and how many parameters it has at most."""
+"""The sizes of a model in a checkpoint's config.json, and the number of parameters that they allow."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -17,14 +17,14 @@ OTHER_NAMES = {  # of sizes: DistilBERT's, and GPT-2's
     "max_position_embeddings": ("n_positions",),
 }
 WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
-PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+MAX_PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
-NO_PART = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # of the model, in config.json
-SLACK = 4  # such a model may have so many times the parameters that are counted
+NOT_ABOUT_MODEL = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # in config.json
+SLACK = 4  # how many times the counted parameters a model of another family may have
 
 
 def layer_flops(length: int, hidden: int, inner: int) -> int:
-    """Floating-point operations of one layer on `length` pieces, its hidden and inner size given.
+    """Return the floating-point operations of one layer on `length` pieces, for its hidden and inner size.
 
     8 L H^2 + 4 L^2 H + 4 L H I, a multiplication with an addition counting as two (Narayanan et al., 2021, appendix,
     for I = 4 H).
@@ -77,34 +77,34 @@ class Architecture(Struct, frozen=True):
             raise ValueError("type_vocab_size is 0, and the model adds the embedding of a segment")
         if self._layout.shares_layers and self.inner_group_num != 1:
             raise ValueError(f"inner_group_num is {self.inner_group_num}, and groups of one layer are read")
-        if self._counted > PARAMETERS:
-            raise ValueError(f"{self._counted:,} parameters are more than the {PARAMETERS:,} that are read")
+        if self._counted > MAX_PARAMETERS:
+            raise ValueError(f"{self._counted:,} parameters are more than the {MAX_PARAMETERS:,} that are read")
 
     @property
     def width(self) -> int:
-        """Numbers in an embedding."""
+        """Return the size of an embedding."""
         return self.embedding_size if self.embedding_size and self._layout.factorised else self.hidden_size
 
     @property
     def groups(self) -> int:
-        """Layers, or groups of them, that have weights of their own."""
+        """Return the number of layers, or groups of layers, with separate weights."""
         return self.num_hidden_groups if self._layout.shares_layers else self.num_hidden_layers
 
     @property
     def in_layers(self) -> int:
-        """Parameters of all layers that have weights of their own."""
+        """Return the number of parameters in all layers, shared ones counted once."""
         hidden, inner = self.hidden_size, self.intermediate_size
         layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
         return layer * self.groups
 
     @property
-    def most_parameters(self) -> int:
-        """Parameters that the weights may have; of a family that transformers reads, more than are counted."""
+    def max_parameters(self) -> int:
+        """Return the number of parameters that the weights may have."""
         return self._counted if self.model_type in FAMILIES else SLACK * self._counted
 
     @property
     def _counted(self) -> int:
-        """Parameters of the largest model of these sizes: untied decoder, pooler and a second head included."""
+        """Return the parameters of the largest model of these sizes: with untied decoder, pooler and a second head."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
         return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
@@ -115,8 +115,8 @@ class Architecture(Struct, frozen=True):
 
 
 def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config.json says of the model, and not of how it was stored."""
-    return {name: value for name, value in config.items() if name not in NO_PART}
+    """Return the fields of a config.json that describe the model, and not how it was stored."""
+    return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL}
 
 
 resolve(globals())

@@ -1,14 +1,13 @@
-"""What an audit found out about a run's checkpoints, kept in audit.json beside run.json; steps where curves break."""
+"""What an audit found wrong with a run's checkpoints, stored in audit.json, and the steps at which curves break."""
 
 from dataclasses import asdict, dataclass
 
 from embryo_core.errors import BrokenRun
-from embryo_core.runs.files import write_json
+from embryo_core.runs.atomic_files import write_json
 from embryo_core.runs.log import last_logged
 from embryo_core.runs.manifests import broken, checkpoints
-from embryo_core.runs.reading import read_json
 from embryo_core.runs.schema import AuditCard
-from embryo_core.runs.trust import own_folder
+from embryo_core.runs.trust import own_folder, read_json
 from embryo_core.types import Run
 
 AUDIT = "audit.json"
@@ -16,7 +15,7 @@ AUDIT = "audit.json"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with some steps: one sentence, with what to do; `kind` is for those who count."""
+    """What is wrong with some steps, as a sentence that says what to do; `kind` is for programs."""
 
     steps: tuple[int, ...]
     kind: str  # unreadable | missing | equal | swapped | out of line | tensor | not finite | config | tokenizer
@@ -25,19 +24,19 @@ class Fault:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found, and how many checkpoints were looked at."""
+    """The faults that were found, and how many checkpoints were examined."""
 
     faults: tuple[Fault, ...]
     checkpoints: int
 
 
 def write_audit(run: Run, audit: Audit) -> None:
-    """Keep an audit for the pages, in place of an earlier one."""
+    """Write an audit, replacing an earlier one. Raise BrokenRun if audit.json is a link."""
     write_json(own_folder(run.path / AUDIT, run.path, BrokenRun), asdict(audit))
 
 
 def read_audit(run: Run) -> Audit | None:
-    """The last audit of a run; None where there was none. Raises BrokenRun."""
+    """Return the last audit of a run, or None. Raise BrokenRun."""
     if not (run.path / AUDIT).is_file():
         return None
     card = read_json(run.path / AUDIT, run.path, AuditCard, BrokenRun)
@@ -45,20 +44,20 @@ def read_audit(run: Run) -> Audit | None:
 
 
 def missing_steps(run: Run) -> list[int]:
-    """Planned steps without a checkpoint: before the last one at hand, or saved by what the log says."""
+    """Return the planned steps that lack a checkpoint: before the last one, or saved according to the log."""
     there = {checkpoint.step for checkpoint in checkpoints(run)}
     damaged = {path.name for path, _ in broken(run)}
     lacking = [step for step in run.planned_steps if step not in there and f"step{step}" not in damaged]
     last = max(there, default=-1)
-    if max(lacking, default=last) > last:  # else the log has nothing to add
+    if max(lacking, default=last) > last:  # otherwise the log has nothing to add
         last = max(last, _saved_up_to(run))
     return [step for step in lacking if step <= last]
 
 
 def _saved_up_to(run: Run) -> int:
-    """The last step whose checkpoint, were it planned, the log says was written; -1 where it says nothing.
+    """Return the last step whose checkpoint must have been written according to the log; -1 if it does not say.
 
-    Training logs a step before it saves it, and measures it on held-out text, where there is any, after that.
+    Training logs a step, saves it, and then measures it on held-out text, if there is any.
     """
     try:
         logged = last_logged(run)
@@ -70,7 +69,7 @@ def _saved_up_to(run: Run) -> int:
 
 
 def gaps(run: Run) -> tuple[int, ...]:
-    """Steps at which a curve breaks: planned ones without a checkpoint, and those with a fault. Raises BrokenRun."""
+    """Return the steps at which curves break: planned ones without a checkpoint, and faulty ones. Raise BrokenRun."""
     audit = read_audit(run)
     faulty = [step for fault in audit.faults for step in fault.steps] if audit else []
     return tuple(sorted({*missing_steps(run), *faulty}))

@@ -1,4 +1,4 @@
-"""Layout of runs on disk: where they are, which can be read, and run.json; imports nothing heavy.
+"""Where runs are on disk, which of them can be read, and run.json; imports nothing heavy.
 
     <root>/runs/<run>/run.json, log.jsonl, frequencies.tsv, tokenizer/, checkpoints/step{N}/manifest.json, state/
     <root>/results/<run>/
@@ -11,22 +11,25 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from msgspec import convert
 from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
-from embryo_core.runs.files import UNFINISHED, write_json
-from embryo_core.runs.reading import read_json, refusal
-from embryo_core.runs.schema import OriginCard, RunCard
+from embryo_core.runs.atomic_files import UNFINISHED, write_json
+from embryo_core.runs.schema import Corpus, OriginCard, RunCard, Settings
+from embryo_core.runs.trust import read_json, refusal
 from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+MAX_LABEL = 60  # characters of a source's name in a label
 RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
 
 
 def roots() -> list[Path]:
-    """Folders with `runs/` and `results/`: those in EMBRYO_DATA (separated like PATH), else data/ and data/demo/.
+    """Return the folders with `runs/` and `results/`: those in EMBRYO_DATA, separated like PATH, or the defaults.
 
-    These two are the repository's, or, where Embryo is installed elsewhere, those of the working directory.
+    The defaults are data/ and data/demo/ of the repository, or of the working directory if Embryo is installed without
+    its repository.
     """
     named = os.environ.get("EMBRYO_DATA")
     if named:
@@ -36,22 +39,22 @@ def roots() -> list[Path]:
 
 
 def data_folder(name: str) -> Path:
-    """Where data of a kind are kept, "corpora" or "cache": beside the runs that are made here, in the first root."""
+    """Return the folder for data of a kind ("corpora", "cache") in the first root, where new runs are written."""
     return roots()[0] / name
 
 
 def list_runs() -> list[Run]:
-    """Every readable run under the roots, by name, once however many links lead to it; see `broken_runs`."""
+    """Return every readable run under the roots, by name, once even if several links lead to it."""
     return list({run.path: run for _, run in _scan() if isinstance(run, Run)}.values())
 
 
 def broken_runs() -> list[tuple[Path, str]]:
-    """Folders under the roots that hold a run.json which cannot be read as a run, each with the reason."""
+    """Return the folders under the roots whose run.json cannot be read as a run, each with the reason."""
     return [(path, str(run)) for path, run in _scan() if isinstance(run, BrokenRun)]
 
 
 def open_run(name: str | Path) -> Run:
-    """The run of that name under the roots, or in the folder of that path. Raises UnknownRun, BrokenRun."""
+    """Return the run of that name under the roots, or in the folder of that path. Raise UnknownRun, BrokenRun."""
     for folder in (Path(name), *(root / "runs" / str(name) for root in roots())):
         if os.path.lexists(folder / "run.json"):
             return read_run(folder)
@@ -60,7 +63,7 @@ def open_run(name: str | Path) -> Run:
 
 
 def read_run(path: Path) -> Run:
-    """The run in this folder, which may be a link. Raises BrokenRun where its name or run.json is not that of a run."""
+    """Return the run in this folder, which may be a link. Raise BrokenRun unless its name and run.json are valid."""
     path = Path(os.path.realpath(path))
     if not path.name.isprintable():
         raise refusal(path, "has a name that cannot be shown; rename it", BrokenRun)
@@ -83,25 +86,48 @@ def read_run(path: Path) -> Run:
 
 
 def write_run(run: Run) -> None:
-    """Write run.json (the folder is made)."""
+    """Write run.json, and create the folder."""
     parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
     counted = {"counted_in": run.step_unit} if run.step_unit != Run.step_unit else {}
     write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
+
+
+def changes(run: Run) -> tuple[Change, ...]:
+    """Return what changed during a pretraining, in the order of steps: text, length of sequences, learning rate.
+
+    The changes of the run that this one continues are included.
+    """
+    settings = convert(run.config, Settings)
+    first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
+    own = []
+    if run.origin and all(change.step != first for change in earlier):  # otherwise `earlier` describes the beginning
+        own.append(Change(first, f"corpus: {_name_sources(run)}"))
+    if 0 < settings.short_steps < settings.steps:
+        own.append(Change(first + settings.short_steps, f"sequences of {settings.sequence_length} tokens"))
+    if 0 < settings.constant_steps < settings.steps:
+        own.append(Change(first + settings.constant_steps, "learning rate falls"))
+    return (*earlier, *sorted(own, key=lambda change: change.step))
+
+
+def _name_sources(run: Run) -> str:
+    """Return the name of the first source of a run's text, shortened for a label, and how many others there are."""
+    sources = convert(run.corpus, Corpus).sources
+    names = [source if isinstance(source, str) else source.name for source in sources] or ["other text"]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return "".join(filter(str.isprintable, names[0]))[:MAX_LABEL] + more
 
 
 def _origin(card: OriginCard | None) -> Origin | None:
     if card is None:
         return None
     changes = tuple(Change(change.step, change.what) for change in card.changes)
-    return Origin(
-        card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes, card.text_tokens
-    )
+    return Origin(card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes, card.text_tokens)
 
 
 def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
-    """Every folder under the roots that holds a run.json of any kind, by name, with its run or why it is none.
+    """Yield each folder under the roots that holds a run.json, by name, with its run, or the reason why it is none.
 
-    One that is being written, or was left half written, is no run yet.
+    A folder that is being written, or was left unfinished, is not a run.
     """
     for root in roots():
         try:

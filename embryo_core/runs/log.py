@@ -1,30 +1,31 @@
-"""What pretraining noted down, line by line: the rows of log.jsonl, and the words of frequencies.tsv by rank."""
+"""The log of pretraining: rows of log.jsonl, held-out accuracy by position, and the words of frequencies.tsv."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from msgspec import convert
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
-from embryo_core.runs.reading import read_bytes, refusal
 from embryo_core.runs.schema import MB, Corpus, LogPlace, LogRow
+from embryo_core.runs.trust import read_bytes, refusal
+from embryo_core.runs.value_types import Count, Label, resolve
 from embryo_core.types import Run
 
 ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
-ROW_LIMIT = MB  # bytes of a row
-MOST_LINES = 500_000  # of a file that is read line by line
+MAX_ROW_BYTES = MB
+MAX_LINES = 500_000  # of a file that is read line by line
 SPLITS = ("train", "heldout")
-NO_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text, or numbers in a form of their own
+NOT_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text or nested numbers
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
-    """Rows of log.jsonl in the order of steps; `split` is "train" or "heldout". Empty where there is no log.
+    """Return the rows of log.jsonl in the order of steps; `split` is "train" or "heldout". Raise BrokenRun.
 
-    A line that is no row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash replace
-    the earlier ones. Raises BrokenRun where the file as a whole cannot be read.
+    A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
+    replace the earlier ones.
     """
     rows = [row for row in map(parse_row, read_lines(run.path / "log.jsonl")) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
@@ -32,10 +33,7 @@ def read_log(run: Run) -> list[dict[str, Any]]:
 
 
 def last_logged(run: Run) -> dict[str, int]:
-    """The last step with a row in log.jsonl, for each `split` that has one; quicker than `read_log`.
-
-    Raises BrokenRun where the file as a whole cannot be read.
-    """
+    """Return the last step of each `split` in log.jsonl; faster than `read_log`. Raise BrokenRun."""
     found: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
@@ -47,41 +45,40 @@ def last_logged(run: Run) -> dict[str, int]:
 
 
 def damaged_lines(run: Run) -> int:
-    """Lines of log.jsonl that are no rows: cut short by a crash, damaged, or with a number that is not finite."""
+    """Return the number of lines that are not rows: cut short, damaged, or with a number that is not finite."""
     return sum(parse_row(line) is None for line in read_lines(run.path / "log.jsonl"))
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line of log.jsonl; None where it is no object with a known `split`, a `step` from 0, and numbers."""
-    if len(line) > ROW_LIMIT:
+    """Return the row in a line of log.jsonl; None unless it has a known `split`, a `step` from 0, and numbers."""
+    if len(line) > MAX_ROW_BYTES:
         return None
     try:
         row = ROW.decode(line)
     except (ValueError, RecursionError):
         return None
     known = row.get("split") in SPLITS and type(row.get("step")) is int and row["step"] >= 0
-    numbers = (value for name, value in row.items() if name not in NO_NUMBERS)
+    numbers = (value for name, value in row.items() if name not in NOT_NUMBERS)
     return row if known and all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:
-    """Rank of each word of the training corpus, 1 is the most frequent, from a run's frequencies.tsv.
+    """Return the rank of each word of the training corpus (1 is the most frequent), from a run's frequencies.tsv.
 
-    Empty where pretraining left none. A line that is no word with its count keeps its rank, so that the others keep
-    theirs. Raises BrokenRun where the file as a whole cannot be read.
+    A damaged line keeps its rank, so that the other words keep theirs. Raise BrokenRun.
     """
     return {word: rank for rank, word, _ in _words(frequencies)}
 
 
 def read_counts(frequencies: Path) -> dict[str, int]:
-    """How often each word stands in the training corpus, from the same file. Raises BrokenRun."""
+    """Return how often each word occurs in the training corpus, from the same file. Raise BrokenRun."""
     return {word: count for _, word, count in _words(frequencies)}
 
 
 def counted_tokens(run: Run) -> int:
-    """The tokens of the text whose words frequencies.tsv counts; 0 where the run does not tell.
+    """Return the tokens of the text whose words frequencies.tsv counts, or 0 if they are unknown.
 
-    A continued run has the counts of the first one's text.
+    A continued run has the counts of the first run's text.
     """
     if run.origin:
         return run.origin.text_tokens
@@ -89,7 +86,7 @@ def counted_tokens(run: Run) -> int:
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
-    """Rank, word and count of every line that holds a word with its count."""
+    """Yield rank, word and count of every line that holds a word with its count."""
     for rank, line in enumerate(read_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
         if word and count.isdigit() and len(count) < 19:
@@ -100,13 +97,74 @@ def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """Lines of a file in a run's folder, without the empty end after the last; none where the file is absent.
-
-    Raises BrokenRun where the file as a whole cannot be read.
-    """
+    """Return the lines of a file in a run's folder, or none if it is absent. Raise BrokenRun if it cannot be read."""
     if not os.path.lexists(path):
         return []
     content = read_bytes(path, path.parent, BrokenRun)
-    if (lines := content.count(b"\n")) > MOST_LINES:
-        raise refusal(path, f"has {lines:,} lines, and at most {MOST_LINES:,} are read", BrokenRun)
+    if (lines := content.count(b"\n")) > MAX_LINES:
+        raise refusal(path, f"has {lines:,} lines, and at most {MAX_LINES:,} are read", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []
+
+
+# === Held-out accuracy by length, masking and position ===
+
+
+class PositionGroup(Struct, frozen=True):
+    """Masked pieces at some positions of their sequences."""
+
+    first: Count
+    last: Count
+    accuracy: Annotated[float, Meta(ge=0, le=1)]
+    n: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
+class Measure(Struct, frozen=True):
+    """Held-out sequences of one length, masked in one way."""
+
+    length: Count
+    masking: Label
+    positions: Annotated[list[PositionGroup], Meta(max_length=1000)]
+
+
+class Measured(NamedTuple):
+    """Accuracy of the `n` masked pieces at positions `first` to `last` of sequences of `length` tokens."""
+
+    step: int
+    length: int
+    masking: str  # "training", "single pieces 15 %", "whole words 15 %" or "single pieces 15 %, all [MASK]"
+    first: int
+    last: int
+    accuracy: float
+    n: int
+    sample: int  # masked pieces at all positions; distinguishes samples of sequences of one length
+
+
+def read_measures(run: Run) -> list[Measured]:
+    """Return every measure by position in the order of steps, or none if the log has none. Raise BrokenRun."""
+    return [
+        Measured(
+            row["step"],
+            measure.length,
+            measure.masking,
+            group.first,
+            group.last,
+            group.accuracy,
+            group.n,
+            sum(each.n for each in measure.positions),
+        )
+        for row in read_log(run)
+        if row["split"] == "heldout"
+        for measure in _measures(row.get("measures"))
+        for group in measure.positions
+    ]
+
+
+def _measures(value: Any) -> list[Measure]:
+    """Return a row's measures; none if one has another form, as those of replaced tokens have."""
+    try:
+        return convert(value, list[Measure])
+    except ValidationError:
+        return []
+
+
+resolve(globals())

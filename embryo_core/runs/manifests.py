@@ -9,26 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
-from embryo_core.runs.files import UNFINISHED, sha256, write_json
+from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
-from embryo_core.runs.reading import read_json, refusal
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import shown
+from embryo_core.runs.trust import read_json, refusal, shown
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed
 
 GENERATOR = "generator"
-LISTED = 10  # folders that cannot be read, each with its reason; the rest are counted
-MOST = 16_384  # folders of checkpoints that are read; the rest are reported as one
-SCANNED = 64  # runs whose checkpoints are kept
+MAX_LISTED = 10  # broken checkpoints that are listed with their reasons; the rest are counted
+MAX_CHECKPOINTS = 16_384  # folders that are read; the rest are reported as one
+MAX_SCANS = 64  # runs whose checkpoints are cached
 
 State = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class _Scan:
-    """What is in the folders of a run's checkpoints, by name; of a long run whatever is made of it is made once."""
+    """The folders of a run's checkpoints, by name, with what was found in each."""
 
     run: Run
     states: tuple[tuple[str, State], ...]
@@ -36,43 +35,43 @@ class _Scan:
 
     @cached_property
     def checkpoints(self) -> list[Checkpoint]:
-        """Those that can be read, in the order of steps."""
+        """Return the checkpoints that can be read, in the order of steps."""
         return sorted((found for _, found in self.folders if isinstance(found, Checkpoint)), key=lambda c: c.step)
 
     @cached_property
     def digest(self) -> str:
-        """See `checkpoints_digest`."""
+        """Return the digest of `checkpoints_digest`."""
         found = repr([(str(checkpoint.path), checkpoint.written) for checkpoint in self.checkpoints])
         return blake2b(found.encode()).hexdigest()
 
 
-_scanned: dict[Path, _Scan] = {}  # the last of each run without pointers
+_scanned: dict[Path, _Scan] = {}  # the last scan of each run without pointers
 
 
 # === Finding ===
 
 
 def checkpoints(run: Run) -> list[Checkpoint]:
-    """Checkpoints of a run in the order of steps; those without a readable manifest are left out (see `broken`)."""
+    """Return the checkpoints of a run in the order of steps, without those whose manifest cannot be read (`broken`)."""
     return [*_scan(run).checkpoints]
 
 
 def checkpoints_digest(run: Run) -> str:
-    """A text that is another when a checkpoint comes, goes or is written anew."""
+    """Return a text that changes when a checkpoint is added, removed or written again."""
     return _scan(run).digest
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
-    """Checkpoint folders whose manifest cannot be read, each with the reason; of many the first, and how many more."""
+    """Return the checkpoint folders whose manifest cannot be read, each with the reason; of many, the first few."""
     found = [(path, str(c)) for path, c in _scan(run).folders if isinstance(c, BrokenCheckpoint)]
-    if (more := len(found) - LISTED) > 0:
+    if (more := len(found) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
-        return [*found[:LISTED], (run.path / "checkpoints", rest)]
+        return [*found[:MAX_LISTED], (run.path / "checkpoints", rest)]
     return found
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
-    """The run's checkpoint at exactly this step. Raises UnknownStep, naming the nearest."""
+    """Return the run's checkpoint at exactly this step. Raise UnknownStep, which names the nearest."""
     return _pick(run, checkpoints(run), step)
 
 
@@ -93,9 +92,9 @@ def _pick(run: Run, found: list[Checkpoint], step: int) -> Checkpoint:
 
 
 def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
-    """The checkpoints of a run that have their weights, in the order of steps; of these steps, or of all.
+    """Return the checkpoints of a run that have their weights, of these steps or of all, in the order of steps.
 
-    Raises UnknownStep, and MissingWeights where a given step has lost them, or every step has.
+    Raise UnknownStep, and MissingWeights if a given step, or every step, has lost its weights.
     """
     if steps is not None:
         listed = checkpoints(run)
@@ -111,7 +110,7 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
-    """What is said where these checkpoints were asked for: one sentence on those without weights, or none."""
+    """Return a sentence on those of the requested checkpoints that have no weights, or nothing."""
     thinned = {one.step: one.run.step_unit for one in found if not one.has_weights}
     if not thinned:
         return []
@@ -120,7 +119,7 @@ def left_out(found: Iterable[Checkpoint]) -> list[str]:
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:
-    """The error for a checkpoint that has lost its weights, with the nearest that has them."""
+    """Return the error for a checkpoint that has lost its weights; it names the nearest step that has them."""
     known = [found.step for found in checkpoints(checkpoint.run) if found.has_weights]
     nearest = f"the nearest step with weights is {min(known, key=lambda step: abs(step - checkpoint.step))}"
     return MissingWeights(
@@ -130,12 +129,12 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
 
 
 def generator(checkpoint: Checkpoint) -> Checkpoint | None:
-    """The model that predicts masked words inside an ELECTRA's checkpoint, in generator/; None where there is none.
+    """Return the model that predicts masked words inside an ELECTRA's checkpoint, in generator/, or None.
 
-    Raises BrokenCheckpoint where the checkpoint is elsewhere and the manifest inside does not say where.
+    Raise BrokenCheckpoint if the weights are elsewhere and the manifest inside does not say where.
     """
     path = checkpoint.path / GENERATOR
-    inside = checkpoint.path.name == GENERATOR  # of which there is one level
+    inside = checkpoint.path.name == GENERATOR  # a generator has none
     if inside or not (path / "config.json").is_file():
         return None
     weights = read_manifest(path, checkpoint.run.path)[0].weights if checkpoint.pointer else None
@@ -144,24 +143,21 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 @read_once
 def _scan(run: Run) -> _Scan:
-    """Each folder of a checkpoint, by name, with what is in it or why that cannot be read.
-
-    The same as long as neither the run nor a manifest changes: to make a long one takes longer than to look.
-    """
+    """Return what is in the folders of a run's checkpoints; cached while neither the run nor a manifest changes."""
     states = _states(run.path / "checkpoints")
     known = _scanned.get(run.path)
     if known and (known.states, known.run) == (states, run):
         return known
     found = _Scan(run, states, list(_folders(run)))
     if states and all(isinstance(one, Checkpoint) and not one.pointer for _, one in found.folders):
-        if len(_scanned) >= SCANNED:
+        if len(_scanned) >= MAX_SCANS:
             _scanned.clear()
         _scanned[run.path] = found
     return found
 
 
 def _states(folder: Path) -> tuple[tuple[str, State], ...]:
-    """The folders of checkpoints, each with the state of its manifest; none where not all of them can be looked at."""
+    """Return the folders of checkpoints with the states of their manifests, or nothing unless all can be examined."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # shorter paths are followed faster
     except OSError:
@@ -180,7 +176,8 @@ def _is_checkpoint(name: str) -> bool:
 
 
 def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
-    folder, seen = run.path / "checkpoints", {}
+    """Yield each folder of a checkpoint with the checkpoint, or the error of reading it."""
+    folder, seen = run.path / "checkpoints", dict[int, Path]()
     try:
         names = sorted(filter(_is_checkpoint, os.listdir(folder)))
     except FileNotFoundError:
@@ -188,7 +185,7 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     except OSError as reason:
         yield folder, refusal(folder, f"cannot be read: {reason.strerror}", BrokenCheckpoint)
         return
-    for path, found in _manifests(run, folder, names[:MOST]):
+    for path, found in _manifests(run, folder, names[:MAX_CHECKPOINTS]):
         try:
             if isinstance(found, BrokenCheckpoint):
                 raise found
@@ -202,12 +199,12 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
             yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
         else:
             yield path, refusal(path, f"has step {manifest.step}, which {shown(first.name)} has too", BrokenCheckpoint)
-    if len(names) > MOST:
-        yield folder, refusal(folder, f"has {len(names):,} folders, and {MOST:,} are read", BrokenCheckpoint)
+    if len(names) > MAX_CHECKPOINTS:
+        yield folder, refusal(folder, f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read", BrokenCheckpoint)
 
 
 def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
-    """The pointer in a manifest, which has to be one that this user may follow. Raises BrokenCheckpoint."""
+    """Return the pointer in a manifest. Raise BrokenCheckpoint if this user may not follow it."""
     if card is None:
         return None
     pointer = Pointer(card.file, card.repository, card.commit)
@@ -218,7 +215,7 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
 def _manifests(
     run: Run, folder: Path, names: list[str]
 ) -> Iterator[tuple[Path, tuple[Manifest, int] | BrokenCheckpoint]]:
-    """The manifest in each of these folders and its time, or why it cannot be read."""
+    """Yield the manifest in each of these folders with its time, or why it cannot be read."""
     try:
         states = tuple(state_of(f"{folder}/{name}/manifest.json") for name in names)
         for (path, manifest), (_, written, _) in zip(_parse_all(folder, run.path, tuple(names), states), states):
@@ -232,14 +229,14 @@ def _manifests(
 
 
 def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
-    """A checkpoint's manifest and its time; it is read again only when its file is another: every query lists all."""
+    """Return a checkpoint's manifest and its mtime (ns); it is parsed again only if its file changed."""
     path = f"{folder}/manifest.json"
     state = state_of(path)
     return _parse_manifest(path, within, state), state[1]
 
 
 def state_of(path: str) -> State:
-    """Inode, time and size of a file. Raises BrokenCheckpoint."""
+    """Return inode, mtime (ns) and size of a file. Raise BrokenCheckpoint."""
     try:
         return _state_from(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -252,7 +249,7 @@ def _state_from(found: os.stat_result) -> State:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=MAX_CHECKPOINTS)
 def _parse_manifest(path: str, within: Path, _state: tuple[int, ...]) -> Manifest:
     return read_json(Path(path), within, Manifest, BrokenCheckpoint)
 
@@ -261,7 +258,7 @@ def _parse_manifest(path: str, within: Path, _state: tuple[int, ...]) -> Manifes
 def _parse_all(
     folder: Path, within: Path, names: tuple[str, ...], states: tuple[tuple[int, ...], ...]
 ) -> list[tuple[Path, Manifest]]:
-    """The same of all folders of a run, in which nothing has to be looked up one by one as long as none changes."""
+    """Parse the manifests of all folders at once; cached as a whole while none changes."""
     return [
         (folder / name, _parse_manifest(f"{folder}/{name}/manifest.json", within, state))
         for name, state in zip(names, states)
@@ -272,7 +269,7 @@ def _parse_all(
 
 
 def write_manifest(path: Path, step: int, sequences: int | None, tokens: int | None, **more: Any) -> None:
-    """Write manifest.json beside the files of a checkpoint folder, with the sha256 of each; None is unknown."""
+    """Write manifest.json next to the files of a checkpoint, with the sha256 of each; None means unknown."""
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name != "manifest.json")
     hashes = {p.name: sha256(p) for p in files}
     write_json(

@@ -1,8 +1,8 @@
-"""Weights that a run points to: followed only where this user added the run, as a list outside the run's folder says.
+"""Weights outside a run's folder: pointers, and the user's own list of the places that each run may read.
 
 A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m
-embryo_core add` notes in the user's own settings which run may read which folders and repositories. A pointer of any
-other run is refused with a sentence; so is one that leads out of the noted folders.
+embryo_core add` notes in the user's settings which run may read which folders and repositories. Any other pointer is
+refused with a sentence.
 """
 
 import os
@@ -14,23 +14,26 @@ from typing import Annotated
 from msgspec import Meta
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
-from embryo_core.runs.files import write_json
-from embryo_core.runs.locks import locked
-from embryo_core.runs.reading import read_json
-from embryo_core.runs.settings import settings_folder
-from embryo_core.runs.trust import shown
+from embryo_core.runs.atomic_files import locked, write_json
+from embryo_core.runs.trust import read_json, shown
 from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
-HUB = "hf:"  # before the name of a repository
-SHARED = "blobs"  # in the cache of huggingface_hub: files that its repositories link to, by the hash of Xet
+HUB = "hf:"  # begins the name of a repository
+SHARED = "blobs"  # folder in the cache of huggingface_hub with files that its repositories link to
 Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
-def allow(run: Path, locations: Iterable[str]) -> None:
-    """Note that this user added the run in this folder: it may read weights in these folders and "hf:" repositories.
+def settings_folder() -> Path:
+    """Return the folder of this user's own lists; a command that writes one holds the lock on it."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(home) / "embryo"
 
-    Raises BrokenList, and RunError for a path that is no text, which the list cannot hold.
+
+def allow(run: Path, locations: Iterable[str]) -> None:
+    """Note that this user added a run, which may read weights in these folders and "hf:" repositories.
+
+    Raise BrokenList, and RunError for a path that is not valid text, which the list cannot hold.
     """
     for place in (run, *locations):
         check_text(place)
@@ -40,7 +43,7 @@ def allow(run: Path, locations: Iterable[str]) -> None:
 
 
 def check_text(path: Path | str) -> None:
-    """Raise RunError for a path with bytes that are no UTF-8: no file of a run can name it."""
+    """Raise RunError for a path with bytes that are not UTF-8: no file of a run can name it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -48,24 +51,24 @@ def check_text(path: Path | str) -> None:
 
 
 def was_added(run: Path) -> bool:
-    """Whether this user added the run in this folder."""
+    """Return whether this user added the run in this folder."""
     return os.path.realpath(run) in _added()
 
 
 def places(run: Path) -> frozenset[str]:
-    """The folders and "hf:" repositories from which the run in this folder may read weights."""
+    """Return the folders and "hf:" repositories from which a run may read weights."""
     return _added().get(os.path.realpath(run), frozenset())
 
 
 def place_of(pointer: Pointer) -> str:
-    """The folder, or "hf:" repository, that a pointer leads to."""
+    """Return the folder, or "hf:" repository, that a pointer leads to."""
     return HUB + pointer.repository if pointer.repository else str(Path(pointer.file).parent)
 
 
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
-    """The file that a pointer leads to, which may have to be fetched, and the folder that it has to be in.
+    """Return the file that a pointer leads to, possibly not fetched yet, and the folder that it must be in.
 
-    Raises BrokenCheckpoint where this user did not add the run, or added other folders.
+    Raise BrokenCheckpoint unless this user added the run with this place.
     """
     named = pointer.repository or os.path.isabs(pointer.file)
     if named and place_of(pointer) in _added().get(str(run.path), ()):
@@ -81,14 +84,14 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
 
 
 def hub_store(path: Path, repository: str) -> Path:
-    """The folder that a file in the cache has to be in: its repository's, or the store of all that links lead to."""
+    """Return the folder that a file in the cache must be in: its repository's, or the store that links lead to."""
     folder = hub_folder(repository)
     shared = os.path.realpath(folder.parent / SHARED)
     return Path(shared) if Path(os.path.realpath(path)).is_relative_to(shared) else folder
 
 
 def hub_folder(repository: str) -> Path:
-    """The folder of a repository in the cache of huggingface_hub, whose settings are these variables."""
+    """Return the folder of a repository in the cache of huggingface_hub, by that library's environment variables."""
     home = os.environ.get("HF_HOME") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
     )
@@ -101,7 +104,7 @@ def _list() -> Path:
 
 
 def _added() -> dict[str, frozenset[str]]:
-    """Places by the folder of the run; read again only when the list is another: every query lists all checkpoints."""
+    """Return the places of each run by its folder; read again only if the list changed: every query asks."""
     try:
         found = os.stat(_list())
     except OSError:

@@ -1,6 +1,6 @@
-"""What each file of a run may hold: names, types, ranges and depths, which msgspec checks while it parses.
+"""The contents of each file of a run: names, types, ranges and depths that msgspec checks while it parses.
 
-A name that is not listed here is ignored: files of later versions, and of transformers, hold more.
+Other names are ignored: files of later versions, and of transformers, hold more.
 """
 
 from pathlib import PurePosixPath
@@ -26,7 +26,7 @@ from embryo_core.runs.value_types import (
 from embryo_core.types import StepUnit
 
 MB = 2**20
-LIMITS = {  # bytes that a file may have, by its name; one of another name may have OTHER_LIMIT
+LIMITS = {  # bytes of a file, by its name
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
     "audit.json": 64 * MB,
@@ -37,15 +37,15 @@ LIMITS = {  # bytes that a file may have, by its name; one of another name may h
     "tokenizer.json": 64 * MB,
     "trainer_state.json": 256 * MB,
 }
-OTHER_LIMIT = 64 * MB
-HEADER_LIMIT = 4 * MB  # of model.safetensors: what describes its tensors
+OTHER_LIMIT = 64 * MB  # of files with other names
+HEADER_LIMIT = 4 * MB  # of model.safetensors
 
 
 # === run.json ===
 
 
 class Settings(Struct, frozen=True):
-    """Settings of a pretraining that others compute with; a run may have more, or lack some."""
+    """Settings of a pretraining that Embryo computes with; a run may have more, or fewer."""
 
     hidden_size: Count = 0
     num_hidden_layers: Count = 0
@@ -87,14 +87,14 @@ class CorpusPart(Struct, frozen=True):
 
 
 class TextSource(Struct, frozen=True):
-    """A file or data set that text was read from; of a file with the SHA-256 of its bytes."""
+    """A file or data set of text; a file has the SHA-256 of its bytes."""
 
     name: Text
     sha256: Text | None = None
 
 
 class Corpus(CorpusPart, frozen=True):
-    """What text a run was pretrained on."""
+    """The text that a run was pretrained on."""
 
     train: CorpusPart = CorpusPart()
     heldout: CorpusPart = CorpusPart()
@@ -103,7 +103,7 @@ class Corpus(CorpusPart, frozen=True):
 
     @property
     def trained_on(self) -> int:
-        """Tokens of the training text; earlier versions wrote them without `train`."""
+        """Return the tokens of the training text; earlier versions wrote them without `train`."""
         return self.train.tokens or self.tokens
 
 
@@ -137,7 +137,7 @@ class TokensCard(Struct, frozen=True):
 
 
 class RunCard(Struct, frozen=True):
-    """run.json; `name` is there for readers of the file: the folder names the run."""
+    """run.json; its `name` is not read: the folder names the run."""
 
     family: Word
     objective: Text
@@ -178,8 +178,8 @@ class PointerCard(Struct, frozen=True):
 class Manifest(Struct, frozen=True):
     """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file.
 
-    `removed` has those of files that were taken away to save space, so that a copy of them can be recognised. `weights`
-    leads to weights that are not in the folder.
+    `removed` has those of files that were removed to save space, so that a copy can be recognised. `weights` points to
+    weights outside the folder.
     """
 
     step: Count
@@ -191,14 +191,14 @@ class Manifest(Struct, frozen=True):
 
 
 class ModelClass(Struct, frozen=True):
-    """config.json of a checkpoint: which class of transformers it was saved for."""
+    """config.json of a checkpoint: the class of transformers that it was saved for."""
 
     model_type: Text = ""
     architectures: list[Text] | None = None
 
     @property
     def name(self) -> str:
-        """The name of the class, "" where config.json does not say."""
+        """Return the name of the class, or "" if config.json does not say."""
         return (self.architectures or [""])[0]
 
 
@@ -211,24 +211,24 @@ class Tensor(Struct, frozen=True):
 
     @property
     def nbytes(self) -> int:
-        """Bytes between its offsets."""
+        """Return the number of bytes between the offsets."""
         return self.data_offsets[1] - self.data_offsets[0]
 
 
 Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
 
 
-class PartsIndex(Struct, frozen=True):
-    """model.safetensors.index.json, of weights in several parts: the file beside it that holds each tensor."""
+class ShardIndex(Struct, frozen=True):
+    """model.safetensors.index.json, of weights in several files: the file that holds each tensor."""
 
     weight_map: Annotated[dict[Text, FileName], Meta(min_length=1, max_length=100_000)]
 
 
-# === Of the folders that a Trainer of transformers writes ===
+# === Folders of transformers' Trainer ===
 
 
 class TrainerState(Struct, frozen=True):
-    """trainer_state.json: what the Trainer noted down."""
+    """trainer_state.json: the log and counts of a Trainer."""
 
     global_step: Count = 0
     max_steps: Whole = 0
@@ -259,7 +259,7 @@ class AuditCard(Struct, frozen=True):
 
 
 class LogPlace(Struct, frozen=True):
-    """Which row of the log a line is; the numbers of the row are not looked at."""
+    """The split and step of a line of the log; its numbers are ignored."""
 
     split: Literal["train", "heldout"]
     step: Count
@@ -271,7 +271,7 @@ LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
 
 
 class Evaluated(Struct, frozen=True):
-    """What others show of the data that a metric was computed on; a metric may note more."""
+    """What pages show of the data that a metric was computed on; a metric may note more."""
 
     note: Text = ""
     templates: dict[Text, Text] = {}
@@ -286,11 +286,11 @@ Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length
 
 
 class ExampleQuestion(Struct, frozen=True):
-    """A question that is worth asking of a run."""
+    """A question that shows what a run has learned."""
 
     text: Text
-    word: Label  # that fills its [MASK]
-    since: Count | None = None  # the step from which the word leads for good; None: the run has not learned it
+    word: Label  # fills the [MASK]
+    since: Count | None = None  # the step from which the word stays on top; None if the run has not learned it
 
 
 Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # the page draws a button for each

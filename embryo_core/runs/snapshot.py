@@ -1,4 +1,4 @@
-"""A snapshot of a run's files: while it lasts, they count as they were when they were first read."""
+"""Snapshots of runs: while one lasts, what was read of a run's files is not read again."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from embryo_core.types import Run
 Found = TypeVar("Found")
 Key = tuple[Callable, Path]
 
-KEPT = 1024  # reads that are kept for the next snapshots
+MAX_RECENT = 1024  # reads that are kept for the next snapshots
 
 
 @dataclass
@@ -24,15 +24,15 @@ class _Snapshot:
 
 
 _current: ContextVar[_Snapshot | None] = ContextVar("current", default=None)
-_recent: dict[Key, tuple[float, Any]] = {}  # when it was read, and what
+_recent: dict[Key, tuple[float, Any]] = {}  # the time of reading, and the result
 
 
 @contextmanager
 def snapshot(seconds: float = 0) -> Iterator[None]:
-    """A snapshot that lasts to the end of the block; within another one, that one.
+    """Begin a snapshot that lasts to the end of the block; inside another snapshot, do nothing.
 
-    What another snapshot with `seconds` read at most so long ago counts in it too: to look at a thousand manifests
-    takes longer than to draw some pages.
+    Results of other snapshots that are at most `seconds` old are used, too: examining a thousand manifests takes longer
+    than drawing some pages.
     """
     if _current.get() is not None:
         yield
@@ -45,10 +45,9 @@ def snapshot(seconds: float = 0) -> Iterator[None]:
 
 
 def read_once(read: Callable[[Run], Found]) -> Callable[[Run], Found]:
-    """Decorates a function that reads a run's files: within a snapshot it is called once for each run, else each time.
+    """Decorate a function that reads a run's files: within a snapshot it is called once for each run.
 
-    A snapshot belongs to its thread. What `read` returns is shared, so nobody may change it; what it raises is not
-    kept.
+    A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not kept.
     """
 
     @wraps(read)
@@ -65,13 +64,13 @@ def read_once(read: Callable[[Run], Found]) -> Callable[[Run], Found]:
 
 
 def _read_again(key: Key, run: Run, seconds: float) -> Any:
-    """What this function found of this run at most so many seconds ago, or finds now."""
+    """Return the result of at most `seconds` ago, or read again."""
     now = monotonic()
     if seconds and (known := _recent.get(key)) and now - known[0] <= seconds:
         return known[1]
     found = key[0](run)
     if seconds:
-        if len(_recent) >= KEPT:
+        if len(_recent) >= MAX_RECENT:
             _recent.clear()
         _recent[key] = now, found
     return found

@@ -1,18 +1,158 @@
 """What of a run's folder is believed, and why: the folder may come from a stranger.
 
-Embryo changes only what belongs to the run itself. A link inside a folder, to another run or to any folder of this
-machine, would have a command overwrite or remove files there, so every writer asks `own_folder` first. The folders
-above a run's own (`runs/`, `results/`, `cache/`) are the user's, and may be links.
+Reading. A file is opened only if it is a regular file inside the folder that it belongs to, and no larger than its name
+allows: a link could lead to any file of this machine, a pipe or device would block, a sparse file would fill the
+memory. JSON is checked against its type in schema.py while it is parsed. Files with a checksum are hashed first.
+
+Writing. A command changes only what belongs to the run itself. A link inside its folder would have the command
+overwrite or remove files of another run, so every writer asks `own_folder` first. A folder is removed file by file, and
+only if Embryo wrote each of them.
+
+The folders above a run's own (`runs/`, `results/`, `cache/`) are the user's, and may be links; so may the folder of a
+run, which is another name of the run then. Weights outside a run are a matter of pointers.py, tensors of
+checkpoint_files.py, tokenizers of tokenizers/checks.py, rows of tables of results/checks.py.
 """
 
 import os
+import re
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
-from embryo_core.errors import EmbryoError
+from msgspec.json import Decoder
 
-JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not know
+from embryo_core.errors import (
+    BrokenCheckpoint,
+    BrokenExamples,
+    BrokenList,
+    BrokenRun,
+    BrokenTokenizer,
+    BrokenTrainerState,
+    CorpusError,
+    EmbryoError,
+    ResultsError,
+)
+from embryo_core.runs.atomic_files import replacing, sha256
+from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
+
+JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not recognise
+CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]{0,200})")
+REMEDIES = {  # what to do about a file that is refused, by the class of the error
+    BrokenRun: "copy the run again from where it came, or remove its folder",
+    BrokenTokenizer: "copy it again from where it came, or name the folder of another with --tokenizer",
+    BrokenCheckpoint: "train this step again or delete its folder",
+    BrokenList: "remove it, and add its runs again with: python -m embryo_core add SOURCE --name NAME",
+    BrokenTrainerState: "its log and counts are left out",
+    CorpusError: "delete its folder and give the same command again",
+    ResultsError: "delete it and evaluate the run again with --overwrite",
+    BrokenExamples: "delete it, or find others with: python -m embryo_core examples RUN",
+}
+
+Checksums = frozenset[tuple[str, str]]  # (SHA-256, name)
+Content = TypeVar("Content")
+
+
+# === Reading ===
+
+
+def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
+    """Return a file's path without links, and its state; nothing is opened, so pipes and devices do no harm.
+
+    Raise `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, what a file
+    of this name may have).
+    """
+    limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
+    try:
+        actual = Path(os.path.realpath(path, strict=True))
+        found = os.stat(actual)
+    except (FileNotFoundError, NotADirectoryError):
+        raise refusal(path, "does not exist", error) from None
+    except OSError as reason:
+        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+    if not actual.is_relative_to(os.path.realpath(within)):
+        raise refusal(path, f"is a link that leads out of {shown(within)}", error)
+    if not stat.S_ISREG(found.st_mode):
+        raise refusal(path, "is not a regular file", error)
+    if found.st_size > limit:
+        raise refusal(path, f"has {found.st_size:,} bytes, and at most {limit:,} are read", error)
+    return actual, found
+
+
+def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
+    """Open a file of a run for reading bytes. Raise `error` as `locate` does, or if it may not be read."""
+    actual, _ = locate(path, within, error, limit)
+    try:
+        return open(os.open(actual, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+    except OSError as reason:
+        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+
+
+def read_bytes(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
+    """Return the content of a file of a run. Raise `error` as `open_inside` does."""
+    with open_inside(path, within, error) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
+
+
+def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
+    """Return the content of a JSON file, checked against its type (see schema.py). Raise `error` otherwise."""
+    return parse_json(read_bytes(path, within, error), path, kind, error)
+
+
+def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
+    """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raise `error`."""
+    try:
+        return _decoder(kind).decode(content)
+    except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
+        raise refusal(path, f"is not valid: {reason}", error) from None
+
+
+@lru_cache
+def _decoder(kind: type[Content]) -> Decoder[Content]:
+    return Decoder(kind)  # making a decoder takes longer than using it
+
+
+def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
+    """Return the SHA-256 of a file of a run; hash it again only if inode, time or size changed. Raise `error`."""
+    actual, found = locate(path, within, error, limit)
+    try:
+        return _digest(actual, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+    except OSError as reason:
+        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+
+
+@lru_cache(maxsize=65_536)
+def _digest(path: Path, *_state: int) -> str:
+    return sha256(path)
+
+
+# === Checksum files: the SHA-256 and the name of a file per line, as `sha256sum` writes them ===
+
+
+def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
+    """Write a checksum file of (SHA-256, name). A name may have several lines while its file is being replaced."""
+    with replacing(path) as temporary:
+        temporary.write_text("".join(f"{sha256}  {name}\n" for sha256, name in sorted(lines)), encoding="ascii")
+
+
+def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checksums | None:
+    """Return what a checksum file lists, or None if there is no file. Raise `error` if it is not a checksum file."""
+    if not os.path.lexists(path):  # a writer may create it at any moment
+        return None
+    try:
+        lines = read_bytes(path, within, error).splitlines()
+    except error:
+        if os.path.lexists(path):
+            raise
+        return None
+    found = [CHECKSUM_LINE.fullmatch(line) for line in lines]
+    if not all(found):
+        raise refusal(path, "is no list of checksums", error)
+    return frozenset((match[1].decode(), match[2].decode()) for match in found if match)
+
+
+# === Writing ===
 
 
 def is_link(path: Path | str) -> bool:
@@ -24,34 +164,42 @@ def is_link(path: Path | str) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == JUNCTION
 
 
-def own_folder(folder: Path, within: Path, error: type[EmbryoError], entries: bool = True) -> Path:
+def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
     """Return a folder (or file) that a command is about to change.
 
-    Raise `error` if it is a link, lies below one inside the folder `within`, or if one of its `entries` is a link.
+    Raise `error` if it is a link, lies below one inside the folder `within`, or directly contains one.
     """
-    way = [folder, *(parent for parent in folder.parents if parent.is_relative_to(within))]
-    for place in reversed(way):
-        if is_link(place):
-            raise _link(place, error)
-    if entries and folder.is_dir():
-        for entry in os.scandir(folder):
-            if entry.is_symlink() or (os.name == "nt" and is_link(entry.path)):
-                raise _link(entry.path, error)
+    for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
+        if is_link(parent):
+            raise _refuse_link(parent, error)
+    own_entries(folder, error)
     return folder
+
+
+def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
+    """Return the entries of a folder, none if it is absent. Raise `error` if it, or one of them, is a link."""
+    if is_link(folder):
+        raise _refuse_link(folder, error)
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as reason:
+        raise refusal(folder, f"cannot be read: {reason.strerror}", error) from None
+    for entry in entries:
+        if entry.is_symlink() or (os.name == "nt" and is_link(entry.path)):
+            raise _refuse_link(entry.path, error)
+    return entries
 
 
 def refuse_foreign(folder: Path, own: Collection[str], error: type[EmbryoError]) -> None:
     """Raise `error` if a folder that is about to be removed holds anything but files with names of its `own`."""
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
+    if not os.path.lexists(folder):
         return
-    except NotADirectoryError:
-        names = [""]
-    for name in names:
-        if name not in own or not stat.S_ISREG(os.lstat(folder / name).st_mode):
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir() else [folder]:
+        if entry.name not in own or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             raise error(
-                f"{shown(folder / name)} is not a file that Embryo wrote, and its folder is to be removed; move it "
+                f"{shown(os.fspath(entry))} is not a file that Embryo wrote, and its folder is to be removed; move it "
                 "elsewhere, then give the same command."
             )
 
@@ -65,14 +213,22 @@ def remove_own(folder: Path, own: Collection[str], error: type[EmbryoError]) -> 
         folder.rmdir()
 
 
-def _link(path: Path | str, error: type[EmbryoError]) -> EmbryoError:
+# === Messages ===
+
+
+def refusal(path: Path | str, what: str, error: type[EmbryoError]) -> EmbryoError:
+    """Return the error for a file or folder of a run: one sentence that names it, what is wrong, and what to do."""
+    return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
+
+
+def _refuse_link(path: Path | str, error: type[EmbryoError]) -> EmbryoError:
     return error(
-        f"{shown(path)} is a link, and a command changes only files of the run itself; remove the link, or put a copy "
-        "of what it leads to in its place."
+        f"{shown(path)} is a link, and Embryo changes only files of the run itself; remove the link, or put a copy of "
+        "what it leads to in its place."
     )
 
 
-def shown(path: Path | str) -> str:
+def shown(path: Any) -> str:
     """Return a path or name for a message, with control characters and bytes that are no text escaped."""
     text = str(path)
     return text if text.isprintable() else ascii(text)

@@ -1,4 +1,4 @@
-"""Types of the values in a run's files: numbers, texts and names within bounds, which msgspec checks."""
+"""Types of values in a run's files: numbers, texts and names within bounds that msgspec checks."""
 
 from functools import reduce
 from typing import Annotated, Any
@@ -15,14 +15,14 @@ Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no c
 Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
 Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
 _PLAIN = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"
-FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # plain: no folder, nothing hidden
-RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/)?{_PLAIN}\Z")]  # the same in a plain folder, or in none
+FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # no folder, and not hidden
+RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/)?{_PLAIN}\Z")]  # the same, possibly in one folder
 AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]{1,255}\Z")]  # what file systems allow
 Scalar = Text | Whole | float | bool | None
 
 
 def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
-    """The type of values of any form with at most `depth` levels of lists and objects, of at most `most` members."""
+    """Return the type of values with at most `depth` levels of lists and objects of at most `most` members."""
 
     few = Meta(max_length=most)
 
@@ -33,14 +33,14 @@ def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
 
 
 def size(most: int) -> Any:
-    """The type of a size: at least 1, at most `most`."""
+    """Return the type of a size: at least 1, at most `most`."""
     return Annotated[int, Meta(ge=1, le=most)]
 
 
 def resolve(names: dict[str, Any]) -> None:
-    """Have msgspec resolve the fields of every Struct among a module's names, while the module is imported.
+    """Resolve the fields of every Struct among a module's names, while the module is imported.
 
-    Else msgspec resolves them at the first use; where two threads do that at once, the second crashes the process.
+    Otherwise msgspec resolves them at the first use, and two threads that do so at once crash the process.
     """
     for kind in list(names.values()):
         if isinstance(kind, type) and issubclass(kind, Struct) and kind is not Struct:

@@ -25,9 +25,9 @@ from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, RunError
 from embryo_core.families import FAMILIES
+from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
-from embryo_core.runs.weight_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned

@@ -10,8 +10,8 @@ from typing import Any
 
 from embryo_core import results, runs
 from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.runs.checkpoint_files import SAFETENSORS, WEIGHTS
 from embryo_core.runs.schema import Manifest, PointerCard
-from embryo_core.runs.weight_files import SAFETENSORS, WEIGHTS
 from embryo_core.sources.found import Found
 from embryo_core.types import Pointer, Run
 

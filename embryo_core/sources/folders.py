@@ -9,8 +9,8 @@ from msgspec import ValidationError, convert
 
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text, shown
+from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from embryo_core.engine.hub_cache import blob_of, fetch, fetch_file, offline, refusal
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
 from embryo_core.runs import GENERATOR, hub_folder
+from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
-from embryo_core.runs.weight_files import WEIGHTS
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names

@@ -9,9 +9,9 @@ from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.reading import refusal
-from embryo_core.runs.schema import PartsIndex
-from embryo_core.runs.weight_files import WEIGHTS, check_weights
+from embryo_core.runs.checkpoint_files import WEIGHTS, check_weights
+from embryo_core.runs.schema import ShardIndex
+from embryo_core.runs.trust import refusal
 
 INDEXES = tuple(f"{name}.index.json" for name in WEIGHTS)
 
@@ -38,7 +38,7 @@ def join(index: Path, shards: Iterable[Path], sizes: runs.Architecture, file: Pa
 
 def _shard_of(index: Path) -> Mapping[str, str]:
     """Return the shard of each tensor."""
-    return runs.read_json(index, index.parent, PartsIndex, BrokenCheckpoint).weight_map
+    return runs.read_json(index, index.parent, ShardIndex, BrokenCheckpoint).weight_map
 
 
 def _read_shard(path: Path, names: Iterable[str]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from msgspec import convert
 
 from embryo_core.errors import BrokenTrainerState
 from embryo_core.runs import read_bytes
-from embryo_core.runs.reading import refusal
 from embryo_core.runs.schema import TrainerState
+from embryo_core.runs.trust import refusal
 
 TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
 HELDOUT = {"eval_loss": "loss", "eval_accuracy": "masked_lm_accuracy"}

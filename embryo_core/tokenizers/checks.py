@@ -17,8 +17,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer
-from embryo_core.runs.reading import digest, read_json
 from embryo_core.runs.schema import MB
+from embryo_core.runs.trust import digest, read_json
 from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 

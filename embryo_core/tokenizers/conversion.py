@@ -6,7 +6,7 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
-from embryo_core.runs.reading import refusal
+from embryo_core.runs.trust import refusal
 from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer_file
 from embryo_core.types import SpecialTokens
 

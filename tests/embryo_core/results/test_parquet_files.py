@@ -16,8 +16,8 @@ from embryo_core.errors import ResultsError
 from embryo_core.results import parquet_files
 from embryo_core.results.parquet_files import verified, write_checksum
 from embryo_core.results.tables import ATTENTION, SCORES, Table
-from embryo_core.runs import reading
-from embryo_core.runs.checksums import write_checksums
+from embryo_core.runs import trust
+from embryo_core.runs.trust import write_checksums
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, tree
@@ -104,8 +104,8 @@ def test_a_damaged_checksum_is_reported(run: Run, path: Path, content: bytes):
 def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
     """And again when it is another, even of the same size."""
     hashed = []
-    sha256 = reading.sha256
-    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path) or sha256(path))
+    sha256 = trust.sha256
+    monkeypatch.setattr(trust, "sha256", lambda path: hashed.append(path) or sha256(path))
     for _ in range(3):
         results.read_scores(run)
     once = len(hashed)

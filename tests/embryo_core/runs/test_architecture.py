@@ -38,9 +38,9 @@ def test_no_model_of_these_sizes_has_more_parameters(family: str):
 
     more = {} if family == "bert" else {"embedding_size": 8}
     model = AutoModelForPreTraining.from_config(AutoConfig.for_model(family, **SIZES, **more))
-    made, most = sum(p.numel() for p in model.parameters()), sizes(family, **more).most_parameters
+    made, most = sum(p.numel() for p in model.parameters()), sizes(family, **more).max_parameters
     assert made <= most < 3 * made
-    assert sizes("another", **more).most_parameters > most
+    assert sizes("another", **more).max_parameters > most
 
 
 def test_only_a_family_without_attention_may_name_no_heads():

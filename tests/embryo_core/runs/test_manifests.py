@@ -150,6 +150,6 @@ def test_a_step_is_that_of_one_folder(own_run: Run):
 
 def test_a_flood_of_folders_is_reported(own_run: Run, monkeypatch):
     """Only so many folders are read, and the rest are reported as one."""
-    monkeypatch.setattr(manifests, "MOST", 2)
+    monkeypatch.setattr(manifests, "MAX_CHECKPOINTS", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]

@@ -95,7 +95,7 @@ def test_a_plain_snapshot_leaves_nothing_to_others(own_run: Run, clock: list[flo
 
 def test_what_is_kept_for_others_is_bounded(own_run: Run, clock: list[float], monkeypatch: pytest.MonkeyPatch):
     """A server that shows ever more runs forgets them."""
-    monkeypatch.setattr(snapshots, "KEPT", 2)
+    monkeypatch.setattr(snapshots, "MAX_RECENT", 2)
     for _ in range(5):
         with runs.snapshot(1):
             runs.read_once(lambda run: run.name)(own_run)

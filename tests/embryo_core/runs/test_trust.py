@@ -1,7 +1,9 @@
 """Commands change only what belongs to their run: links are refused, and files of others stay where they are."""
 
+import hashlib
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +11,94 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.cli import main
-from embryo_core.errors import BrokenRun, EmbryoError, ResultsError
+from embryo_core.errors import BrokenRun, CorpusError, EmbryoError, ResultsError
 from embryo_core.finetune import tuning_cache
+from embryo_core.runs import read_checksums, trust, write_checksums
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import SAMPLE_DATA, at
+
+# === Reading ===
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_reported(tmp_path: Path):
+    """Mode 000 is an error of ours with the system's reason."""
+    (tmp_path / "run.json").touch(mode=0)
+    with pytest.raises(BrokenRun, match=r"run\.json cannot be read: Permission denied"):
+        trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/tty", ".", "pipe"])
+def test_what_is_no_regular_file_is_never_opened(tmp_path: Path, monkeypatch, target: str):
+    """Devices, folders and pipes are told apart by their state alone."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "run.json").symlink_to(target)
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
+    with pytest.raises(BrokenRun):
+        trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
+
+
+def test_a_file_above_its_limit_is_not_read(tmp_path: Path):
+    """The limit is that of the file's name."""
+    (tmp_path / "run.json").touch()
+    os.truncate(tmp_path / "run.json", trust.LIMITS["run.json"] + 1)
+    with pytest.raises(BrokenRun, match="and at most 4,194,304 are read"):
+        trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
+
+
+def test_a_folder_above_is_no_part_of_the_run(tmp_path: Path):
+    """A path that climbs out of the folder is refused, even to a folder whose name begins alike."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "runner.json").write_text("{}")
+    with pytest.raises(BrokenRun, match="leads out of"):
+        trust.read_bytes(tmp_path / "run" / ".." / "runner.json", tmp_path / "run", BrokenRun)
+
+
+# === Checksum files ===
+
+
+def test_sha256sum_understands_what_is_written(tmp_path: Path):
+    """And what sha256sum writes is read."""
+    (tmp_path / "part").mkdir()
+    for name in ("a.bin", "part/b.bin"):
+        (tmp_path / name).write_bytes(name.encode())
+    lines = {(hashlib.sha256(name.encode()).hexdigest(), name) for name in ("a.bin", "part/b.bin")}
+    write_checksums(tmp_path / "sums", lines)
+    subprocess.run(["sha256sum", "--check", "--strict", "sums"], cwd=tmp_path, check=True, capture_output=True)
+    assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) == lines
+    done = subprocess.run(["sha256sum", "a.bin", "part/b.bin"], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "sums").write_bytes(done.stdout)
+    assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) == lines
+
+
+def test_a_file_that_is_written_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without one nothing is listed; a writer that puts the first one there between two looks is not waited for."""
+    path = tmp_path / "sums"
+
+    def too_late(*arguments: object) -> bytes:
+        write_checksums(path, [("0" * 64, "a")])
+        raise CorpusError("does not exist")
+
+    monkeypatch.setattr(trust, "read_bytes", too_late)
+    assert read_checksums(path, tmp_path, CorpusError) is None
+
+
+def test_no_file_lists_nothing(tmp_path: Path):
+    """None is not an empty list."""
+    assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) is None
+
+
+@pytest.mark.parametrize("content", [b"\xff\n", b"0" * 64 + b"\n", b"0" * 64 + b"  -rf\n", b"{}"])
+def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes):
+    """With the name of the file."""
+    (tmp_path / "sums").write_bytes(content)
+    with pytest.raises(CorpusError, match="sums is no list of checksums"):
+        read_checksums(tmp_path / "sums", tmp_path, CorpusError)
+
+
+# === Writing ===
+
 
 EVALUATE = ["--metrics", "mask_prediction", "--steps", "8", "--treebank", str(SAMPLE_DATA["treebank"])]
 

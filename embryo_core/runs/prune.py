@@ -1,4 +1,4 @@
-"""Thinning a run: checkpoints lose their weights, which take nearly all of the space, and keep their results."""
+"""Grids of steps, and pruning: checkpoints off a grid lose their weights, which take nearly all space."""
 
 from collections.abc import Collection, Iterable
 from math import log2
@@ -6,32 +6,44 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.files import write_json
-from embryo_core.runs.grids import log_grid
+from embryo_core.runs.atomic_files import write_json
+from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.manifests import checkpoint, checkpoints, loadable
-from embryo_core.runs.reading import read_json
-from embryo_core.runs.trust import own_folder
-from embryo_core.runs.weight_files import WEIGHTS
+from embryo_core.runs.trust import own_folder, read_json
 from embryo_core.types import Checkpoint, Run
 
 
-def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
-    """The checkpoints whose weights go, each with the bytes that this frees; nothing is changed.
+def step_grid(total: int, every: int) -> tuple[int, ...]:
+    """Return the steps at which to save: 0, powers of two, then every `every` updates, and the last one."""
+    powers = {2**k for k in range(total.bit_length()) if 2**k < min(every, total)}
+    return tuple(sorted({0, total} | powers | set(range(every, total, every))))
 
-    What stays is named by steps ("500"), "every:N" (the checkpoints nearest to the multiples of N) and "log:K" (those
-    nearest to K steps per doubling). The last checkpoint with weights always stays, or nothing could be asked or
-    continued. Raises UnknownStep and MissingWeights.
+
+def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
+    """Return steps from 1 to `total` with equal ratios, except for rounding: `per_doubling` for each doubling."""
+    if per_doubling >= total:  # neighbours would differ by less than 1
+        return tuple(range(1, total + 1))
+    last = int(log2(total) * per_doubling)
+    return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
+
+
+def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
+    """Return the checkpoints whose weights are to be removed, each with the bytes that this frees.
+
+    `keep` names those that stay by steps ("500"), "every:N" (the checkpoints nearest to the multiples of N) and "log:K"
+    (those nearest to K steps per doubling). The last checkpoint with weights always stays: without it the run could be
+    neither queried nor continued. Raise UnknownStep, MissingWeights.
     """
     with_weights = [found.step for found in loadable(run)]
     if not with_weights:
-        checkpoint(run, 0)  # raises, telling how a run gets its checkpoints
+        checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
     going = [(found, _size(found)) for found in checkpoints(run) if found.step not in kept]
     return [(found, size) for found, size in going if size]
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
-    """Which of the `steps` of a run stay; see `to_remove`. Raises UnknownStep, MissingWeights."""
+    """Return which of the `steps` of a run stay; see `to_remove`. Raise UnknownStep, MissingWeights."""
     kept = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
@@ -44,9 +56,9 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
 
 
 def remove_weights(found: Checkpoint) -> None:
-    """Remove a checkpoint's weights, those of a generator inside too.
+    """Remove a checkpoint's weights, including those of a generator inside. Raise BrokenCheckpoint for a link.
 
-    Manifests are written first: killed in between and called again, it ends the same.
+    Manifests are written first, so that a removal that was killed can be repeated.
     """
     manifests, weights = [found.path / "manifest.json", *found.path.glob("*/manifest.json")], _weights(found)
     for path in (*manifests, *weights):
@@ -60,7 +72,7 @@ def remove_weights(found: Checkpoint) -> None:
 
 
 def _nearest(steps: Collection[int], wanted: int, kind: str) -> int:
-    """The step nearest to the wanted one: by the difference, or, on a grid of doublings, by the ratio."""
+    """Return the step nearest to the wanted one: by difference, or, on a grid of doublings, by ratio."""
     if kind == "every":
         return min(steps, key=lambda step: abs(step - wanted))
     return min(steps, key=lambda step: abs(log2(max(step, 0.5) / wanted)))

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs import reading, verifying
+from embryo_core.runs import checkpoint_files, trust
 from embryo_core.types import Run
 
 
@@ -67,7 +67,7 @@ def test_a_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
     checkpoint = runs.checkpoint(own_run, 8)
     weights = checkpoint.path / "model.safetensors"
     os.truncate(weights, weights.stat().st_size + 2**20)
-    monkeypatch.setattr(verifying, "digest", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr(checkpoint_files, "digest", lambda *_: pytest.fail("hashed"))
     with pytest.raises(BrokenCheckpoint, match="truncated or changed"):
         runs.verify(checkpoint)
 
@@ -76,7 +76,7 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
     """The hash is that of an inode, time and size: a second look reads nothing, a changed file is read again."""
     checkpoint = runs.checkpoint(own_run, 8)
     hashed = []
-    monkeypatch.setattr(reading, "sha256", lambda path: hashed.append(path.name) or runs.sha256(path))
+    monkeypatch.setattr(trust, "sha256", lambda path: hashed.append(path.name) or runs.sha256(path))
     for _ in range(3):
         runs.verify(checkpoint)
     assert sorted(hashed) == ["config.json", "model.safetensors"]
@@ -124,8 +124,8 @@ def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
 def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: pytest.MonkeyPatch):
     """What may be changed by who asked is parsed each time; one that goes is missed at once."""
     checkpoint, parsed = runs.checkpoint(own_run, 8), []
-    read = verifying.read_json
-    monkeypatch.setattr(verifying, "read_json", lambda path, *more: parsed.append(path) or read(path, *more))
+    read = checkpoint_files.read_json
+    monkeypatch.setattr(checkpoint_files, "read_json", lambda path, *more: parsed.append(path) or read(path, *more))
     first, second = (runs.read_config(checkpoint, runs.Architecture) for _ in range(2))
     assert first is second and len(parsed) == 1
     assert runs.read_config(checkpoint, dict) is not runs.read_config(checkpoint, dict) and len(parsed) == 3

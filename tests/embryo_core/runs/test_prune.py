@@ -1,4 +1,4 @@
-"""A checkpoint may lose its weights and keep its results: what is asked for stays, and every reader knows."""
+"""Grids of steps, and checkpoints that lose their weights."""
 
 import json
 
@@ -8,10 +8,29 @@ from embryo_core import query, results, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, ResultsError, UnknownStep
 from embryo_core.evaluate import Report, evaluate
-from embryo_core.runs.thin import kept_steps
+from embryo_core.runs.prune import kept_steps
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA
+
+# === Grids ===
+
+
+def test_the_step_grid_is_dense_where_function_words_are_learned():
+    """Zero, powers of two below the spacing, then the regular grid and the last step."""
+    assert runs.step_grid(100, 25) == (0, 1, 2, 4, 8, 16, 25, 50, 75, 100)
+    assert runs.step_grid(10, 1000) == (0, 1, 2, 4, 8, 10)
+
+
+def test_a_grid_of_more_steps_than_there_are_has_each_once():
+    """However many are asked for: they are not counted through."""
+    assert runs.log_grid(5, 10**18) == (1, 2, 3, 4, 5)
+    assert runs.log_grid(0, 4) == ()
+    assert runs.log_grid(8, 1) == (1, 2, 4, 8)
+
+
+# === Pruning ===
+
 
 METRIC = ["token_reconstruction"]
 TEXT = "The [MASK] runs ."

@@ -1,0 +1,82 @@
+"""Files and folders that are whole or absent: written under another name and renamed, and locks on folders."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from embryo_core.errors import EmbryoError
+
+UNFINISHED = ".tmp"  # ends the name of a file that is being written, or was left by a writer that was killed
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a free path next to `path`; what is written there replaces it when the block ends without an error.
+
+    Until then `path` stays as it was. What a killed writer left under the other name is removed. A file is replaced
+    atomically; a folder in the way is renamed first, so that no reader meets half of one. Two writers would use the
+    same name: if there may be two, the caller holds a lock (`locked`).
+    """
+    temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(temporary)
+    try:
+        yield temporary
+        if path.is_dir() and temporary.is_dir():  # a file never replaces a folder
+            _remove(old)
+            os.rename(path, old)
+        os.replace(temporary, path)
+        _remove(old)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON so that a reader never sees half a file."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def sha256(file: Path | IO[bytes]) -> str:
+    """Return the hexadecimal SHA-256 of a file, or of the content of an open one."""
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return sha256(opened)
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock on a folder, which is created if need be; it is released when the process ends, however it ends.
+
+    While another process holds the lock, raise `busy`, or call `waiting` and wait.
+    """
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if busy:
+                raise busy from None
+            waiting()
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""The files of a checkpoint: config.json, and weights, which are verified before a library reads them.
+
+Nothing that a header announces is taken at its word: the file must be as large as its tensors, and these no more than
+config.json has room for.
+"""
+
+import os
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
+
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture
+from embryo_core.runs.manifests import MAX_CHECKPOINTS, State, read_manifest, state_of, without_weights
+from embryo_core.runs.pointers import follow, hub_store
+from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, Tensor
+from embryo_core.runs.trust import Content, digest, open_inside, parse_json, read_json, refusal
+from embryo_core.types import Checkpoint
+
+SAFETENSORS = "model.safetensors"
+PICKLED = "pytorch_model.bin"
+WEIGHTS = (SAFETENSORS, PICKLED)  # names of weights in a checkpoint's folder; the first that exists is read
+BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}  # of an element, by type
+MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of any model
+CACHED_TYPES = (Architecture, ModelClass)  # immutable readings of a config.json
+
+
+# === config.json and the manifest ===
+
+
+def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
+    """Return a checkpoint's config.json as a `kind` (ModelClass, Architecture, or dict[str, Any]).
+
+    Immutable kinds are parsed again only if the file changed: loading a model asks ten times. Raise BrokenCheckpoint.
+    """
+    path, within = checkpoint.path / "config.json", checkpoint.run.path
+    if kind in CACHED_TYPES:
+        return _parse_config(path, within, kind, state_of(str(path)))
+    return read_json(path, within, kind, BrokenCheckpoint)
+
+
+@lru_cache(maxsize=MAX_CHECKPOINTS)
+def _parse_config(path: Path, within: Path, kind: type[Content], _state: State) -> Content:
+    return read_json(path, within, kind, BrokenCheckpoint)
+
+
+def verify(checkpoint: Checkpoint) -> None:
+    """Raise BrokenCheckpoint unless every file of the manifest has its sha256, and tensors fit config.json.
+
+    Raise MissingWeights if the manifest says that the weights were removed. Only the header of the weights is parsed,
+    so that no memory is taken for tensors that config.json has no room for.
+    """
+    run = checkpoint.run.path
+    sizes = read_config(checkpoint, Architecture)
+    manifest, _ = read_manifest(checkpoint.path, run)
+    if manifest.removed:
+        raise without_weights(checkpoint)
+    weights, within = weights_file(checkpoint)
+    expected = {checkpoint.path / name: sha256 for name, sha256 in manifest.sha256.items()}
+    if manifest.weights:
+        expected[weights] = manifest.weights.sha256
+    elif weights not in expected:
+        raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
+    check_weights(weights, within, sizes)  # faster than hashing a sparse file
+    for path, sha256_ in expected.items():
+        found = digest(path, within if path == weights else run, BrokenCheckpoint, _limit(path, weights, sizes))
+        if found != sha256_:
+            raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
+
+
+def _limit(path: Path, weights: Path, sizes: Architecture) -> int | None:
+    """Return the bytes that a file may have, or None for the limit of its name; unread weights are hashed, too."""
+    return max_weights_bytes(sizes) if path == weights or path.name in WEIGHTS else None
+
+
+# === Weights ===
+
+
+def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
+    """Return the file of a checkpoint's weights, and the folder that it must be in. Raise BrokenCheckpoint."""
+    if pointer := checkpoint.pointer:
+        path, within = follow(checkpoint.run, pointer, checkpoint.path / "manifest.json")
+        return path, hub_store(path, pointer.repository) if pointer.repository else within
+    names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
+    return checkpoint.path / names[0], checkpoint.run.path
+
+
+def max_weights_bytes(sizes: Architecture) -> int:
+    """Return the bytes that the weights of a model of these sizes may have."""
+    return 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.max_parameters
+
+
+def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
+    """Raise BrokenCheckpoint unless the file matches its header and has no more numbers than the sizes allow."""
+    (_check_pickled if is_pickled(path, within) else _check_tensors)(path, within, sizes)
+
+
+def is_pickled(path: Path, within: Path) -> bool:
+    """Return whether torch pickled the weights, by the name of the file or, if that does not say, by its first bytes.
+
+    A cache may name its files by their hash. Raise BrokenCheckpoint if the file cannot be read.
+    """
+    if path.suffix in (".bin", ".safetensors"):
+        return path.suffix == ".bin"
+    with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
+        return file.read(9)[8:] != b"{"  # in a file of safetensors the header follows its length
+
+
+def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, list[int]]:
+    """Return the shape of each tensor of a file by name; none if torch pickled it. Raise BrokenCheckpoint."""
+    if is_pickled(path, within):
+        return {}
+    tensors, _, _ = _read_header(path, within, sizes)
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
+    named, length, total = _read_header(path, within, sizes)
+    tensors = list(named.values())
+    counts = [prod(tensor.shape) for tensor in tensors]
+    described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
+    if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
+        raise refusal(path, "does not have the tensors of its header (truncated or changed)", BrokenCheckpoint)
+    if sum(counts) > sizes.max_parameters:
+        most = f"config.json makes it at most {sizes.max_parameters:,}"
+        raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
+
+
+def _read_header(path: Path, within: Path, sizes: Architecture) -> tuple[dict[str, Tensor], int, int]:
+    """Return the tensors by name, the bytes of the header, and the bytes of the file."""
+    with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
+        length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+        if length > min(HEADER_LIMIT, total - 8):
+            raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
+        header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
+    header.pop("__metadata__", None)
+    tensors = {name: parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for name, tensor in header.items()}
+    return tensors, length, total
+
+
+def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
+    """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small descriptions.
+
+    Before version 1.6 torch wrote no archives; such a file is left to torch's own reader, which accepts tensors alone.
+    """
+    with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
+        if not is_zipfile(file):
+            file.seek(0)
+            if file.read(1) != b"\x80":  # of a pickle
+                raise refusal(path, "is no file of torch (truncated or changed)", BrokenCheckpoint)
+            return
+        try:
+            with ZipFile(file) as archive:
+                parts = archive.infolist()
+        except (BadZipFile, ValueError, OSError) as reason:
+            raise refusal(path, f"is not a valid archive: {reason}", BrokenCheckpoint) from None
+    described = sum(part.file_size for part in parts if part.filename.endswith(".pkl"))
+    if any(part.compress_type != ZIP_STORED for part in parts) or described > 16 * MB:
+        raise refusal(path, "is not an archive as torch writes it", BrokenCheckpoint)
