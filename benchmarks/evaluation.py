@@ -1,11 +1,10 @@
-"""Evaluation of one checkpoint, ours and the paper's, side by side: seconds, ratio, and whether every count agrees.
+"""Evaluate one checkpoint by our metrics and by the paper's procedure: seconds, ratio, and differing counts.
 
     python -m benchmarks.evaluation RUN --treebank PATH --lama PATH [--step N] [--every N]
 
-Both evaluate every Nth sentence of the treebank (but those longer than the model's positions) and every Nth fact of
-each relation, so that the three parts weigh as they do in a full evaluation; N is chosen for about 300 sentences. Each
-part is done by the one and at once by the other, so that other load on the machine meets both; ours includes reading
-and encoding the data.
+Both evaluate every Nth sentence of the treebank that fits the model's positions and every Nth fact of each relation, so
+the three parts have the proportions of a full evaluation; by default, N gives about 300 sentences. Each part runs by
+both procedures in turn, so that other load on the machine affects both. Our time includes reading and encoding data.
 """
 
 import argparse
@@ -30,7 +29,7 @@ PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")
 
 
 def main() -> int:
-    """Print a table of the three parts and their sum; exit 1 if a count differs."""
+    """Print a table of the three parts and their sum; return 1 if a count differs."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
@@ -42,22 +41,22 @@ def main() -> int:
     print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
     print(f"{passes_at_once()} cores, torch {torch.__version__}")
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
-    totals, differing = [0.0, 0.0], 0
+    our_total, paper_total, differing = 0.0, 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
         paths = _write(Path(folder), examples, facts)
         for part in PARTS:
             start = time.perf_counter()
             ours = _compute(part, model, paths)
             middle = time.perf_counter()
-            torch.set_num_threads(passes_at_once())  # theirs shares each product, ours runs a batch on each core
+            torch.set_num_threads(passes_at_once())  # shares each product; ours runs a batch on each core
             theirs = getattr(paper, part)(data[part])
             torch.set_num_threads(1)
-            seconds = middle - start, time.perf_counter() - middle
-            totals = [total + more for total, more in zip(totals, seconds, strict=True)]
+            our_seconds, paper_seconds = middle - start, time.perf_counter() - middle
+            our_total, paper_total = our_total + our_seconds, paper_total + paper_seconds
             different = _differences(ours, theirs)
             differing += different
-            _print(part, *seconds, f"{different} counts differ")
-    _print("sum", *totals, "all counts agree" if not differing else f"{differing} counts differ")
+            _print(part, our_seconds, paper_seconds, f"{different} counts differ")
+    _print("sum", our_total, paper_total, "all counts agree" if not differing else f"{differing} counts differ")
     return 1 if differing else 0
 
 
@@ -72,7 +71,7 @@ def _options() -> argparse.Namespace:
 
 
 def _fits(example: Example, model: Model) -> bool:
-    """Whether the sentence has no more pieces than the model has positions; the paper's procedure knows no others."""
+    """Return whether a sentence fits the model's positions; the paper's procedure cannot read others."""
     return len(model.tokenizer.encode_words(example.words).ids) + 2 <= model.max_positions
 
 
@@ -111,7 +110,7 @@ def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
 
 
 def _differences(ours: Findings, theirs: Any) -> int:
-    """Words whose counts differ, or facts that are known (rank 1) to one and not to the other."""
+    """Count words with different counts, or facts known (rank 1) to only one of the two."""
     if ours.cloze:
         known = {answer.fact: answer.rank == 1 for answer in ours.cloze}
         return len(known.keys() ^ theirs.keys()) + sum(known.get(fact) != (r[0] == 1) for fact, r in theirs.items())

@@ -1,13 +1,14 @@
-"""The paper's evaluation, as slow and plain as it was described: the yardstick of speed, and what tests compare with.
+"""The paper's evaluation procedure, plain and slow: the reference for speed and for tests.
 
-Written from the paper and from how its published code behaves, with transformers alone and nothing of embryo_core's
-models or metrics: one sentence at a time; for mask prediction up to 16 variants of it in a batch, each with one word
-masked; logits of the whole vocabulary at every position; LAMA one question at a time.
+It follows the paper and its published code, with transformers only and without models or metrics of embryo_core: one
+sentence at a time; for mask prediction, up to 16 variants of it in a batch, each with one masked word; logits of the
+whole vocabulary at every position; LAMA one question at a time.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
@@ -18,7 +19,7 @@ Counts = Counter[tuple[str, str, bool]]  # (tag, word, correct): times
 
 
 class PaperEvaluation:
-    """One checkpoint, evaluated the slow way."""
+    """Evaluates one checkpoint by the paper's procedure."""
 
     def __init__(self, checkpoint: Path, tokenizer: Path):
         self.tokenizer = PreTrainedTokenizerFast(
@@ -31,7 +32,7 @@ class PaperEvaluation:
         self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
 
     def token_reconstruction(self, examples: Iterable[Example]) -> Counts:
-        """How often each word with each tag is given back right by a model that sees the sentence as it is."""
+        """Count how often each word with each tag is reproduced by a model that sees the sentence unmasked."""
         counts: Counts = Counter()
         for example in examples:
             pieces, positions = self._pieces(example.words)
@@ -43,7 +44,7 @@ class PaperEvaluation:
         return counts
 
     def mask_prediction(self, examples: Iterable[Example]) -> Counts:
-        """How often each word with each tag is guessed right by a model that sees all the others and a mask for it."""
+        """Count how often each word with each tag is predicted if only that word is masked."""
         counts: Counts = Counter()
         for example in examples:
             pieces, positions = self._pieces(example.words)
@@ -61,27 +62,32 @@ class PaperEvaluation:
         return counts
 
     def world_knowledge(self, facts: Iterable[Fact]) -> dict[str, tuple[int, float, int]]:
-        """For each fact whose object is one piece: rank and probability of the object, and the id of the best piece."""
+        """Return the object's rank and probability and the best piece's id for each fact with a one-piece object."""
         answers = {}
         for fact in facts:
-            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(fact.object))
+            own = self._ids(fact.object)
             if len(own) != 1 or own[0] == self.tokenizer.unk_token_id:
                 continue
             text = fact.template.replace("[Y]", self.tokenizer.mask_token).replace("[X]", fact.subject)
-            ids = self._with_ends(self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(text)))
+            ids = self._with_ends(self._ids(text))
             logits = self._logits([ids])[0, ids.index(self.tokenizer.mask_token_id)]
             order = torch.sort(logits, descending=True, stable=True).indices.tolist()
             answers[fact.id] = (order.index(own[0]) + 1, float(logits.softmax(-1)[own[0]]), order[0])
         return answers
 
     def _pieces(self, words: Sequence[str]) -> tuple[list[int], list[list[int]]]:
-        """Ids of a sentence with [CLS] and [SEP], each word tokenized on its own, and the positions of each word."""
-        ids, positions = [], []
+        """Tokenize each word separately; return ids with [CLS] and [SEP], and the positions of each word."""
+        ids: list[int] = []
+        positions: list[list[int]] = []
         for word in words:
-            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
+            own = self._ids(word)
             positions.append(list(range(1 + len(ids), 1 + len(ids) + len(own))))
             ids.extend(own)
         return self._with_ends(ids), positions
+
+    def _ids(self, text: str) -> list[int]:
+        ids: Any = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(text))
+        return ids
 
     def _with_ends(self, ids: list[int]) -> list[int]:
         return [self.tokenizer.cls_token_id, *ids, self.tokenizer.sep_token_id]

@@ -12,7 +12,7 @@ from embryo_core.types import Example, Target, spans_of_words
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
 Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head, from 1; 0 for none
-# How CoNLL-2012 escapes characters of its own format.
+# How CoNLL-2012 escapes the characters that its format uses.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 

@@ -185,7 +185,7 @@ class _Stored:
         unread = (*UNREAD, *self._sizes.layout.unread)
         foreign = [name for name in self._left if not any(part in name for part in unread)]
         if self._missing or foreign:
-            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)} and has {_few(foreign)} besides")
+            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)}; unexpected: {_few(foreign)}")
 
 
 def _few(names: Sequence[str]) -> str:

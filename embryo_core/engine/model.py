@@ -148,8 +148,8 @@ def mlm_logits(
     at = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines, own, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
     found = []
-    for kind, alike in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
-        chosen = [*alike]
+    for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
+        chosen = [*group]
         found += kind.logits([engines[i] for i in chosen], own[chosen[0] : chosen[-1] + 1], mask, at)
     return [logits.numpy() for logits in found]
 

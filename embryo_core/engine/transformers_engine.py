@@ -236,6 +236,6 @@ def _positions(base: PreTrainedModel, configured: int) -> int:
 
 
 def _position_embeddings(base: PreTrainedModel) -> Any:
-    """Return the table of position embeddings; some families use a class of their own for it."""
+    """Return the table of position embeddings; some families have a special class for it."""
     found = (part for name, part in base.named_modules() if name.rpartition(".")[2] == "position_embeddings")
     return next((part for part in found if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)

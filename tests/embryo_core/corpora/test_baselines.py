@@ -1,4 +1,4 @@
-"""What accuracies are worth: the most frequent answer, and facts whose subject tells the object."""
+"""Baselines: always the most frequent answer, and facts whose subject names the object."""
 
 from collections import Counter
 
@@ -91,7 +91,7 @@ def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run
 
 
 def test_relations_of_one_type_count_each_fact_once():
-    """Scores at each step and baselines alike; a relation without a type is left out."""
+    """Scores at each step and baselines are aggregated; a relation without a type is left out."""
     table = pd.DataFrame(
         [("P19", 8, 0.5, 10), ("P20", 8, 0.2, 30), ("P36", 8, 1.0, 5), ("all", 8, 0.4, 45), ("P19", 16, 0.1, 10)],
         columns=["group", "step", "value", "n"],

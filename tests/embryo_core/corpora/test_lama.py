@@ -18,7 +18,7 @@ def lama(folder: Path, rows: list[dict], template: str = "[X] was born in [Y] ."
 
 
 def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
-    """The id is the uuid, or relation, subject and object where there is none; a repeated fact counts once."""
+    """The id is the uuid, or else relation, subject and object; a repeated fact counts once."""
     rows = [
         {"uuid": "u1", "sub_label": "Ada", "obj_label": "London"},
         {"uuid": None, "sub_label": "Bo", "obj_label": "Oslo"},
@@ -70,7 +70,7 @@ def test_any_relation_with_a_template_is_read(tmp_path):
 
 
 def test_a_relation_without_a_template_is_reported(tmp_path):
-    """It does not vanish beside others; the message has the line to add."""
+    """It is not silently dropped; the message has the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
     with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):

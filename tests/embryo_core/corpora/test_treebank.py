@@ -124,7 +124,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("name", "content", "message"), FAULTS.values(), ids=FAULTS.keys())
 def test_faults_are_reported_with_their_place(tmp_path, name, content, message):
-    """One sentence with the file, and the line where there is one."""
+    """One sentence with the file, and the line if there is one."""
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(CorpusError, match=message):
         read_treebank(tmp_path / name)

@@ -61,5 +61,5 @@ def test_asking_imports_no_torch() -> None:
     ],
 )
 def test_which_layers_share_their_heads(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
-    """A property of the family, and of what its pretraining was told to share."""
+    """It depends on the family and on the `share` setting of its pretraining."""
     assert head_groups(replace(tiny_run, family=family, config=config)) == groups

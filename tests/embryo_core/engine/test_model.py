@@ -50,7 +50,7 @@ def small(kind: type[torch.nn.Module], **settings: object) -> torch.nn.Module:
 
 
 def padded_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and attention mask of TEXTS in one batch: the second is shorter and padded."""
+    """Return ids and attention mask of TEXTS in one batch; the second is shorter and padded."""
     rows = [tokenizer.encode_text(text) for text in TEXTS]
     ids = np.full((2, max(map(len, rows))), tokenizer.pad_id)
     for row, own in zip(ids, rows, strict=True):
@@ -74,7 +74,7 @@ def checkpoint(request: pytest.FixtureRequest, own_run: Run) -> Checkpoint:
 
 @pytest.mark.parametrize("with_padding", [False, True])
 def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
-    """Hidden states, attentions and, where there is a head, logits at every position are those of the stored model."""
+    """Hidden states, attentions and, with a head, logits at every position are those of the stored model."""
     model = load(checkpoint)
     ids, mask = padded_ids(model.tokenizer)
     if not with_padding:

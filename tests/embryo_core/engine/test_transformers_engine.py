@@ -85,7 +85,7 @@ def test_both_engines_give_the_demo_the_same_numbers(demo):
 
 
 def test_padding_changes_nothing(demo):
-    """A sentence beside a longer one has the logits that it has alone."""
+    """A sentence in a batch with a longer one has the same logits as alone."""
     _, hub = both(demo)
     short, long = (hub.tokenizer.encode_text(text) for text in ("The [MASK] runs .", "The [MASK] runs to the sea ."))
     ids = np.full((2, len(long)), hub.tokenizer.pad_id)
@@ -191,7 +191,7 @@ def test_several_are_read_at_once(own_run):
 
 
 def test_an_encoder_without_head_gives_no_masked_words(own_run):
-    """What config.json names tells it."""
+    """The architecture in config.json decides."""
     checkpoint = write(own_run, "roberta")
     config = json.loads((checkpoint.path / "config.json").read_text()) | {"architectures": ["RobertaModel"]}
     rewrite(checkpoint, "config.json", json.dumps(config).encode())

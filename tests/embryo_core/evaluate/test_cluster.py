@@ -86,7 +86,7 @@ def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, mo
 @pytest.mark.slow
 @with_ray
 def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expected):
-    """Sources, scores, words, maps and facts alike."""
+    """Sources, scores, words, maps and facts are identical."""
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on(cluster)) == ALL
     assert files(own_run) == expected
     second = cluster.add_node(**node())
@@ -169,7 +169,7 @@ def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_p
 @with_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_nobody_answers_gets_one_sentence(own_run, monkeypatch, tmp_path, address):
-    """At once, with what to do instead; nothing is written. A cluster that answers nobody without a token is named."""
+    """At once, with a remedy; nothing is written. A user with a token learns how to send it."""
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray tries for minutes"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)

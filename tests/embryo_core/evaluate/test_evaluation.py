@@ -94,7 +94,7 @@ def test_broken_checkpoints_are_reported_and_passed_over(own_run):
 
 
 def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypatch):
-    """The batch boundary: an error nobody foresaw is reported with metric and step."""
+    """An unexpected error is reported with metric and step."""
 
     def fail(*_):
         raise ArithmeticError("out of numbers")
@@ -283,7 +283,7 @@ def test_names_that_a_task_cannot_have_are_reported(own_run, name):
 
 
 def evaluate_and_die(run: Run, written: int) -> None:
-    """Evaluate, but be killed when so many results have been written and the next is computed."""
+    """Evaluate, but kill the process once `written` results are written and the next is computed."""
     write, left = results.write, written
 
     def write_or_die(*arguments) -> None:

@@ -60,7 +60,7 @@ def test_of_two_that_begin_together_with_other_data_one_goes_on(own_run: Run, mo
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, overwrite: bool):
-    """An evaluation whose data another replaced stops at its next write, even where it was told to overwrite."""
+    """An evaluation whose data another replaced stops at its next write, even with overwrite."""
     write = results.write
     alone = runs.read_run(own_run.path)
 

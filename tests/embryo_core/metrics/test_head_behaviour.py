@@ -112,7 +112,7 @@ def test_every_head_has_every_score(trained):
 
 
 def test_weights_are_shares_and_entropy_has_its_bounds(trained):
-    """A weight lies in [0, 1], entropy between 0 and the logarithm of the positions."""
+    """A weight is in [0, 1], entropy between 0 and the logarithm of the number of positions."""
     for (name, _, _), (value, _) in found(trained).items():
         assert 0 <= value <= (np.log(128) if name == "entropy" else 128 if name == "distance" else 1)
 

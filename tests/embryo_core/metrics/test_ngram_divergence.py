@@ -1,4 +1,4 @@
-"""How far predictions are from n-grams, beside a slow count in dictionaries and plain sums."""
+"""N-gram divergence equals a slow count in dictionaries and plain sums."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Deviations of embeddings and cosines of states, beside a slow computation with transformers."""
+"""Deviations of embeddings and cosines of states equal a slow computation with transformers."""
 
 from itertools import combinations, pairwise
 from types import SimpleNamespace

@@ -52,7 +52,7 @@ def test_counts_equal_a_slow_computation_with_transformers(electra: Checkpoint):
 
 
 def test_a_discriminator_alone_lacks_masked_words(electra: Checkpoint, tmp_path: Path):
-    """There is nothing to sample from; other families tell no replaced tokens."""
+    """Without a generator nothing can be sampled; other families detect no replaced tokens."""
     assert gives(electra) >= METRIC.needs
     alone = runs.checkpoint(copy_run(electra.run, tmp_path), 16)
     (alone.path / "generator").rename(tmp_path / "generator")

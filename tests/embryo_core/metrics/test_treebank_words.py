@@ -110,7 +110,7 @@ def test_a_limit_takes_the_first_sentences(trained, sample):
 
 
 def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained, tmp_path):
-    """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and the sentence is out."""
+    """64 positions hold [CLS], [SEP] and 62 pieces; a sentence with one more is left out."""
     path = write_treebank(tmp_path / "long.conllu", *[("a", "DT")] * 62, None, *[("a", "DT")] * 63)
     data = read(RECONSTRUCTION, trained, path)
     assert [len(ids) for ids in data.sentences] == [64]
