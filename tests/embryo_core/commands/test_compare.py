@@ -13,7 +13,7 @@ from embryo_core.types import Run
 
 @pytest.fixture
 def two(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
-    """The tiny run with its results, and a copy "twin" with another seed."""
+    """Return the tiny run with its results, and a copy "twin" with another seed."""
     for name in ("tiny", "twin"):
         shutil.copytree(tiny_results.path, tmp_path / "runs" / name)
         shutil.copytree(tiny_results.results, tmp_path / "results" / name)
