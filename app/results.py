@@ -207,10 +207,7 @@ def default_head(run: Run) -> tuple[str, int, int]:
     return FIRST_HEAD
 
 
-@cached(results_state, 8)
-def probe_scores(run: Run) -> pd.DataFrame:
-    """What the probes find (see `charts.probing_scores.probe_scores`). Raises ResultsError."""
-    return probing_scores.probe_scores(store.read_scores(run, prefix=probing_scores.PREFIX))
+probe_scores = cached(results_state, 8)(probing_scores.read_probe_scores)
 
 
 @cached(results_state, 16)

@@ -1,72 +1,48 @@
-"""The Probing page, one task layer by layer: a curve for each layer, and the same as a heat map."""
-
-from functools import partial
+"""The Probing page, layers: one task layer by layer, the training of a probe, and the peaks of all layers."""
 
 import pandas as pd
 import streamlit as st
 
-from app import figures, overlays, permalink, pickers, results
+from app import figures, permalink, pickers
+from app.tables import PERCENT, show_rows
 from app.view import View
-from embryo_core.figures import probing_layers as charts
-from embryo_core.figures.captions import probing as captions
+from embryo_core.errors import FigureError
+from embryo_core.figures import probing_layers
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
-from embryo_core.figures.probing_scores import BEST, LAST, label, of_layer
-from embryo_core.figures.smoothing import with_smoothed
-from embryo_core.types import Run
+from embryo_core.figures.probing_scores import label, of_layer
+from embryo_core.words import headed, layer_name
 
 
-def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> tuple[str, int, int]:
-    """Draw one task layer by layer; returns the chosen task, layer and evaluated step."""
+def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
+    """Draw one task as curves and as a heat map, and how the probe of the chosen layer and step was trained."""
     st.header("One task, layer by layer", anchor=False)
     task, quantity = _pick(frame)
-    data = charts.layer_curves(frame, task, quantity)
-    smoothed = with_smoothed(data, "value", view.smoothing, ["layer"])
-    title = f"{QUANTITIES[quantity].label} on {label(task)}, layer by layer"
-    step = view.evaluated(data["step"].unique())
+    measured = frame[(frame["task"] == task) & frame[quantity].notna()]
+    step = view.evaluated(measured["step"].unique())
     number = chosen_layer(frame, layer, task, step)
-    name = f"{view.run.name}-{task}-{quantity}"
-    thick = None if view.compared_runs else number
-    caption = captions.layers(data, task, quantity, thick, results.sources(view.run), bands)
-    if view.compared_runs:
-        curves, read = charts.overlay_curves(quantity), partial(_layers, task=task, quantity=quantity)
-        overlays.show(view, read, curves, f"{name}-layers", caption, title, captions.METRIC, _cell_chosen, bands)
-    else:
-        figure = charts.layers_figure(smoothed, quantity, number, view.axis, bands)
-        figures.show_plot(
-            figure,
-            smoothed.assign(task=task, score=quantity),
-            f"{name}-layers",
-            caption,
-            title,
-            view,
-            captions.METRIC,
-            on_point=_cell_chosen,
-        )
-    figures.show_plot(
-        charts.heat_map(data, quantity, number, view.axis),
-        data.assign(task=task, score=quantity),
-        f"{name}-map",
-        captions.heat_map(data, number, step, view.run.step_unit),
-        title,
-        view,
-        captions.METRIC,
-        on_point=_cell_chosen,
-    )
-    return task, number, step
-
-
-def _layers(run: Run, task: str, quantity: str) -> pd.DataFrame:
-    return charts.layer_curves(results.probe_scores(run), task, quantity).assign(task=task, score=quantity)
+    what = {"task": task, "quantity": quantity}
+    bold = None if view.compared_runs else number
+    figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
+    figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
+    name = literal(label(task))
+    st.header(f"How the probe was trained: {name}, {layer_name(number)}, {view.point(step)}", anchor=False)
+    try:
+        figures.show(figures.draw(view, probing_layers.training, task=task, layer=number, step=step))
+    except FigureError as error:
+        st.info(str(error), icon=":material/info:")
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:
-    """The number of the chosen layer; of a choice by F1, the one at this step of this task."""
+    """Return the number of the chosen layer; a choice by F1 depends on the task and the step."""
+    if isinstance(layer, int):
+        return layer
     here = frame[(frame["task"] == task) & (frame["step"] == step)]
-    return int(of_layer(here, layer)["layer"].iloc[0]) if layer in (BEST, LAST) else layer
+    return int(of_layer(here, layer)["layer"].iloc[0])
 
 
 def _pick(frame: pd.DataFrame) -> tuple[str, str]:
-    """A task, and one of the scores that it has."""
+    """Return a task, and one of the scores that it has."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
         own = frame[frame["task"] == task]
@@ -76,6 +52,47 @@ def _pick(frame: pd.DataFrame) -> tuple[str, str]:
         )
 
 
-def _cell_chosen(layer: int, step: int) -> None:
+def _choose_cell(layer: int, step: int) -> None:
     permalink.choose("probe_layer", layer)
     permalink.choose("step", step)
+
+
+# === Peak and decay ===
+
+
+def show_peaks(view: View) -> None:
+    """Draw the peaks of all tasks and layers as a figure and a table, folded if no layer has surely fallen."""
+    figure = figures.draw(view, probing_layers.peaks)
+    fallen = bool((figure.table["low"] > 0).any())
+    nothing = "Peak and decay: no layer has fallen significantly from its peak"
+    with st.expander("Peak and decay" if fallen else nothing, expanded=fallen):
+        figures.show(figure, on_point=_open_peak)
+        _show_peak_table(view, figure.table)
+
+
+def _open_peak(task: str, layer: int, step: int) -> None:
+    permalink.choose("probe_task", task)
+    permalink.choose("probe_layer", layer)
+    permalink.choose("step", step)
+    permalink.choose("probing", "layers")  # the section that shows them
+
+
+def _show_peak_table(view: View, table: pd.DataFrame) -> None:
+    number = st.column_config.NumberColumn
+    named = table.assign(
+        task=table["task"].map(label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
+    )
+    show_rows(
+        named[["task", "layer", "step", "f1", "last", "decay", "n"]],
+        "peak_table",
+        lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),
+        {
+            "step": number(headed("peak at", view.run.step_unit), format="localized"),
+            "f1": number("F1 there", **PERCENT),
+            "last": number("F1, last step", **PERCENT),
+            "decay": number("decay (points)", format="%.1f"),
+            "n": number("n", format="localized", help="Targets of the test set"),
+        },
+        height=248,
+    )
+    st.caption("Click a row to open its task, layer and step.")

@@ -1,17 +1,32 @@
-"""Figures of linear probes: the tasks over the steps, expected layer, two tasks (Section 4, Figure 2b)."""
+"""Linear probes: all tasks over the steps, their expected layers, pairs of tasks (Section 4, Figure 2b)."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
-from embryo_core.figures.overlay import Curves
-from embryo_core.figures.probing_scores import MASKED, label, layer_name
-from embryo_core.types import StepUnit
-from embryo_core.words import point, step_name
+from embryo_core import results
+from embryo_core.errors import FigureError
+from embryo_core.figures import style
+from embryo_core.figures.axis import STEP_MARK, Axis, follow_step
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.probing_scores import (
+    BEST,
+    MASKED,
+    METRIC,
+    describe_layer,
+    expected_layers,
+    label,
+    of_layer,
+    path,
+    read_probe_scores,
+    task_table,
+)
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point, span, step_name
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -28,95 +43,97 @@ OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle
 
 
 def plain(task: str) -> str:
-    """The label as Plotly shows it letter by letter, whatever it holds."""
+    """Return the name of a task with markup escaped for Plotly."""
     return style.plain(label(task))
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for the user's own."""
+    """Return colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for others."""
     tasks = list(dict.fromkeys(tasks))
     own = [task for task in tasks if task not in STYLES]
     turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own)}
     return {task: STYLES.get(task) or turn[task] for task in tasks}
 
 
-# === Over the steps ===
+# === All tasks ===
 
 
-def tasks_figure(data: pd.DataFrame, axis: StepAxis, rescaled: bool, bands: bool) -> go.Figure:
-    """Curves of `task_curves` with their 95 % bands, the majority dashed.
+def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = False, bands: bool = True) -> Figure:
+    """Return the F1 of all tasks in one layer over the steps, each with its 95 % interval and majority baseline.
 
-    Every point of a task carries the task and its step as customdata.
+    `layer` is BEST, LAST or a number. Raises FigureError if no run was probed, and ResultsError.
     """
-    figure = go.Figure()
-    drawn = [(data[data["task"] == task], *own_style) for task, own_style in task_styles(data["task"]).items()]
-    for rows, colour, _ in drawn:
-        if bands:
-            x, name = axis.values(rows["step"]), plain(rows["task"].iloc[0])
-            style.add_band(figure, x, rows["shown_low"], rows["shown_high"], colour, name)
-        _add_majority(figure, rows, colour, axis)
-    height = pd.Series.mean if rescaled else lambda curve: curve.iloc[-1]
-    for rows, colour, symbol in sorted(drawn, key=lambda one: height(one[0]["shown"]), reverse=True):
-        _add_task(figure, rows, colour, symbol, axis)
-    if data["majority"].notna().any():
-        dashes = {"color": style.GREY, "width": 1.5, "dash": "dash"}
-        figure.add_scatter(x=[None], y=[None], mode="lines", line=dashes, name="majority baseline")
-    axis.draw(figure, sorted(set(data["step"])))
-    figure.update_yaxes(tickformat=".1f" if rescaled else ".3~p", rangemode="tozero")
-    return style.finish(figure, "relative to the last step" if rescaled else "F1 or accuracy", height=450)
-
-
-def _add_majority(figure: go.Figure, rows: pd.DataFrame, colour: str, axis: StepAxis) -> None:
-    figure.add_scatter(
-        x=axis.values(rows["step"]),
-        y=rows["shown_majority"],
-        mode="lines",
-        line={"color": style.faint(colour, 0.75), "width": 1.5, "dash": "dash"},
-        legendgroup=plain(rows["task"].iloc[0]),
-        hoverinfo="skip",
-        showlegend=False,
-    )
-
-
-def _add_task(figure: go.Figure, rows: pd.DataFrame, colour: str, symbol: str, axis: StepAxis) -> None:
-    task = rows["task"].iloc[0]
-    what, of = ("masked accuracy", "masked pieces of held-out text") if task == MASKED else ("F1", "targets")
-    layers = rows["layer"].map(lambda layer: "" if pd.isna(layer) else f", {layer_name(int(layer))}")
-    smoothing.add_curve(
-        figure,
-        axis.values(rows["step"]),
-        rows,
-        "shown",
-        plain(task),
-        colour,
-        marker={"symbol": symbol, "size": 7},
-        customdata=style.told(rows.assign(layers=layers)[["task", "step", "value", "low", "high", "n", "layers"]]),
-        hovertemplate=f"<b>{plain(task)}</b>, {axis.hover('customdata[1]')}%{{customdata[6]}}<br>{what} "
-        "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
-        f"n = %{{customdata[5]:,}} {of}<extra></extra>",
-    )
-
-
-def overlay_curves(rescaled: bool) -> Curves:
-    """How rows of `task_curves` are drawn for several runs."""
-    return Curves(
+    run = runs[0]
+    curves = Curves(
         by="task",
         value="shown",
         low="shown_low",
         high="shown_high",
+        baseline="shown_majority",
+        baseline_name="majority baseline",
         label=label,
         styles=task_styles,
         y_title="relative to the last step" if rescaled else "F1 or accuracy",
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
-        baseline="shown_majority",
-        kept=("layer", "data"),
+        height=450,
     )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: task_table(one, layer, rescaled),
+        curves,
+        f"{run.name}-probing",
+        "F1 of the probes over the steps",
+        lambda table: _describe_tasks(run, table, layer, rescaled, bands),
+        METRIC,
+        bands,
+        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), run.step_unit),
+    )
+
+
+def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> Caption:
+    frame = read_probe_scores(run)
+    n = table.loc[table["task"] == MASKED, "n"]
+    masked = (
+        "The run's log has no accuracy on held-out text."
+        if n.empty
+        else f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
+    )
+    drawn = "Line: as measured; dashed, or a stroke at the right: the F1 of always predicting the most frequent label"
+    drawn += "; band: 95 % interval (Wilson)" if bands else ""
+    drawn += "; all divided by the curve's own last value" if rescaled else ""
+    known = results.read_sources(run).items()
+    notes = [about["note"] for name, about in known if name.split(":")[0] == METRIC and "note" in about]
+    return Caption(
+        f"A linear probe learns each task from the frozen hidden states of one layer: {describe_layer(layer, frame)}.",
+        sentences("F1 is micro-averaged over the test set.", masked, f"{drawn}."),
+        f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}; n = {span(frame['n'])} targets.",
+        "Click a point to open its task at that step.",
+    )
+
+
+def headline(best: pd.DataFrame, unit: StepUnit) -> str:
+    """Return which task gains most and least from the first step to the last in the `best` layer of each step."""
+    ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
+    begin, end = (point(int(step), unit) for step in (best["step"].min(), best["step"].max()))
+    if begin == end:
+        last = {task: f"{label(task)} ({f1:.2f})" for task, f1 in ends["last"].sort_values().items()}
+        lowest, highest = next(iter(last.values())), [*last.values()][-1]
+        return f"At {end}, F1 in the best layer is highest for {highest}" + (
+            f" and lowest for {lowest}." if len(last) > 1 else "."
+        )
+    gains = (ends["last"] - ends["first"]).sort_values()
+    named = [f"{label(task)} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})" for task in gains.index]
+    changes = f"From {begin} to {end}, F1 in the best layer changes"
+    if len(named) == 1:
+        return f"{changes} for {named[0]}."
+    return f"{changes} most for {named[-1]} and least for {named[0]}."
 
 
 # === Expected layer ===
 
-OVERLAY_EXPECTED = Curves(
+EXPECTED = Curves(
     by="task",
     value="expected",
     low="low",
@@ -126,46 +143,86 @@ OVERLAY_EXPECTED = Curves(
     y_title="expected layer",
     tickformat=".1f",
     decimals=".2f",
+    unit="targets",
+    height=420,
+    from_zero=False,
 )
 
 
-def expected_figure(
-    table: pd.DataFrame, steps: Sequence[int], layers: int, axis: StepAxis, bands: bool = True
-) -> go.Figure:
-    """`expected_layers` over the `steps`, a line per task with its 95 % band, of a model of `layers` layers.
+def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
+    """Return in which layer each task is found over the steps; of one run, with half of its layers as a dashed line.
 
-    Dashed: all layers alike.
+    Raises FigureError if no layer is above the majority baseline at any step, and ResultsError.
     """
-    figure = go.Figure()
-    drawn = [(task, table[table["task"] == task], *look) for task, look in task_styles(table["task"]).items()]
-    for task, rows, colour, _ in drawn if bands else []:
-        style.add_band(figure, axis.values(rows["step"]), rows["low"], rows["high"], colour, plain(task))
-    for task, rows, colour, symbol in drawn:
-        smoothing.add_curve(
-            figure,
-            axis.values(rows["step"]),
-            rows,
-            "expected",
-            plain(task),
-            colour,
-            marker={"symbol": symbol, "size": 7},
-            customdata=rows[["task", "step", "expected", "low", "high", "n"]].to_numpy(object),
-            hovertemplate=f"<b>{plain(task)}</b>, {axis.hover('customdata[1]')}<br>"
-            "expected layer %{customdata[2]:.2f} (95 %: %{customdata[3]:.2f} to %{customdata[4]:.2f})<br>"
-            "n = %{customdata[5]:,} targets<extra></extra>",
-        )
-    ends = axis.values([min(steps), max(steps)])
-    alike = {"color": style.GREY, "width": 1.5, "dash": "dash"}
-    figure.add_scatter(x=ends, y=[layers / 2] * 2, name="all layers alike", mode="lines", line=alike, hoverinfo="skip")
-    axis.draw(figure, steps)
-    return style.finish(figure, "expected layer", height=420)
+    run = runs[0]
+    frame = read_probe_scores(run)
+    layers = int(frame["layer"].max()) if len(frame) else 0
+    figure = curves_figure(
+        runs,
+        axis,
+        lambda one: expected_layers(read_probe_scores(one)),
+        EXPECTED,
+        f"{run.name}-expected-layer",
+        "Expected layer",
+        lambda table: _describe_expected(table, layers, bands, alone=len(runs) == 1),
+        METRIC,
+        bands,
+    )
+    if len(figure.runs) == 1:
+        steps = axis.of(run, runs)
+        ends = steps.values([frame["step"].min(), frame["step"].max()])
+        line = {"color": style.GREY, "width": 1.5, "dash": "dash"}
+        name = "equal weight of all layers"
+        figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, name=name, mode="lines", line=line, hoverinfo="skip")
+    return figure
+
+
+def _describe_expected(table: pd.DataFrame, layers: int, bands: bool, alone: bool) -> Caption:
+    return Caption(
+        f"Expected layer: the mean of the layers 0 (embeddings) to {layers}, each weighted by how far its F1 is above "
+        "the majority baseline.",
+        sentences(
+            "Above the dashed line, the upper layers have the larger share of these weights." if alone else "",
+            "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
+            "A step without a layer above the baseline is left out.",
+        ),
+        f"n = {span(table['n'])} targets.",
+        "Click a point to open its task at that step.",
+    )
 
 
 # === Two tasks ===
 
 
-def path_figure(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -> go.Figure:
-    """`path` of two tasks through the steps, the later the brighter; a ring follows the chosen step."""
+def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_task: str) -> Figure:
+    """Return the path of two tasks of the first run through the steps, in one layer (see `tasks`).
+
+    Raises FigureError if there is no step at which both have been probed, and ResultsError.
+    """
+    run = runs[0]
+    frame = read_probe_scores(run)
+    table = path(of_layer(frame, layer), x_task, y_task)
+    if table.empty:
+        raise FigureError("There is no step at which both tasks have been probed.")
+    return make_figure(
+        [run],
+        f"{run.name}-{x_task}-{y_task}",
+        f"{label(x_task)} and {label(y_task)}",
+        plot_path(table, x_task, y_task, run.step_unit),
+        table,
+        Caption(
+            f"F1 of both tasks at each checkpoint ({len(table)}), in {describe_layer(layer, frame)}.",
+            "The path runs from dark to bright; the ring marks the chosen step. Where it is horizontal, only the task "
+            "of the horizontal axis is being learned; where it is vertical, only the other.",
+            f"n = {table['n_x'].iloc[-1]:,} and {table['n_y'].iloc[-1]:,} targets.",
+            "Click a point for its step.",
+        ),
+        METRIC,
+    )
+
+
+def plot_path(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -> go.Figure:
+    """Return the plot of a `path`: later points are brighter, and a ring follows the chosen step."""
     figure = go.Figure()
     order, bar = np.arange(len(table)), _step_bar(list(table["step"]), unit)
     figure.add_scatter(
@@ -183,21 +240,21 @@ def path_figure(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -
     )
     points = table[["f1_x", "f1_y"]].values.tolist()
     follow_step(figure, table["step"], points)
-    _ring(figure, *points[-1])
+    _add_ring(figure, *points[-1])
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)
 
 
-def _ring(figure: go.Figure, x: float, y: float) -> None:
-    """A ring around a point, of the same size on the screen whatever the zoom."""
+def _add_ring(figure: go.Figure, x: float, y: float) -> None:
+    """Draw a ring around a point; its size on the screen does not depend on the zoom."""
     size = {"xsizemode": "pixel", "ysizemode": "pixel", "x0": -RING, "x1": RING, "y0": -RING, "y1": RING}
     line = {"color": style.VERMILION, "width": 3}
     figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
 
 
-def _step_bar(steps: list[int], unit: StepUnit) -> dict:
-    """A colour bar over checkpoints, one by one, with the numbers of a few steps."""
+def _step_bar(steps: list[int], unit: StepUnit) -> dict[str, Any]:
+    """Return a colour bar over the checkpoints, with the numbers of a few steps."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
     names = style.apart(steps[i] for i in shown)

@@ -8,20 +8,23 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from embryo_core import curves
-from embryo_core.figures import cells, smoothing, style
-from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.overlay import Curves
+from embryo_core import curves, results
+from embryo_core.errors import FigureError
+from embryo_core.figures import cells, style
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
-from embryo_core.figures.style import layer_colours
-from embryo_core.words import headed, layer_name, percent
+from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
+from embryo_core.types import Run
+from embryo_core.words import headed, layer_name, point, span
 
 CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A score of a probe: how it is named and written, and what it means."""
+    """A score of a probe: its name, the title of its axis, and what it means."""
 
     label: str
     axis: str
@@ -49,7 +52,7 @@ QUANTITIES = {
 
 
 def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
-    """One task of `probe_scores`: layer, step, n, value, low, high (95 %), and of F1 the majority baseline."""
+    """Return one task of `probe_scores`: layer, step, n, value, low, high (95 %), and for F1 the majority baseline."""
     rows = frame[frame["task"] == task].dropna(subset=quantity).sort_values(["layer", "step"], ignore_index=True)
     if quantity == "selectivity":
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
@@ -59,11 +62,11 @@ def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
     return found.assign(majority=rows["majority"]) if quantity == "f1" else found
 
 
-def peaks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Peak and decay of each task and layer: task, layer, step, f1, last, decay, low, high, n, earliest, latest.
+def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return peak and decay of each task and layer of `probe_scores`, as shares of 1.
 
-    `step` is that of the highest F1, `f1`, which may lie from `earliest` to `latest` (see `curves.peak`); `last` is F1
-    at the last step; `decay` is the difference, from `low` to `high` with 95 % confidence. Shares of 1, not points.
+    Columns: task, layer, step (of the highest F1), f1 (there), last (F1 at the last step), decay (the difference), low,
+    high (its 95 % interval), n, earliest, latest (the steps between which the peak may be; see `curves.peak`).
     """
     rows = []
     for (task, layer), curve in frame.groupby(["task", "layer"], sort=False):
@@ -75,75 +78,102 @@ def peaks(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-# === Over the steps ===
+# === One task, layer by layer ===
 
 
-def overlay_curves(quantity: str) -> Curves:
-    """How rows of `layer_curves` are drawn for several runs."""
-    return Curves(
+def layers(
+    runs: Sequence[Run], axis: Axis, task: str, quantity: str, bold: int | None = None, bands: bool = True
+) -> Figure:
+    """Return a score of one task over the steps, a curve for each layer; the layer `bold` is thick.
+
+    Raises FigureError if no run has the score, and ResultsError.
+    """
+    run, drawn = runs[0], QUANTITIES[quantity]
+    drawn_curves = Curves(
         by="layer",
         value="value",
         low="low",
         high="high",
         label=layer_name,
-        styles=lambda layers: {layer: (colour, "circle") for layer, colour in layer_colours(sorted(layers)).items()},
-        y_title=QUANTITIES[quantity].axis,
+        styles=_layer_styles,
+        y_title=drawn.axis,
         tickformat=".3~p",
-        decimals=".1%",
+        unit="targets",
         baseline="majority" if quantity == "f1" else None,
-        kept=("task", "score"),
+        baseline_name="majority baseline",
+        height=420,
+        from_zero=False,
+        emphasis={} if bold is None else {bold: 1.7},
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: layer_table(one, task, quantity),
+        drawn_curves,
+        f"{run.name}-{task}-{quantity}-layers",
+        f"{drawn.label} on {label(task)}, layer by layer",
+        lambda table: _describe_layers(run, table, task, quantity, bold, bands),
+        METRIC,
+        bands,
     )
 
 
-def layers_figure(
-    data: pd.DataFrame, quantity: str, bold: int | None, axis: StepAxis, bands: bool
-) -> go.Figure:
-    """`layer_curves` as a line per layer, the highest on top of the legend; the layer `bold` is drawn thick.
+def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
+    """Return `layer_curves` of a run with the columns task and score. Raises ResultsError."""
+    return layer_curves(read_probe_scores(run), task, quantity).assign(task=task, score=quantity)
 
-    The majority baseline, one for all layers, is dashed.
 
-    Every point carries its layer and step as customdata.
+def _layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Return a colour and a symbol for each layer, the highest first."""
+    colours = style.layer_colours(sorted(layers))
+    return {layer: (colours[layer], "circle" if layer else "circle-open") for layer in sorted(layers, reverse=True)}
+
+
+def _describe_layers(
+    run: Run, table: pd.DataFrame, task: str, quantity: str, bold: int | None, bands: bool
+) -> Caption:
+    thick = "" if bold is None else f"; thick: {layer_name(bold)}"
+    drawn = "Line: as measured"
+    drawn += "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
+    drawn += "; band: 95 % interval" if bands else ""
+    return Caption(
+        f"{label(task)}: {QUANTITIES[quantity].means}.",
+        sentences(f"A line for each layer, embeddings included{thick}.", f"{drawn}."),
+        f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(run, task)}.",
+        "Click a point for its layer and step.",
+    )
+
+
+def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:
+    """Return the same score of the first run, layer by step; the cell of `layer` at the chosen step is outlined.
+
+    Raises FigureError if the run does not have the score, and ResultsError.
     """
-    figure = go.Figure()
-    colour = layer_colours(sorted(set(data["layer"])))
-    by_layer = dict(list(data.groupby("layer")))
-    for layer, rows in by_layer.items() if bands else ():
-        x = axis.values(rows["step"])
-        style.add_band(figure, x, rows["low"], rows["high"], colour[layer], layer_name(layer))
-    for layer, rows in reversed(by_layer.items()):
-        smoothing.add_curve(
-            figure,
-            axis.values(rows["step"]),
-            rows,
-            "value",
-            layer_name(layer),
-            colour[layer],
-            line={"width": 4 if layer == bold else 2},
-            marker={"size": 8 if layer == bold else 6, "symbol": "circle" if layer else "circle-open"},
-            customdata=style.told(rows[["layer", "step", "value", "low", "high", "n"]]),
-            hovertemplate=f"<b>{layer_name(layer)}</b>, {axis.hover('customdata[1]')}<br>{QUANTITIES[quantity].label} "
-            "%{customdata[2]} (95 %: %{customdata[3]} to %{customdata[4]})<br>"
-            "n = %{customdata[5]:,} targets<extra></extra>",
-        )
-    steps = sorted(set(data["step"]))
-    if "majority" in data and data["majority"].notna().any():
-        ends = list(axis.values(sorted({steps[0], steps[-1]})))
-        majority = float(data["majority"].dropna().iloc[-1])
-        style.add_baseline(figure, ends, majority, style.GREY, "majority", f"majority baseline: {percent(majority)}")
-        style.explain_baselines(figure, "majority baseline")
-    axis.draw(figure, steps)
-    figure.update_yaxes(tickformat=".3~p")
-    return style.finish(figure, QUANTITIES[quantity].axis, height=420)
+    run = runs[0]
+    table = layer_table(run, task, quantity)
+    if table.empty:
+        raise FigureError(f"Run '{run.name}' has no {QUANTITIES[quantity].label} on {label(task)}.")
+    return make_figure(
+        [run],
+        f"{run.name}-{task}-{quantity}-map",
+        f"{QUANTITIES[quantity].label} on {label(task)}, layer by layer",
+        plot_heat_map(table, quantity, layer, axis.of(run, runs)),
+        table,
+        Caption(
+            f"The same values in hundredths: a column for each evaluated checkpoint ({table['step'].nunique()}), a row "
+            "for each layer.",
+            f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
+            hint="Click a cell for its layer and step.",
+        ),
+        METRIC,
+    )
 
 
-# === Layer by step ===
+def plot_heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
+    """Return the plot of `layer_curves` as layer by step, with hundredths in each cell.
 
-
-def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
-    """`layer_curves` as measured, layer by step, with its points of F1 in each cell; a column for each checkpoint.
-
-    A line goes round the column of the chosen step, and its cell of the `layer`. Every cell is a point with its
-    layer and step as customdata.
+    Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer and
+    step.
     """
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers = list(values.columns), list(values.index)
@@ -180,10 +210,37 @@ def heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> g
 # === Peak and decay ===
 
 
-def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
-    """`peaks` within the run's `steps`, a row per layer, the highest on top: each peak, and beside it the decay since.
+def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return where each layer of the first run peaks on each task, and how far it has fallen since.
 
-    A mark is hollow where the decay is within its 95 % interval of nothing. Tasks lie side by side within a row.
+    Raises FigureError if no layer was probed, and ResultsError.
+    """
+    run = runs[0]
+    frame = read_probe_scores(run)
+    if frame.empty:
+        raise FigureError(f"The layers of run '{run.name}' have not been probed yet.")
+    table = peak_table(frame)
+    return make_figure(
+        [run],
+        f"{run.name}-probing-peaks",
+        "Peak and decay of each layer",
+        plot_peaks(table, sorted(set(frame["step"])), axis.of(run, runs)),
+        table,
+        Caption(
+            "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower.",
+            "Right: how far it has fallen from there by the last step, in points of F1, with its 95 % interval "
+            "(Newcombe). Hollow: the interval of the decay contains zero.",
+            f"n = {span(table['n'])} targets of the test sets.",
+            "Click a mark for its task, layer and step.",
+        ),
+        METRIC,
+    )
+
+
+def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
+    """Return the plot of a `peak_table`: a row for each layer, in it a mark for each task; peaks left, decays right.
+
+    `steps` are those of the run. A mark is hollow if the 95 % interval of its decay contains zero.
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
     known = task_styles(table["task"])
@@ -198,7 +255,7 @@ def peaks_figure(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> g
 def _add_peaks(
     figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis
 ) -> None:
-    """The peaks of one task on the left, its decays on the right, lowered by a shift within the rows."""
+    """Add the peaks of one task on the left and its decays on the right, `shift` below the middle of their rows."""
     (colour, symbol), task = own_style, rows["task"].iloc[0]
     shared = {
         "y": rows["layer"] - shift,
@@ -226,13 +283,13 @@ def _add_peaks(
 
 
 def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[str, object]:
-    """Plotly's bar from so far below each mark to so far above it."""
+    """Return Plotly's error bar from `below` each mark to `above` it."""
     bar = {"type": "data", "symmetric": False, "width": 0, "color": style.faint(colour, 0.5)}
     return bar | {"array": above, "arrayminus": below}
 
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
-    """Both panels' axes for so many tasks within a row; a log step axis runs from the first peak to the last step."""
+    """Set the axes of both panels, with `tasks` in a row; a log axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     title = f"{axis.title} at the peak" if axis.progress else headed("peak at", axis.step_unit)
     figure.update_xaxes(title_text=title, row=1, col=1)
@@ -258,8 +315,38 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 # === The training of a probe ===
 
 
-def training_figure(table: pd.DataFrame) -> go.Figure:
-    """How a probe and its control (column `control`) were trained: F1 in development, and loss, by iteration."""
+def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) -> Figure:
+    """Return how one probe of the first run and its control were trained.
+
+    Raises FigureError if its training curve was not kept, and ResultsError.
+    """
+    run = runs[0]
+    table = results.read_probes(run, task, layer, step)
+    if table.empty:
+        raise FigureError("The training curve of this probe was not kept.")
+    last = table.groupby("control")["iteration"].max()
+    counts = ", ".join(f"{n:,} on the {'control task' if control else 'task'}" for control, n in last.items())
+    protocol = of_evaluation(run, task).get("protocol")
+    return make_figure(
+        [run],
+        f"{run.name}-{task}-training",
+        f"Training of a probe: {label(task)}, {layer_name(layer)}, {point(step, run.step_unit)}",
+        plot_training(table),
+        table,
+        Caption(
+            "F1 on the development set, and mean cross-entropy in training, over the iterations of the probe's own "
+            "optimizer.",
+            "The probe that is tested is the one with the best development F1.",
+            f"Iterations: {counts}{f' by the {protocol} protocol' if protocol else ''}{describe_sizes(run, task)}.",
+            "A click in the heat map chooses another probe.",
+        ),
+        METRIC,
+        at=f"layer{layer}-step{step}",
+    )
+
+
+def plot_training(table: pd.DataFrame) -> go.Figure:
+    """Return the plot of the training of a probe and its control: development F1 above, training loss below."""
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
     for control, name, colour, dash in (
         (False, "the task", style.BLUE, "solid"),

@@ -1,23 +1,33 @@
 """Scores of linear probes as tables: by task and layer, over the steps, expected layer, two tasks (Section 4)."""
 
+from typing import Any
+
 import pandas as pd
 
-from embryo_core import curves
-from embryo_core.words import layer_name  # noqa: F401
+from embryo_core import curves, results
+from embryo_core.figures.overview import training_log
+from embryo_core.types import Run
+from embryo_core.words import layer_name
 
+METRIC = "edge_probing"
 PREFIX = "edge_probing_"
 NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
-BEST, LAST = "best", "last"  # choices of a layer besides its number
-MASKED = "masked accuracy"  # the row of the training log among the tasks; no task has a blank in its name
-HELD_OUT = "held-out text of the pretraining"  # the data of that row
+BEST, LAST = "best", "last"  # a layer can be chosen by these or by its number
+MASKED = "masked accuracy"  # the curve of the training log among the tasks; no task has a space in its name
+HELD_OUT = "held-out text of the pretraining"  # the data of that curve
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
 
+def read_probe_scores(run: Run) -> pd.DataFrame:
+    """Return `probe_scores` of a run; empty if it was not probed. Raises ResultsError."""
+    return probe_scores(results.read_scores(run, prefix=PREFIX))
+
+
 def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scores of edge probing as read from the store, one row per task, layer (0: embeddings) and step, sorted by these.
+    """Return stored scores of edge probing as a row for each task, layer (0: embeddings) and step, sorted by these.
 
     Columns: task, layer, step, n (targets of the test set), f1, control, selectivity (f1 - control), majority (all in
-    [0, 1], missing where they were not measured). The four tasks of the paper come first.
+    [0, 1], missing if they were not measured). The four tasks of the paper come first.
     """
     frame = _column(scores, "f1", ["task", "layer", "step", "n"])
     for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
@@ -37,18 +47,24 @@ def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
 
 
 def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
-    """Rows of `probe_scores` of one layer: the BEST of each task and step by F1, the LAST, or that of a number."""
+    """Return the `probe_scores` of one layer: the BEST by F1 of each task and step, the LAST, or that of a number."""
     if layer == BEST:
         return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
     return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
 
 
-def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """What the first figure draws: tasks (rows of `of_layer`), and masked accuracy on held-out text from `log`.
+def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
+    """Return `task_curves` of a run in one layer; empty if it was not probed. Raises ResultsError."""
+    rows = of_layer(read_probe_scores(run), layer)
+    return rows if rows.empty else task_curves(rows, training_log(run), rescaled)
 
-    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority, and what is shown of the last
-    four: shown, shown_low, shown_high, shown_majority; the same or, if `rescaled`, divided by the last value. Rows of
-    MASKED have their own `data`.
+
+def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
+    """Return the curves of the tasks in a layer (see `of_layer`), and the masked accuracy on held-out text of `log`.
+
+    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority; shown, shown_low, shown_high,
+    shown_majority: the last four or, if `rescaled`, the same divided by the last value. Rows of MASKED name their
+    `data`.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
@@ -63,7 +79,7 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
 
 
 def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
-    """Held-out rows of the training log with their n; none where the run has no held-out text."""
+    """Return held-out rows of the training log with their n; none if the run has no held-out text."""
     if not {"split", "masked_lm_accuracy", "n_masked"} <= set(log.columns):
         return pd.DataFrame()
     rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
@@ -72,24 +88,25 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The expected layer of each task and step (see `curves.expected_layer`): task, step, expected, low, high, n.
+    """Return the expected layer of each task and step (see `curves.expected_layer`) with its 95 % interval.
 
-    From low to high is its 95 % interval. Steps at which no layer is above the majority are left out.
+    Columns: task, step, expected, low, high, n. Steps without a layer above the majority are left out.
     """
     rows = []
     for task, own in frame.groupby("task", sort=False):
         for step, layers in own.groupby("step"):
             majority = layers["majority"].iloc[0]
             expected = curves.expected_layer(layers["f1"], majority)
-            if expected is not None:
-                low, high = curves.expected_layer_interval(layers["f1"], majority, layers["n"])
+            interval = curves.expected_layer_interval(layers["f1"], majority, layers["n"])
+            if expected is not None and interval is not None:
+                low, high = interval
                 rows.append((task, step, expected, low, high, layers["n"].iloc[0]))
     table = pd.DataFrame(rows, columns=["task", "step", "expected", "low", "high", "n"])
     return table.astype({name: float for name in ("expected", "low", "high")})
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Two tasks at the steps that both have, as `frame` is of one layer (`of_layer`).
+    """Return two tasks of one layer (see `of_layer`) at the steps that both have.
 
     Columns: step; f1_x, n_x, layer_x, task_x; the same of y.
     """
@@ -101,5 +118,30 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
 
 
 def label(task: str) -> str:
-    """A task as people read it; a task of the user's own has its own name."""
+    """Return the name of a task for readers; the user's own tasks keep theirs."""
     return NAMES.get(task, task)
+
+
+def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:
+    """Return which layer of `probe_scores` is chosen (see `of_layer`)."""
+    if isinstance(layer, int):
+        return layer_name(layer)
+    return "the layer with the best F1 at each step" if layer == BEST else f"the last layer ({frame['layer'].max()})"
+
+
+def of_evaluation(run: Run, task: str) -> dict[str, Any]:
+    """Return what was noted of the evaluation that probed a task: the metric's, or that of a task of the user's own."""
+    sources = results.read_sources(run)
+    known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
+    return next((about for about in known if task in about.get("tasks", {})), {})
+
+
+def describe_sizes(run: Run, task: str) -> str:
+    """Return how many targets each split of a task has, and how many labels it has; "" if this was not noted."""
+    sizes = of_evaluation(run, task).get("tasks", {}).get(task)
+    if not sizes:
+        return ""
+    return (
+        f" ({sizes['train']:,} targets for training, {sizes['dev']:,} for development, {sizes['test']:,} for testing; "
+        f"{sizes['labels']:,} labels)"
+    )

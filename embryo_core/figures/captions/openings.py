@@ -6,30 +6,6 @@ import pandas as pd
 
 from embryo_core.compare import PAPER
 from embryo_core.figures.markdown import literal
-from embryo_core.types import StepUnit
-from embryo_core.words import point
-
-
-def probing(best: pd.DataFrame, named: dict[str, str], unit: StepUnit) -> str:
-    """Which task gains most and least from the first step to the last; `best` has the best layer of each step."""
-    ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
-    gains = (ends["last"] - ends["first"]).sort_values()
-
-    def with_gain(task: str) -> str:
-        return f"{literal(named.get(task, task))} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})"
-
-    begin, end = (point(int(step), unit) for step in (best["step"].min(), best["step"].max()))
-    if begin == end:
-        last = ends["last"]
-        highest, lowest = (
-            f"{literal(named.get(task, task))} ({last[task]:.2f})" for task in (last.idxmax(), last.idxmin())
-        )
-        lowest = f" and lowest for {lowest}" if len(ends) > 1 else ""
-        return f"At {end}, F1 in the best layer is highest for {highest}{lowest}."
-    words = f"From {begin} to {end}, F1 in the best layer changes"
-    if len(gains) == 1:
-        return f"{words} for {with_gain(gains.index[0])}."
-    return f"{words} most for {with_gain(gains.index[-1])} and least for {with_gain(gains.index[0])}."
 
 
 def compare(agreements: pd.DataFrame, run: str) -> str:

@@ -12,30 +12,30 @@ from tests.probed import NOTE, STEPS, write_probes
 
 @pytest.fixture
 def probed(dashboard_without_results, own_run: Run):
-    """The dashboard on a run whose layers were probed on two tasks of the metric and on one of the user's own."""
+    """Return the dashboard on a run whose layers were probed on two tasks of the metric and on one of the user's own."""
     write_probes(own_run)
     return dashboard_without_results
 
 
 def open_page(dashboard, **query: str) -> AppTest:
-    """The page, at the last step unless the query names another."""
+    """Open the page, at the last step unless the query names another."""
     page = dashboard.open("probing", **query)
     assert not page.exception and not page.error
     return page
 
 
 def box(page: AppTest, label: str):
-    """A select box by its label."""
+    """Return a select box by its label."""
     return next(found for found in page.selectbox if found.label == label)
 
 
 def captions(page: AppTest) -> str:
-    """All captions as one text."""
+    """Return all captions as one text."""
     return "\n".join(caption for caption in captions_of(page))
 
 
 def everything(dashboard, **query: str) -> tuple[str, list[str]]:
-    """Captions and headings of all sections."""
+    """Return captions and headings of all sections."""
     pages = [open_page(dashboard, probing=section, **query) for section in ("tasks", "layers", "order")]
     return "\n".join(map(captions, pages)), [heading for page in pages for heading in headings(page)]
 
@@ -50,10 +50,9 @@ def headings(page: AppTest) -> list[str]:
 def test_captions_name_the_data_and_n(probed) -> None:
     """Targets of the test sets, sizes of the splits, the held-out pieces, and the notes of all evaluations."""
     text, _ = everything(probed)
-    assert f"Data: {NOTE}; {NOTE}." in text
-    assert "n = 50 to 400 targets" in text
+    assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
     assert "share of 200 masked pieces of held-out text" in text
-    assert "30 iterations on the task, 30 iterations on the control task by the fast protocol" in text
+    assert "30 on the task, 30 on the control task by the fast protocol" in text
     assert "3,200 targets for training, 60 for development, 400 for testing; 5 labels" in text
 
 
@@ -193,7 +192,7 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     told = "The link has the score 'selectivity', which is not here; showing '"
     assert layers.query_params["score"] == "selectivity" and layers.info[0].value.replace("\\", "").startswith(told)
     assert layers.session_state["pick_score"] == "f1"
-    assert "<i>own</i>" not in captions(layers) + captions(order)
+    assert not any("<i>own</i>" in caption.value for page in (layers, order) for caption in page.caption)
     assert [info.value for info in layers.info][1:] == ["The training curve of this probe was not kept."]
     assert [info.value for info in order.info] == [
         "No layer is above the majority baseline at any step.",

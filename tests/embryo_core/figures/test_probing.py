@@ -4,115 +4,123 @@ import pandas as pd
 import pytest
 
 from embryo_core.curves.step_scales import SCALES
-from embryo_core.figures import probing as charts
-from embryo_core.figures import probing_scores, style
-from embryo_core.figures.axis import STEP_MARK, StepAxis
-from embryo_core.types import StepUnit
+from embryo_core.errors import FigureError
+from embryo_core.figures import probing, probing_scores, style
+from embryo_core.figures.axis import STEP_MARK, Axis
+from embryo_core.figures.figure import Figure
+from embryo_core.types import Run, StepUnit
 from tests.probe_scores import LOG, STEPS, stored_scores
+from tests.probed import write_probes
 
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
+    """Return the probe scores of three tasks, layers 0 to 2 and four steps."""
     return probing_scores.probe_scores(stored_scores())
 
 
-def named(figure, name: str):
-    """The trace of this name in the legend."""
-    return next(trace for trace in figure.data if trace.name == name)
+@pytest.fixture
+def probed(own_run: Run) -> Run:
+    """Return a run whose layers were probed on two tasks of the metric and on one of the user's own."""
+    write_probes(own_run)
+    return own_run
 
 
-def test_the_first_figure_draws_the_table(frame) -> None:
-    """The measured line with points, a band and a dashed majority for each task; a point knows its step."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, probing_scores.BEST), LOG, rescaled=False)
-    figure = charts.tasks_figure(data, StepAxis("linear", step_unit=StepUnit.UPDATES), False, True)
-    srl = data[data["task"] == "srl"]
+def named(figure: Figure, name: str):
+    """Return the trace of this name in the legend."""
+    return next(trace for trace in figure.plot.data if trace.name == name)
+
+
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_all_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
+    """Each with its interval and majority baseline, rescaled with the curve; a point knows its task and step."""
+    figure = probing.tasks([probed], Axis("linear"), "best", rescaled)
+    srl = figure.table[figure.table["task"] == "srl"]
     line = named(figure, "semantic role")
-    assert list(line.x) == STEPS and list(line.y) == list(srl["shown"])
-    assert [[*point[:2]] for point in line.customdata] == [["srl", step] for step in STEPS]
-    assert [point[6] for point in line.customdata] == [", embeddings", ", layer 2", ", layer 1", ", layer 2"]
-    drawn = [list(trace.y) for trace in figure.data]
-    assert [*srl["high"], *srl["low"][::-1]] in drawn
-    assert drawn.count([0.2] * 4) == 3
-    assert named(figure, "majority baseline").line.dash == "dash"
+    assert list(line.x) == list(srl["step"]) and list(line.y) == list(srl["shown"])
+    assert [[*point[:2]] for point in line.customdata] == [["srl", step] for step in srl["step"]]
+    assert list(named(figure, "semantic role, 95 % band").y) == [*srl["shown_high"], *srl["shown_low"][::-1]]
+    dashed = named(figure, "semantic role, baseline")
+    assert set(dashed.y) == set(srl["shown_majority"])
+    last = srl["value"].iloc[-1]
+    assert srl["shown"].iloc[-1] == (1 if rescaled else last)
+    assert list(srl["shown_high"]) == pytest.approx(list(srl["high"] / last if rescaled else srl["high"]))
+    assert figure.caption.data.endswith("n = 50 to 400 targets.") and figure.headline
 
 
-def test_bands_can_be_left_out(frame) -> None:
+def test_bands_can_be_left_out(probed: Run) -> None:
     """Then no trace is filled."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, 0), LOG, rescaled=False)
-    assert any(
-        trace.fill for trace in charts.tasks_figure(data, StepAxis("log", step_unit=StepUnit.UPDATES), False, True).data
-    )
-    assert not any(
-        trace.fill
-        for trace in charts.tasks_figure(data, StepAxis("log", step_unit=StepUnit.UPDATES), False, False).data
-    )
+    for make in (probing.tasks, probing.expected):
+        options = {"layer": 0} if make is probing.tasks else {}
+        assert any(trace.fill for trace in make([probed], Axis("log"), **options).plot.data)
+        assert not any(trace.fill for trace in make([probed], Axis("log"), **options, bands=False).plot.data)
 
 
-def test_bands_and_baselines_are_rescaled_with_the_curve(frame) -> None:
-    """Each by the last value of its task."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), LOG[:0], rescaled=True)
-    figure = charts.tasks_figure(data, StepAxis("log", step_unit=StepUnit.UPDATES), True, True)
-    dashed = {round(trace.y[0], 4) for trace in figure.data if trace.line.dash == "dash" and trace.y[0] is not None}
-    assert dashed == {round(0.2 / last, 4) for last in (0.7, 0.5, 0.3)}
-    srl = data[data["task"] == "srl"]
-    assert [*(srl["high"] / 0.5), *(srl["low"] / 0.5)[::-1]] in [list(trace.y) for trace in figure.data]
+def test_a_run_that_was_not_probed_has_no_figures(tiny_run: Run) -> None:
+    """One sentence names the run."""
+    with pytest.raises(FigureError, match=tiny_run.name):
+        probing.tasks([tiny_run], Axis("log"), "best")
+    with pytest.raises(FigureError, match=tiny_run.name):
+        probing.expected([tiny_run], Axis("log"))
+
+
+def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
+    """A single task or step is named alone."""
+    best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
+    said = probing.headline(best, StepUnit.UPDATES)
+    assert said.index("part of speech (0.50 to 0.90)") < said.index("my_task (0.60 to 0.70)")
+    alone = probing.headline(best[best["task"] == "pos"], StepUnit.UPDATES)
+    assert "part of speech (0.50 to 0.90)" in alone and "least" not in alone
+    one = probing.headline(best[best["step"] == 16], StepUnit.UPDATES)
+    assert one.index("part of speech (0.90)") < one.index("my_task (0.70)") and "step 16" in one
 
 
 def test_a_task_looks_the_same_wherever_it_is_drawn() -> None:
     """The paper's four have fixed colours and markers; those of one's own get others."""
-    known = charts.task_styles(["mine", "srl", "pos", "more"])
-    assert known["pos"] == (style.BLUE, "circle") == charts.task_styles(["pos"])["pos"]
+    known = probing.task_styles(["mine", "srl", "pos", "more"])
+    assert known["pos"] == (style.BLUE, "circle") == probing.task_styles(["pos"])["pos"]
     assert len(set(known.values())) == 4
 
 
 def test_names_of_tasks_are_never_markup(frame) -> None:
     """A task of one's own is shown letter by letter."""
-    assert charts.plain("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
-    assert charts.plain("coref") == "coreference"
+    assert probing.plain("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
+    assert probing.plain("coref") == "coreference"
 
 
-def test_the_expected_layer_is_compared_with_all_layers_alike(frame) -> None:
-    """The dashed line lies half way up the layers; a task has a point at each step that has a value."""
-    figure = charts.expected_figure(
-        probing_scores.expected_layers(frame), STEPS, 2, StepAxis("log", step_unit=StepUnit.UPDATES)
-    )
-    assert list(named(figure, "all layers alike").y) == [1, 1]
-    assert len(named(figure, "mine").x) == 2
-
-
-def test_the_band_of_the_expected_layer_is_its_interval(frame) -> None:
-    """Up the high ends and back along the low ones; without bands there is none."""
-    table, axis = probing_scores.expected_layers(frame), StepAxis("log", step_unit=StepUnit.UPDATES)
-    own = table[table["task"] == "pos"]
-    band = named(charts.expected_figure(table, STEPS, 2, axis), f"{charts.plain('pos')}, 95 % band")
-    assert list(band.y) == [*own["high"], *own["low"][::-1]] and list(own["low"]) != list(own["high"])
-    assert not any("band" in trace.name for trace in charts.expected_figure(table, STEPS, 2, axis, bands=False).data)
+def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
+    """The dashed line is half way up the layers; a task has its points with their intervals."""
+    figure = probing.expected([probed], Axis("log"))
+    assert list(named(figure, "equal weight of all layers").y) == [1, 1]
+    for task, own in figure.table.groupby("task"):
+        assert list(named(figure, probing.plain(task)).y) == list(own["expected"])
+        assert list(named(figure, f"{probing.plain(task)}, 95 % band").y) == [*own["high"], *own["low"][::-1]]
 
 
 def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     """It is drawn on the point of the last step, and told where those of the others are."""
     table = probing_scores.path(probing_scores.of_layer(frame, 2), "pos", "srl")
-    figure = charts.path_figure(table, "pos", "srl", StepUnit.UPDATES)
+    figure = probing.plot_path(table, "pos", "srl", StepUnit.UPDATES)
     (line,), (ring,) = figure.data, figure.layout.shapes
     assert [point[0] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
     assert figure.layout.meta["points"] == [[x, y] for x, y in zip(line.x, line.y)]
     assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
-    in_words = charts.path_figure(table, "pos", "srl", "words").data[0]
+    in_words = probing.plot_path(table, "pos", "srl", StepUnit.WORDS).data[0]
     assert [trace.marker.colorbar.title.text for trace in (line, in_words)] == ["step", "words"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
+def test_one_checkpoint_is_enough_for_every_figure(frame, probed: Run, monkeypatch, scale) -> None:
     """A run that has just begun: each task is one point, at the place of step 0."""
-    first, axis = frame[frame["step"] == 0], StepAxis(scale, step_unit=StepUnit.UPDATES)
-    tasks = probing_scores.task_curves(probing_scores.of_layer(first, probing_scores.BEST), LOG[:1], rescaled=True)
-    expected = probing_scores.expected_layers(first)
-    figures = [charts.tasks_figure(tasks, axis, True, True), charts.expected_figure(expected, [0], 2, axis)]
-    for figure, table in zip(figures, (tasks, expected)):
-        curves = [trace for trace in figure.data if trace.mode == "lines+markers"]
-        assert len(curves) == table["task"].nunique() > 0
-        assert all(list(trace.x) == axis.values([0]) and len(trace.y) == 1 for trace in curves)
-    path = probing_scores.path(probing_scores.of_layer(first, 0), "pos", "srl")
-    (line,) = charts.path_figure(path, "pos", "srl", StepUnit.UPDATES).data
-    assert len(path) == len(line.x) == 1
+    first = frame[frame["step"] == 0]
+    monkeypatch.setattr(probing, "read_probe_scores", lambda run: first)
+    monkeypatch.setattr(probing_scores, "read_probe_scores", lambda run: first)
+    monkeypatch.setattr(probing_scores, "training_log", lambda run: LOG[:1])
+    made = [probing.tasks([probed], Axis(scale), "best", rescaled=True), probing.expected([probed], Axis(scale))]
+    for figure in made:
+        curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
+        assert len(curves) == figure.table["task"].nunique() > 0
+        assert all(list(trace.x) == Axis(scale).of(probed).values([0]) and len(trace.y) == 1 for trace in curves)
+    path = probing.two_tasks([probed], Axis(scale), 0, "pos", "srl")
+    assert len(path.table) == len(path.plot.data[0].x) == 1

@@ -7,11 +7,13 @@ import pytest
 from embryo_core import curves
 from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES
-from embryo_core.figures import probing_layers as charts
-from embryo_core.figures.axis import STEP_MARK, StepAxis
-from embryo_core.types import StepUnit
+from embryo_core.figures import probing_layers, style
+from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis
+from embryo_core.types import Run, StepUnit
 from tests.app.conftest import words_of
+from tests.probed import write_probes
 
+LINEAR, LOG = (StepAxis(scale, step_unit=StepUnit.UPDATES) for scale in ("linear", "log"))
 STEPS = [0, 1, 8, 700, 900]
 F1 = {
     ("pos", 0): [0.50, 0.50, 0.60, 0.60, 0.60],
@@ -32,9 +34,11 @@ def frame() -> pd.DataFrame:
     return frame.assign(control=frame["f1"] / 2, selectivity=frame["f1"] / 2, majority=0.2)
 
 
-def named(figure, name: str):
-    """The trace of this name in the legend."""
-    return next(trace for trace in figure.data if trace.name == name)
+@pytest.fixture
+def probed(own_run: Run) -> Run:
+    """Return a run whose layers were probed."""
+    write_probes(own_run)
+    return own_run
 
 
 # === Layers ===
@@ -43,7 +47,7 @@ def named(figure, name: str):
 @pytest.mark.parametrize(("quantity", "share"), [("f1", 1), ("control", 0.5), ("selectivity", 0.5)])
 def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
     """The quantity as measured, within its interval."""
-    data = charts.layer_curves(frame, "pos", quantity)
+    data = probing_layers.layer_curves(frame, "pos", quantity)
     for layer in (0, 1, 2):
         rows = data[data["layer"] == layer]
         values = [share * value for value in F1["pos", layer]]
@@ -53,29 +57,33 @@ def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
 
 def test_selectivity_is_less_certain_than_f1(frame) -> None:
     """Its interval joins those of two shares."""
-    f1, selectivity = (charts.layer_curves(frame, "pos", name) for name in ("f1", "selectivity"))
+    f1, selectivity = (probing_layers.layer_curves(frame, "pos", name) for name in ("f1", "selectivity"))
     assert (selectivity["high"] - selectivity["low"] > f1["high"] - f1["low"]).all()
 
 
 def test_steps_without_the_quantity_are_left_out(frame) -> None:
     """A control task that was trained at some steps only."""
     frame.loc[frame["step"] == 8, ["control", "selectivity"]] = np.nan
-    assert set(charts.layer_curves(frame, "pos", "control")["step"]) == {0, 1, 700, 900}
+    assert set(probing_layers.layer_curves(frame, "pos", "control")["step"]) == {0, 1, 700, 900}
 
 
-def test_lines_run_from_the_last_layer_to_the_embeddings(frame) -> None:
-    """The chosen one is thick; a point knows its layer and step."""
-    data = charts.layer_curves(frame, "pos", "f1")
-    figure = charts.layers_figure(data, "f1", 1, StepAxis("linear", step_unit=StepUnit.UPDATES), bands=False)
-    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
+def test_lines_run_from_the_last_layer_to_the_embeddings(probed: Run) -> None:
+    """The chosen one is thick; a point knows its layer and step; all share one majority baseline."""
+    figure = probing_layers.layers([probed], Axis("linear"), "pos", "f1", 1)
+    lines = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
-    assert [line.line.width for line in lines] == [2, 4, 2]
-    assert [[*point[:2]] for point in lines[0].customdata] == [[2, step] for step in STEPS]
+    assert lines[1].line.width > lines[0].line.width == lines[2].line.width
+    rows = figure.table[figure.table["layer"] == 2]
+    assert list(lines[0].y) == list(rows["value"])
+    assert [[*point[:2]] for point in lines[0].customdata] == [[2, step] for step in rows["step"]]
     assert len({line.line.color for line in lines}) == 3
-    assert (
-        len(charts.layers_figure(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES), bands=True).data)
-        == len(figure.data) + 3
-    )
+    (baseline,) = [trace for trace in figure.plot.data if trace.line.dash == "dash"]
+    assert set(baseline.y) == set(figure.table["majority"])
+    without = probing_layers.layers([probed], Axis("linear"), "pos", "f1", 1, bands=False)
+    assert len(figure.plot.data) == len(without.plot.data) + 3
+    selectivity = probing_layers.layers([probed], Axis("log"), "pos", "selectivity")
+    assert not [trace for trace in selectivity.plot.data if trace.line.dash == "dash"]
+    assert set(selectivity.table["score"]) == {"selectivity"}
 
 
 def contrast(one: str, other: str) -> float:
@@ -94,7 +102,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("layers", [1, 5, 13])
 def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
     """Every colour stands out from the page."""
-    colours = charts.layer_colours(range(layers))
+    colours = style.layer_colours(range(layers))
     assert len(set(colours.values())) == layers
     assert min(contrast(colour, page) for colour in colours.values()) > 2.4
 
@@ -104,8 +112,8 @@ def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
 
 def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     """Hundredths in the cells, the embeddings lowest; a click on a cell brings its layer and step."""
-    data = charts.layer_curves(frame, "pos", "f1")
-    figure = charts.heat_map(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES))
+    data = probing_layers.layer_curves(frame, "pos", "f1")
+    figure = probing_layers.plot_heat_map(data, "f1", 1, LOG)
     cells, points = figure.data
     last = len(STEPS) - 1
     assert np.array_equal(cells.z, [F1["pos", layer] for layer in (0, 1, 2)])
@@ -121,8 +129,8 @@ def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
 
 def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
     """No colour and no number."""
-    data = charts.layer_curves(frame.drop(0), "pos", "f1")
-    cells = charts.heat_map(data, "f1", 1, StepAxis("log", step_unit=StepUnit.UPDATES)).data[0]
+    data = probing_layers.layer_curves(frame.drop(0), "pos", "f1")
+    cells = probing_layers.plot_heat_map(data, "f1", 1, LOG).data[0]
     assert np.isnan(cells.z[0][0]) and cells.text[0][0] == ""
 
 
@@ -131,7 +139,7 @@ def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
 
 def test_peaks_are_those_of_the_measured_curves(frame) -> None:
     """Layer 2 is best at steps 1 and 8 and has fallen by 60 points; a layer that still rises peaks at its end."""
-    table = charts.peaks(frame).set_index(["task", "layer"])
+    table = probing_layers.peak_table(frame).set_index(["task", "layer"])
     assert list(table["step"]) == [8, 8, 1, 0, 1, 900]
     fallen = table.loc[("pos", 2)]
     assert fallen["f1"] == 0.9 and fallen["last"] == 0.3 and fallen["decay"] == pytest.approx(0.6)
@@ -142,20 +150,20 @@ def test_peaks_are_those_of_the_measured_curves(frame) -> None:
 
 def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
     """Steps, what these count, or another unit that the reader chose."""
-    table, progress = charts.peaks(frame), Progress((0, 1000), (0, 128_000))
+    table, progress = probing_layers.peak_table(frame), Progress((0, 1000), (0, 128_000))
     axes = (
-        StepAxis("log", step_unit=StepUnit.UPDATES),
+        LOG,
         StepAxis("log", step_unit=StepUnit.WORDS),
         StepAxis("log", unit="tokens", progress=progress, step_unit=StepUnit.UPDATES),
     )
-    titles = [charts.peaks_figure(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
+    titles = [probing_layers.plot_peaks(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
     assert titles == ["peak at step", "peak at, in words", "tokens seen at the peak"]
 
 
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
     """A mark is filled only where the interval of its decay lies above 0."""
-    table = charts.peaks(frame)
-    figure = charts.peaks_figure(table, STEPS, StepAxis("log", step_unit=StepUnit.UPDATES))
+    table = probing_layers.peak_table(frame)
+    figure = probing_layers.plot_peaks(table, STEPS, LOG)
     pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]
     assert all(list(trace.marker.symbol) == ["circle-open", "circle", "circle"] for trace in pos)
     srl = next(trace for trace in figure.data if trace.legendgroup == "srl")
@@ -164,7 +172,7 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
 
 def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
-    figure = charts.peaks_figure(charts.peaks(frame), STEPS, StepAxis("linear", step_unit=StepUnit.UPDATES))
+    figure = probing_layers.plot_peaks(probing_layers.peak_table(frame), STEPS, LINEAR)
     left, right = ([t for t in figure.data if t.xaxis == axis and not t.name] for axis in ("x", "x2"))
     for peak, decay in zip(left, right):
         assert list(peak.y) == list(decay.y) and [round(y) for y in peak.y] == [0, 1, 2]
@@ -180,7 +188,7 @@ def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
     table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
         decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
     )
-    axis = charts.peaks_figure(table, [0, 4000, 9000, 20_000], StepAxis("log", step_unit=StepUnit.UPDATES)).layout.xaxis
+    axis = probing_layers.plot_peaks(table, [0, 4000, 9000, 20_000], LOG).layout.xaxis
     assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
     assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)
 
@@ -195,7 +203,7 @@ def training(control: bool) -> pd.DataFrame:
 
 def test_training_shows_the_probe_beside_its_control() -> None:
     """F1 in development on the left, loss on the right, both by iteration."""
-    figure = charts.training_figure(pd.concat([training(False), training(True)]))
+    figure = probing_layers.plot_training(pd.concat([training(False), training(True)]))
     assert [(trace.name, trace.xaxis) for trace in figure.data] == [
         ("the task", "x"),
         ("the task", "x2"),
@@ -207,18 +215,16 @@ def test_training_shows_the_probe_beside_its_control() -> None:
 
 def test_a_probe_without_a_control_has_no_line_for_it() -> None:
     """The legend names only what is drawn."""
-    figure = charts.training_figure(training(False))
+    figure = probing_layers.plot_training(training(False))
     assert [trace.name for trace in figure.data if trace.showlegend] == ["the task"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
-    """A run that has just begun: each layer is one point, at the place of step 0."""
+    """A run that has just begun: each peak is at the place of step 0, and the heat map has one column."""
     first, axis = frame[frame["step"] == 0], StepAxis(scale, step_unit=StepUnit.UPDATES)
-    data = charts.layer_curves(first, "pos", "f1")
-    curves = [t for t in charts.layers_figure(data, "f1", 0, axis, bands=True).data if t.mode == "lines+markers"]
-    assert len(curves) == 3 and all(list(curve.x) == axis.values([0]) for curve in curves)
-    peaks = charts.peaks(first)
-    drawn = [t for t in charts.peaks_figure(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
+    data = probing_layers.layer_curves(first, "pos", "f1")
+    peaks = probing_layers.peak_table(first)
+    drawn = [t for t in probing_layers.plot_peaks(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
     assert [x for trace in drawn for x in trace.x] == axis.values([0]) * len(peaks)
-    assert charts.heat_map(data, "f1", (0, 0), axis).data[0].z.shape == (3, 1)
+    assert probing_layers.plot_heat_map(data, "f1", (0, 0), axis).data[0].z.shape == (3, 1)

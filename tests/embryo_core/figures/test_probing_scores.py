@@ -4,10 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves
-from embryo_core.figures import probing as charts
 from embryo_core.figures import probing_scores
-from embryo_core.figures.axis import StepAxis
-from embryo_core.types import StepUnit
 from tests.probe_scores import F1, LOG, STEPS, N, stored_scores
 
 
@@ -61,7 +58,6 @@ def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
     """A run without a log, or without a held-out part, has no masked accuracy to show."""
     data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
-    assert len(charts.tasks_figure(data, StepAxis("log", step_unit=StepUnit.UPDATES), False, True).data)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
