@@ -12,7 +12,7 @@ from tests.probed import NOTE, STEPS, write_probes
 
 @pytest.fixture
 def probed(dashboard_without_results, own_run: Run):
-    """Return the dashboard on a run whose layers were probed on two tasks of the metric and on one of the user's own."""
+    """Return the dashboard on a run that was probed on two tasks of the metric and on one of the user's own."""
     write_probes(own_run)
     return dashboard_without_results
 
