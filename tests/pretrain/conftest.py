@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,8 @@ from pretrain.config import Config
 from pretrain.families import preset
 from pretrain.model import PretrainingModel
 from pretrain.train import build
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +64,20 @@ def model(config: Config) -> PretrainingModel:
     for variable in model.trainable_variables:
         variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
     return model
+
+
+@pytest.fixture(scope="session")
+def by_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compute with torch as backend what tests compare, in one process for all of them; return its folder."""
+    folder = tmp_path_factory.mktemp("torch")
+    program = (
+        "import sys; from pathlib import Path; from tests.pretrain import test_dropout, test_muon; "
+        "test_muon.write_trained(Path(sys.argv[1]) / 'muon.npz', 'float64'); "
+        "test_dropout.write_resumed(Path(sys.argv[1]) / 'dropout.json')"
+    )
+    command = [sys.executable, "-c", program, str(folder)]
+    subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"KERAS_BACKEND": "torch"}, check=True)
+    return folder
 
 
 @pytest.fixture(scope="module")

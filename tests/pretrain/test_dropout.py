@@ -35,25 +35,25 @@ print(json.dumps([[part.numpy().tolist() for part in parts] for parts in drawn])
 """
 
 
-RESUMED = f"""
-import json
-import keras
-import numpy as np
-from pretrain.layers import Dropout
+def write_resumed(file: Path) -> None:
+    """Write three draws of a layer, those of one that is resumed at the first of them, and the count of draws before.
 
-def draw(layer):
-    return [np.array(layer(np.ones({NUMBERS}, np.float32), training=True)).tolist() for _ in range({UPDATES})]
+    With the Keras of this process.
+    """
 
-keras.utils.set_random_seed(1)
-layer = Dropout(0.5)
-draw(layer)
-state = keras.ops.convert_to_numpy(layer.seeds.state)
-going_on = draw(layer)
-keras.utils.set_random_seed(1)
-again = Dropout(0.5)
-again.seeds.state.assign(state)
-print(json.dumps([going_on, draw(again), int(state[1])]))
-"""
+    def draw(layer: Dropout) -> list[list[float]]:
+        ones = np.ones(NUMBERS, np.float32)
+        return [keras.ops.convert_to_numpy(layer(ones, training=True)).tolist() for _ in range(UPDATES)]
+
+    keras.utils.set_random_seed(1)
+    layer = Dropout(0.5)
+    draw(layer)
+    state = keras.ops.convert_to_numpy(layer.seeds.state).copy()
+    going_on = draw(layer)
+    keras.utils.set_random_seed(1)
+    again = Dropout(0.5)
+    again.seeds.state.assign(state)
+    file.write_text(json.dumps([going_on, draw(again), int(state[1])]))
 
 
 def test_every_replica_drops_other_numbers():
@@ -71,12 +71,9 @@ def test_every_replica_drops_other_numbers():
     assert len(np.unique(patterns, axis=0)) == 2 * UPDATES
 
 
-def test_a_layer_that_is_resumed_drops_what_it_would_have():
+def test_a_layer_that_is_resumed_drops_what_it_would_have(by_torch: Path):
     """On torch too, whose generators without a seed of their own count no draw."""
-    environment = os.environ | {"KERAS_BACKEND": "torch", "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, "-c", RESUMED], env=environment, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    going_on, resumed, count = json.loads(done.stdout)
+    going_on, resumed, count = json.loads((by_torch / "dropout.json").read_text())
     assert going_on == resumed and count == UPDATES and len({tuple(one) for one in going_on}) == UPDATES
 
 
