@@ -105,7 +105,7 @@ def page(root: Path, name: str, which: str) -> dict[str, float]:
 
     manifest_scanner.scan_component_manifests()  # AppTest does it for each run, the server once
     found = manifest_scanner.scan_component_manifests()
-    manifest_scanner.scan_component_manifests = lambda: found
+    manifest_scanner.scan_component_manifests = lambda *_: found
     script_runner._clean_problem_modules = lambda: None
     config.set_option("runner.postScriptGC", False)
     from embryo_core import runs
@@ -217,7 +217,8 @@ MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = 
 
 def peak_memory() -> float:
     """Megabytes that this process held at most; ru_maxrss would count those of the parent that forked it."""
-    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(kilobytes) / 1024
 
 
 def measure(root: Path, name: str, what: str) -> dict[str, float]:

@@ -5,7 +5,6 @@ Readers never wait for a writer: what is renamed or compacted while they read, t
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from numbers import Integral
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,8 +45,9 @@ def read_table(
 
     If only some `columns` are read, they must include those of the key that differ between the rows.
     """
-    steps = frozenset([step] if isinstance(step, Integral) else step) if step is not None else None
-    if steps is not None:
+    steps = None
+    if step is not None:
+        steps = frozenset(step) if isinstance(step, Collection) else frozenset([step])
         where &= pc.field("step").isin(pa.array(sorted(steps), pa.int64()))
 
     def read() -> pa.Table:

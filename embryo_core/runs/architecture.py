@@ -36,26 +36,26 @@ class Architecture(Struct, frozen=True):
     """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 
     model_type: Word
-    vocab_size: size(2**22)
-    max_position_embeddings: size(2**20) = 0
-    hidden_size: size(2**16) = 0
-    num_hidden_layers: size(1024) = 0
-    num_attention_heads: size(1024) = 0  # 0: the family has none
-    intermediate_size: size(2**18) = 0
-    dim: size(2**16) = 0
-    n_layers: size(1024) = 0
-    n_heads: size(1024) = 0
-    hidden_dim: size(2**18) = 0
-    n_embd: size(2**16) = 0
-    n_layer: size(1024) = 0
-    n_head: size(1024) = 0
-    n_inner: size(2**18) | None = None  # None: four times n_embd
-    n_positions: size(2**20) = 0
+    vocab_size: Annotated[int, size(2**22)]
+    max_position_embeddings: Annotated[int, size(2**20)] = 0
+    hidden_size: Annotated[int, size(2**16)] = 0
+    num_hidden_layers: Annotated[int, size(1024)] = 0
+    num_attention_heads: Annotated[int, size(1024)] = 0  # 0: the family has none
+    intermediate_size: Annotated[int, size(2**18)] = 0
+    dim: Annotated[int, size(2**16)] = 0
+    n_layers: Annotated[int, size(1024)] = 0
+    n_heads: Annotated[int, size(1024)] = 0
+    hidden_dim: Annotated[int, size(2**18)] = 0
+    n_embd: Annotated[int, size(2**16)] = 0
+    n_layer: Annotated[int, size(1024)] = 0
+    n_head: Annotated[int, size(1024)] = 0
+    n_inner: Annotated[int, size(2**18)] | None = None  # None: four times n_embd
+    n_positions: Annotated[int, size(2**20)] = 0
     hidden_act: Word | None = None  # the engine asks for it
-    embedding_size: size(2**16) | None = None  # None: hidden_size
+    embedding_size: Annotated[int, size(2**16)] | None = None  # None: hidden_size
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
-    num_hidden_groups: size(1024) = 1  # layers with weights of their own, in families that share them
-    inner_group_num: size(1024) = 1
+    num_hidden_groups: Annotated[int, size(1024)] = 1  # layers with weights of their own, in families that share them
+    inner_group_num: Annotated[int, size(1024)] = 1
     is_decoder: bool = False
     layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
     tie_word_embeddings: bool = True

@@ -7,8 +7,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from embryo_core.errors import EmbryoError
 
@@ -45,7 +46,7 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def sha256(file: Path | IO[bytes]) -> str:
+def sha256(file: Path | BufferedIOBase) -> str:
     """Return the hexadecimal SHA-256 of a file, or of the content of an open one."""
     if isinstance(file, Path):
         with file.open("rb") as opened:

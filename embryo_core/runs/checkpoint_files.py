@@ -8,6 +8,7 @@ import os
 from functools import lru_cache
 from math import prod
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
@@ -36,12 +37,12 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
     """
     path, within = checkpoint.path / "config.json", checkpoint.run.path
     if kind in CACHED_TYPES:
-        return _parse_config(path, within, kind, state_of(str(path)))
+        return _parse_config(path, within, kind, state_of(str(path)))  # type: ignore[arg-type]  # classes are hashable
     return read_json(path, within, kind, BrokenCheckpoint)
 
 
 @lru_cache(maxsize=MAX_CHECKPOINTS)
-def _parse_config(path: Path, within: Path, kind: type[Content], _state: State) -> Content:
+def _parse_config(path: Path, within: Path, kind: Any, _state: State) -> Any:
     return read_json(path, within, kind, BrokenCheckpoint)
 
 

@@ -96,17 +96,15 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
     Raise UnknownStep, and MissingWeights if a given step, or every step, has lost its weights.
     """
+    known = checkpoints(run)
     if steps is not None:
-        listed = checkpoints(run)
-        chosen = [_pick(run, listed, step) for step in sorted(set(steps))]
-        for found in chosen:
-            if not found.has_weights:
-                raise without_weights(found)
+        chosen = [_pick(run, known, step) for step in sorted(set(steps))]
+        if lost := next((one for one in chosen if not one.has_weights), None):
+            raise without_weights(lost)
         return chosen
-    found = checkpoints(run)
-    if found and not any(one.has_weights for one in found):
+    if known and not any(one.has_weights for one in known):
         raise MissingWeights(f"Run '{run.name}' has results and no weights any more; copy its weights back.")
-    return [one for one in found if one.has_weights]
+    return [one for one in known if one.has_weights]
 
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:

@@ -35,7 +35,8 @@ def allow(run: Path, locations: Iterable[str]) -> None:
 
     Raise BrokenList, and RunError for a path that is not valid text, which the list cannot hold.
     """
-    for place in (run, *locations):
+    named: list[Path | str] = [run, *locations]
+    for place in named:
         check_text(place)
     with locked(settings_folder()):
         known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)

@@ -44,7 +44,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
     """Return which of the `steps` of a run stay; see `to_remove`. Raise UnknownStep, MissingWeights."""
-    kept = set()
+    kept: set[int] = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
         if not kind:

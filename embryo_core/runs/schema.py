@@ -14,13 +14,16 @@ from embryo_core.runs.value_types import (
     Count,
     FileName,
     Label,
+    Logged,
+    Nested2,
+    Nested4,
+    Nested5,
     Repository,
     RepositoryFile,
     Sha256,
     Text,
     Whole,
     Word,
-    nested,
     resolve,
 )
 from embryo_core.types import StepUnit
@@ -141,9 +144,9 @@ class RunCard(Struct, frozen=True):
 
     family: Word
     objective: Text
-    config: nested(4)
+    config: Nested4
     tokenizer_sha256: Sha256
-    corpus: nested(5)
+    corpus: Nested5
     planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
     code_version: Text
     note: Text = ""
@@ -234,7 +237,7 @@ class TrainerState(Struct, frozen=True):
     max_steps: Whole = 0
     save_steps: Annotated[float, Meta(ge=0, le=1e15)] = 0
     num_input_tokens_seen: Count = 0
-    log_history: Annotated[list[dict[Text, nested(2, most=1000)]], Meta(max_length=1_000_000)] = []
+    log_history: Annotated[list[dict[Text, Nested2]], Meta(max_length=1_000_000)] = []
 
 
 # === audit.json ===
@@ -265,7 +268,7 @@ class LogPlace(Struct, frozen=True):
     step: Count
 
 
-LogRow = Annotated[dict[Text, nested(5, most=10_000)], Meta(max_length=256)]
+LogRow = Annotated[dict[Text, Logged], Meta(max_length=256)]
 
 # === sources.json of the results ===
 
@@ -279,7 +282,7 @@ class Evaluated(Struct, frozen=True):
 
 
 Shown = dict[Label, Evaluated]
-Sources = Annotated[dict[Label, Annotated[dict[Text, nested(4)], Meta(max_length=1000)]], Meta(max_length=1000)]
+Sources = Annotated[dict[Label, Annotated[dict[Text, Nested4], Meta(max_length=1000)]], Meta(max_length=1000)]
 
 
 # === examples.json of the results ===

@@ -52,6 +52,7 @@ REMEDIES = {  # what to do about a file that is refused, by the class of the err
 
 Checksums = frozenset[tuple[str, str]]  # (SHA-256, name)
 Content = TypeVar("Content")
+Refusal = TypeVar("Refusal", bound=EmbryoError)
 
 
 # === Reading ===
@@ -103,13 +104,13 @@ def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoE
 def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
     """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raise `error`."""
     try:
-        return _decoder(kind).decode(content)
+        return _decoder(kind).decode(content)  # type: ignore[arg-type]  # classes are hashable
     except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
         raise refusal(path, f"is not valid: {reason}", error) from None
 
 
 @lru_cache
-def _decoder(kind: type[Content]) -> Decoder[Content]:
+def _decoder(kind: Any) -> Decoder:
     return Decoder(kind)  # making a decoder takes longer than using it
 
 
@@ -216,12 +217,12 @@ def remove_own(folder: Path, own: Collection[str], error: type[EmbryoError]) -> 
 # === Messages ===
 
 
-def refusal(path: Path | str, what: str, error: type[EmbryoError]) -> EmbryoError:
+def refusal(path: Path | str, what: str, error: type[Refusal]) -> Refusal:
     """Return the error for a file or folder of a run: one sentence that names it, what is wrong, and what to do."""
     return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
 
 
-def _refuse_link(path: Path | str, error: type[EmbryoError]) -> EmbryoError:
+def _refuse_link(path: Path | str, error: type[Refusal]) -> Refusal:
     return error(
         f"{shown(path)} is a link, and Embryo changes only files of the run itself; remove the link, or put a copy of "
         "what it leads to in its place."

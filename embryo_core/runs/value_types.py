@@ -1,7 +1,7 @@
 """Types of values in a run's files: numbers, texts and names within bounds that msgspec checks."""
 
 from functools import reduce
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.json import Decoder
@@ -21,7 +21,7 @@ AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]
 Scalar = Text | Whole | float | bool | None
 
 
-def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
+def _nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
     """Return the type of values with at most `depth` levels of lists and objects of at most `most` members."""
 
     few = Meta(max_length=most)
@@ -32,9 +32,19 @@ def nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
     return reduce(wrap, range(depth), leaf)
 
 
-def size(most: int) -> Any:
-    """Return the type of a size: at least 1, at most `most`."""
-    return Annotated[int, Meta(ge=1, le=most)]
+if TYPE_CHECKING:  # type checkers do not call functions in annotations
+    Nested2: TypeAlias = Any
+    Nested4: TypeAlias = Any
+    Nested5: TypeAlias = Any
+    Logged: TypeAlias = Any
+else:
+    Nested2, Nested4, Nested5 = _nested(2, most=1000), _nested(4), _nested(5)
+    Logged = _nested(5, most=10_000)
+
+
+def size(most: int) -> Meta:
+    """Return the bounds of a size: at least 1, at most `most`."""
+    return Meta(ge=1, le=most)
 
 
 def resolve(names: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ SOCKET = (
 )
 
 
-@pytest.mark.parametrize("size", (1, 2_000_000))
+@pytest.mark.parametrize("size", [1, 2_000_000])
 def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor], size: int) -> None:
     """No page takes a file: whatever its size, a visitor who sends one with a session of their own gets 413."""
     visitor, frames = visit(app), []
@@ -40,14 +40,14 @@ def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor], size: i
 
 
 @pytest.mark.parametrize(
-    ("host", "status"), (("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403"))
+    ("host", "status"), [("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403")]
 )
 def test_a_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
     """A page of another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
     assert answer(app, "/_stcore/stream", host, SOCKET) == status
 
 
-@pytest.mark.parametrize(("settings", "host"), (({}, "any.example"), ({"EMBRYO_HOST": "demo.example"}, "demo.example")))
+@pytest.mark.parametrize(("settings", "host"), [({}, "any.example"), ({"EMBRYO_HOST": "demo.example"}, "demo.example")])
 def test_a_host_serves_visitors_from_the_procfile(tiny_results: Run, settings: dict[str, str], host: str) -> None:
     """The line of the Procfile, run by a shell as a host does, opens a page under the name of the host.
 

@@ -28,17 +28,17 @@ METRICS = ("mask_prediction", "world_knowledge", "attention", "edge_probing", TU
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A run without checkpoints and without results."""
+    """Return a run without checkpoints and without results."""
     return make_run(tmp_path)
 
 
 def make_run(root: Path) -> Run:
-    """A run of this root, in memory alone."""
+    """Return a run of this root that exists in memory only."""
     return Run("egg", root / "runs" / "egg", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
 
 
 def find(metric: str, step: int, seed: int = 0) -> Findings:
-    """Findings that depend on nothing but the arguments; rows in a random order."""
+    """Return findings that depend on nothing but the arguments; rows in a random order."""
     rng = np.random.default_rng([seed, step, *metric.encode()])
     findings = Findings()
     if metric == "attention":
@@ -96,5 +96,5 @@ def lose(path: Path, damage: str) -> None:
 
 
 def truncated(content: bytes) -> bytes:
-    """The first half of a file."""
+    """Return the first half of a file."""
     return content[: len(content) // 2]

@@ -125,7 +125,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("findings, message", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize(("findings", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_no_measurement_is_refused(run, findings, message):
     """One bad row among good ones refuses the whole write and leaves what was there."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))

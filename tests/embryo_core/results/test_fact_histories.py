@@ -32,7 +32,7 @@ def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, .
 
 
 def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> list[tuple]:
-    """The rows of the summary, fact by fact."""
+    """Return the rows of the summary, fact by fact."""
     rows = []
     for (relation, fact), drawn in sorted(ranks.items()):
         right = [rank == 1 for rank in drawn[:steps]]
@@ -42,7 +42,7 @@ def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> li
 
 
 def shown(frame: pd.DataFrame) -> list[tuple]:
-    """The rows of a frame, None where there is no value."""
+    """Return the rows of a frame, None where there is no value."""
     return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
 
 
@@ -88,7 +88,7 @@ def test_a_step_that_is_evaluated_again_forgets_what_was_right(run, ranks):
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers themselves must not be read."""
+    """Fail if the answers themselves are read."""
     monkeypatch.setattr(fact_histories, "_of_relation", lambda *_: pytest.fail("the answers of all steps were read"))
 
 

@@ -12,7 +12,7 @@ from tests.embryo_core.results.conftest import find
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables that are read from files, in the order of reading."""
+    """Return the tables that are read from files, in the order of reading."""
     read, names = results.read.read_table, []
     monkeypatch.setattr("embryo_core.results.read.read_table", lambda *args: names.append(args[1].name) or read(*args))
     return names

@@ -34,7 +34,7 @@ def give_way(run: Run, metric: str) -> None:
 
 @pytest.fixture(params=["part", "compacted"])
 def path(run: Run, request: pytest.FixtureRequest) -> Path:
-    """The scores of one step, in a part or in the compacted table."""
+    """Return the scores of one step, in a part or in the compacted table."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     if request.param == "compacted":
         results.compact(run)
@@ -42,7 +42,7 @@ def path(run: Run, request: pytest.FixtureRequest) -> Path:
 
 
 def refused(run: Run) -> str:
-    """The one sentence with which the scores of a run are refused."""
+    """Return the sentence with which the scores of a run are refused."""
     with pytest.raises(ResultsError) as error:
         results.read_scores(run)
     assert "\n" not in str(error.value)
@@ -70,7 +70,7 @@ def test_pyarrow_sees_no_damaged_file(run: Run, path: Path, monkeypatch: pytest.
     """Whatever byte is another, the file is refused before pyarrow reads any of it."""
     monkeypatch.setattr(pa, "OSFile", lambda *_: pytest.fail("read"))
     whole = path.read_bytes()
-    for place in np.random.default_rng(1).integers(0, len(whole), 30).tolist() + [0, len(whole) - 1]:
+    for place in [*np.random.default_rng(1).integers(0, len(whole), 30).tolist(), 0, len(whole) - 1]:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert f"{path} cannot be read" in refused(run)
     path.write_bytes(whole[:-1])
@@ -252,7 +252,7 @@ def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, mo
     before.rename(path)
 
     def locate_and_replace(*arguments) -> tuple:
-        """What `locate` finds; then the writer puts its longer table in that place."""
+        """Return what `locate` finds, after which the writer replaces the table by a longer one."""
         found = locate(*arguments)
         if after.exists():
             after.rename(path)
@@ -296,7 +296,7 @@ def write(run: Run, *steps: int) -> None:
 
 
 def footer(run: Run) -> pq.FileMetaData:
-    """That of the attention maps."""
+    """Return the footer of the attention maps."""
     with verified(run, run.results / f"{ATTENTION.name}.parquet") as file:
         return parquet_files.footer_of(file)
 

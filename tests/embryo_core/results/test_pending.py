@@ -29,7 +29,7 @@ def begin(root: Path) -> None:
 
 
 def work(root: Path) -> None:
-    """What evaluation does: skip what is done, write the rest; compute one step again, and compact."""
+    """Do what an evaluation does: skip done steps, write the rest, compute one step again, and compact."""
     run = make_run(root)
     if 8 not in results.done(run)["attention"]:
         results.write(at(run, 8), "attention", find("attention", 8))
@@ -64,7 +64,7 @@ def work_and_die(root: Path, operation: int) -> None:
 
 @pytest.fixture(scope="module")
 def context():
-    """Processes forked from one that has imported the store and holds no thread."""
+    """Return processes forked from one that has imported the store and holds no thread."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.results", __name__])
     return context
@@ -72,14 +72,14 @@ def context():
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
-    """A root to copy for each killing."""
+    """Return a root to copy for each killing."""
     begin(tmp_path / "begun")
     return tmp_path / "begun"
 
 
 @pytest.fixture
 def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
-    """The files that the work leaves when nobody kills it."""
+    """Return the files that the work leaves when nobody kills it."""
     shutil.copytree(begun, tmp_path / "whole")
     work(tmp_path / "whole")
     return tree(tmp_path / "whole")

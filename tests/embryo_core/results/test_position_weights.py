@@ -18,7 +18,7 @@ NORMALISED = [False, True]
 
 
 def write(run: Run, *steps: int, seed: int = 0) -> None:
-    """Maps of all heads at these steps, as parts; of rows that do not sum to 1."""
+    """Return maps of all heads at these steps, as parts; of rows that do not sum to 1."""
     for step in steps:
         found = find("attention", step, seed).attention
         maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in found]
@@ -26,7 +26,7 @@ def write(run: Run, *steps: int, seed: int = 0) -> None:
 
 
 def of_maps(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
-    """The same, from the maps of the head."""
+    """Return the same, computed from the maps of the head."""
     maps = results.read_attention(run, layer, head)
     means = position_weights(normalise_rows(maps.weights) if normalised else maps.weights)
     return pd.DataFrame({"step": maps.steps} | dict(zip(POSITIONS, means.T, strict=True)))

@@ -18,5 +18,5 @@ def test_broken_sources_are_explained(run):
     """sources.json that is not JSON is reported with its name."""
     run.results.mkdir(parents=True)
     (run.results / "sources.json").write_text("{")
-    with pytest.raises(ResultsError, match="sources.json is not valid"):
+    with pytest.raises(ResultsError, match=r"sources\.json is not valid"):
         results.read_sources(run)

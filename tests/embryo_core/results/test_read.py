@@ -279,5 +279,5 @@ def test_a_file_that_holds_something_else_is_refused(own_run: Run, content: str)
     """In one sentence with its name; so is one of so many that no page could draw a button for each."""
     own_run.results.mkdir(parents=True, exist_ok=True)
     (own_run.results / "examples.json").write_text(content)
-    with pytest.raises(ResultsError, match="examples.json"):
+    with pytest.raises(ResultsError, match=r"examples\.json"):
         results.read_examples(own_run)

@@ -69,9 +69,9 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
     write_checksum(run.results / "scores.parquet")
-    with pytest.raises(ResultsError, match="scores.parquet cannot be read"):
+    with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read"):
         results.read_scores(run)
-    with pytest.raises(ResultsError, match="scores.parquet cannot be read .it does not say which steps it holds"):
+    with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read .it does not say which steps it holds"):
         results.done(run)
 
 

@@ -18,7 +18,7 @@ from tests.embryo_core.results.conftest import STEPS, find, lose
 
 
 def counted(run: Run) -> pd.DataFrame:
-    """The words of the last step as they are stored."""
+    """Return the words of the last step as they are stored."""
     return results.read_words(run, "mask_prediction", step=max(results.done(run)["mask_prediction"]))[WORD_COLUMNS]
 
 

@@ -16,7 +16,7 @@ SIZES = {
 
 
 def sizes(family: str, **more: int) -> Architecture:
-    """What config.json of a family says."""
+    """Return the sizes in config.json of a family."""
     return convert({"model_type": family} | SIZES | more, Architecture)
 
 

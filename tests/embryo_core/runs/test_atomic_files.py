@@ -70,7 +70,7 @@ with locked(Path(sys.argv[1])):
 
 
 def holder(folder: Path) -> subprocess.Popen:
-    """A process that holds the lock on a folder until it is killed."""
+    """Return a process that holds the lock on a folder until it is killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD + "    print('held', flush=True); time.sleep(600)", str(folder)],
         stdout=subprocess.PIPE,

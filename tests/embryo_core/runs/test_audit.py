@@ -23,7 +23,7 @@ def test_an_audit_is_read_as_it_was_written(own_run):
 def test_a_file_that_is_no_audit_is_one_sentence(own_run, content):
     """As of any file in a run's folder."""
     (own_run.path / "audit.json").write_text(content)
-    with pytest.raises(BrokenRun, match="audit.json is not valid"):
+    with pytest.raises(BrokenRun, match=r"audit\.json is not valid"):
         runs.read_audit(own_run)
 
 

@@ -133,5 +133,5 @@ def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: 
     path.write_text(json.dumps(json.loads(path.read_text()) | {"vocab_size": 12345}))
     assert runs.read_config(checkpoint, runs.Architecture).vocab_size == 12345
     path.unlink()
-    with pytest.raises(BrokenCheckpoint, match="config.json does not exist"):
+    with pytest.raises(BrokenCheckpoint, match=r"config\.json does not exist"):
         runs.read_config(checkpoint, runs.Architecture)

@@ -49,7 +49,7 @@ def test_the_folder_names_the_run(own_run: Run):
 def test_an_unknown_run_is_answered_with_the_known_ones(own_run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path):
     """The message suggests the nearest name and says how to list all."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
-    with pytest.raises(UnknownRun, match="Unknown run 'tinny'. Did you mean 'tiny'.* python -m embryo_core runs"):
+    with pytest.raises(UnknownRun, match=r"Unknown run 'tinny'\. Did you mean 'tiny'.* python -m embryo_core runs"):
         runs.open_run("tinny")
 
 

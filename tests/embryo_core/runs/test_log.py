@@ -116,13 +116,13 @@ def group(first: int, accuracy: float, n: int) -> dict[str, Any]:
 
 
 def measure(length: int, masking: str, *groups: dict[str, Any]) -> dict[str, Any]:
-    """A measure as pretraining writes it."""
+    """Return a measure as pretraining writes it."""
     return {"length": length, "masking": masking, "loss": 5.0, "accuracy": 0.2, "n": 9, "positions": [*groups]}
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A run without a log."""
+    """Return a run without a log."""
     return Run("own", tmp_path, "albert", "mlm", {}, "0" * 64, {}, (0,), "tests")
 
 

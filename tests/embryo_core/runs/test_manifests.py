@@ -25,7 +25,7 @@ def test_the_manifest_tells_the_step_and_not_the_folder(own_run: Run):
 
 def test_an_unknown_step_is_answered_with_the_nearest(tiny_run: Run):
     """The message names the nearest step and all there are."""
-    with pytest.raises(UnknownStep, match="no checkpoint at step 9; the nearest is 8. Known: 0, 8, 16."):
+    with pytest.raises(UnknownStep, match=r"no checkpoint at step 9; the nearest is 8\. Known: 0, 8, 16\."):
         runs.checkpoint(tiny_run, 9)
 
 

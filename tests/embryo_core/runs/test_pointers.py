@@ -13,14 +13,14 @@ from embryo_core.types import Run
 
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The list of this user's added runs."""
+    """Return the list of this user's added runs."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "settings" / "embryo" / "added.json"
 
 
 @pytest.fixture
 def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
-    """The run whose step 8 has its weights in a folder elsewhere, from which this user added it."""
+    """Return the run whose step 8 has its weights in a folder elsewhere, from which this user added it."""
     folder = own_run.path / "checkpoints" / "step8"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -44,7 +44,7 @@ def thin(run: Run, *keep: str) -> None:
 
 @pytest.fixture
 def thinned(own_run: Run) -> Run:
-    """A run of the steps 0, 8 and 16 whose step 8 has no weights."""
+    """Return a run of the steps 0, 8 and 16 whose step 8 has no weights."""
     thin(own_run, "0", "16")
     return own_run
 

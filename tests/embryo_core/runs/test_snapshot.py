@@ -104,7 +104,7 @@ def test_what_is_kept_for_others_is_bounded(own_run: Run, clock: list[float], mo
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that snapshots see; before it nothing was read."""
+    """Return the time that snapshots see; before it nothing was read."""
     now = [100.0]
     monkeypatch.setattr(snapshots, "monotonic", lambda: now[0])
     monkeypatch.setattr(snapshots, "_recent", {})

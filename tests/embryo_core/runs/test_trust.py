@@ -110,7 +110,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """A folder outside the run that is precious to somebody, with a run's results and notes among its parts."""
+    """Return a folder outside the run that is precious to somebody, with a run's results and notes among its parts."""
     folder = tmp_path / "other"
     (folder / "parts").mkdir(parents=True)
     (folder / "parts" / "precious.txt").write_text("precious")
@@ -120,14 +120,14 @@ def other(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def linked(own_run: Run, other: Path) -> Run:
-    """A run whose results are a link to that folder."""
+    """Return a run whose results are a link to that folder."""
     shutil.rmtree(own_run.results, ignore_errors=True)
     own_run.results.parent.mkdir(exist_ok=True)
     own_run.results.symlink_to(other)
     return own_run
 
 
-@pytest.mark.parametrize("options", ([], ["--overwrite"]))
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
 def test_evaluate_refuses_a_linked_results_folder(linked, other, capsys, options):
     """Nothing is written to, or removed from, the folder that the link leads to."""
     before = everything(other)
@@ -152,8 +152,8 @@ def write(run: Run, step: int = 0) -> None:
     results.write(at(run, step), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.5, 1, "all")]))
 
 
-@pytest.mark.parametrize("inside", ("notes.txt", "more/notes.txt"))
-@pytest.mark.parametrize("change", (lambda run: results.compact(run), lambda run: write(run)), ids=["compact", "write"])
+@pytest.mark.parametrize("inside", ["notes.txt", "more/notes.txt"])
+@pytest.mark.parametrize("change", [lambda run: results.compact(run), lambda run: write(run)], ids=["compact", "write"])
 def test_a_part_with_files_of_others_is_not_removed(own_run, inside, change):
     """Whatever removes or replaces the part says which file is in the way, and removes nothing."""
     write(own_run)
@@ -166,7 +166,7 @@ def test_a_part_with_files_of_others_is_not_removed(own_run, inside, change):
     assert everything(own_run.results) == before
 
 
-@pytest.mark.parametrize("link", ("scores.parquet", "parts", "parts/mask_prediction", "parts/mask_prediction/step0"))
+@pytest.mark.parametrize("link", ["scores.parquet", "parts", "parts/mask_prediction", "parts/mask_prediction/step0"])
 def test_no_writer_follows_a_link_inside_the_results(own_run, other, link):
     """A linked table, folder of parts, or part: every writer refuses it."""
     write(own_run)
@@ -206,7 +206,7 @@ def _link_one(run: Run, copy: Path) -> None:
     (run.path / "checkpoints" / "step0").symlink_to(copy)
 
 
-@pytest.mark.parametrize("link", (_link_all, _link_one))
+@pytest.mark.parametrize("link", [_link_all, _link_one])
 def test_thinning_removes_no_weights_behind_a_link(own_run: Run, link: Callable[[Run, Path], None]):
     """Linked checkpoints are refused, even where they are inside the run's own folder."""
     checkpoint = at(own_run, 0)
