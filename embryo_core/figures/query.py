@@ -336,5 +336,5 @@ def describe_fact(true_object: str, evaluated: bool) -> Caption:
     """Return the true object of a fact, and where the stored row of its table is from or why it is missing."""
     stored = "“stored” is the answer stored when the run was evaluated on LAMA."
     return Caption(
-        f"The true object is {true_object}.", stored if evaluated else "The run has not been evaluated at this step."
+        f"The true object is {true_object}; {stored if evaluated else 'the run has not been evaluated at this step.'}"
     )

@@ -14,8 +14,9 @@ from tests.browser.conftest import Visitor, serve
 from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
+OTHER = "The [MASK] sat ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
-LONG = 2_000  # checkpoints: even a busy browser clicks before they are all asked
+LONG = 700  # checkpoints: a reader has time to press Stop before all are asked
 FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
@@ -25,7 +26,7 @@ def open_query(visitor, text: str = TEXT, **query: str) -> None:
 
 
 def figure(visitor, name: str) -> Locator:
-    """The chart whose downloads have this name; not the one of before, which stays until the page is drawn again."""
+    """Return the chart whose files have this name, once it is drawn: the one before stays on the page until then."""
     return visitor.page.locator(f'.st-key-figure_{name}[data-stale="false"] .js-plotly-plot')
 
 
@@ -40,7 +41,7 @@ def choose(visitor, label: str, typed: str) -> None:
 
 
 def saved(visitor, button: Locator) -> tuple[str, bytes]:
-    """(file name, content) of what this button saves."""
+    """Return name and content of the file that this button saves."""
     with visitor.page.expect_download() as download:
         button.click()
     return download.value.suggested_filename, download.value.path().read_bytes()
@@ -64,7 +65,7 @@ def click_cell(visitor, name: str, column: int, row: int) -> None:
 
 @pytest.mark.slow
 def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_run: Run, tmp_path: Path):
-    """The line counts up by itself, stands still once stopped, and goes on to the last checkpoint, where it goes."""
+    """The line counts up by itself until it is stopped, then goes on to the last checkpoint, and disappears."""
     lengthen(copy_run(tiny_run, tmp_path), range(100, 100 + LONG - 3))
     with serve(tmp_path) as address:
         visitor = visit(address)
@@ -82,22 +83,29 @@ def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_ru
         expect(visitor.page.get_by_role("heading", name=f"Over {LONG:,} checkpoints")).to_be_visible()
 
 
-# === The lens ===
+# === Links ===
 
 
-def test_a_lens_cell_is_pinned_and_the_link_shows_it_elsewhere(visit, app):
-    """A click pins the cell's layer and step in the URL; the same link in a fresh window shows the same ten words."""
+def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
+    """The same text, word, step, choices, and the pinned cell of the lens, which a click put into the URL."""
     visitor = visit(app)
-    open_query(visitor)
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
+    open_query(visitor, step="8", word="London", probability="log")
     figure(visitor, "tiny-query-lens").scroll_into_view_if_needed()
-    visitor.rest()
     click_cell(visitor, "tiny-query-lens", 1, 0)
     visitor.expect_query(pin="0-8")
     expect(visitor.page.get_by_text("Embeddings at step 8")).to_be_visible()
     visitor.settle()
+    visitor.page.get_by_role("button", name="Copy link").click()
+    expect(visitor.page.get_by_role("button", name="Copied")).to_be_visible()
+    link = visitor.page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{app}/query?") and len(link) < 250
 
     other = visit(app)
-    other.open_link(visitor.page.url)
+    other.open_link(link)
+    expect(other.page.get_by_role("textbox", name="Text with [MASK]")).to_have_value(TEXT)
+    expect(other.page.get_by_role("textbox", name="Track a word")).to_have_value("London")
+    expect(other.page.get_by_role("heading", name="At step 8")).to_be_visible()
     expect(other.page.get_by_text("Embeddings at step 8")).to_be_visible()
     assert other.query() == visitor.query()
 
@@ -148,11 +156,10 @@ def test_a_word_and_a_fact_lead_here(visit, app):
     assert visitor.query()["subject"] and "[MASK]" in visitor.query()["text"]
 
 
-def test_two_sentences_share_their_axes(visit, app):
-    """Compared sentences are drawn side by side on the same axes, each with figures of its own."""
+def test_two_sentences_share_their_axes_and_name_their_question(visit, app):
+    """Side by side on the same axes under one heading each; one below the other every answer names its question."""
     visitor = visit(app)
-    open_query(visitor, compare="text", text2="The [MASK] sat .")
-    expect(figure(visitor, "tiny-query-probability-2")).to_be_visible()
+    open_query(visitor, compare="text", text2=OTHER)
     ranges = [
         figure(visitor, name).evaluate(
             "plot => JSON.stringify([plot._fullLayout.xaxis.range, plot._fullLayout.yaxis.range])"
@@ -160,26 +167,18 @@ def test_two_sentences_share_their_axes(visit, app):
         for name in ("tiny-query-probability", "tiny-query-probability-2")
     ]
     assert ranges[0] == ranges[1]
+    for width, headings, repeated in ((1400, 2, 0), (880, 0, 6)):
+        visitor.page.set_viewport_size({"width": width, "height": 1000})
+        for key, count in (("questions_", headings), ("again_", repeated)):
+            found = visitor.page.locator(f'[class*="st-key-{key}"]').get_by_test_id("stMarkdown")
+            expect(found.locator("visible=true")).to_have_count(count)
+    cells = visitor.page.get_by_test_id("stColumn").filter(has=figure(visitor, "tiny-query-probability-2"))
+    expect(cells.last).to_contain_text(OTHER)
 
 
-@pytest.mark.parametrize(("width", "headings", "repeated"), [(1400, 2, 0), (880, 0, 6)])
-def test_each_answer_names_its_question_where_columns_stand_below_each_other(visit, app, width, headings, repeated):
-    """The answers at a step, the first lead and the curves; beside each other one heading is enough for all."""
+def test_the_final_answer_to_many_masks_is_shown_whole(visit, app):
+    """It is wrapped if a line is too short for it, as on a phone."""
     visitor = visit(app)
-    visitor.page.set_viewport_size({"width": width, "height": 1000})
-    open_query(visitor, compare="text", text2="The [MASK] sat .")
-    expect(figure(visitor, "tiny-query-probability-2")).to_be_visible()
-    for key, count in (("questions_", headings), ("again_", repeated)):
-        shown = visitor.page.locator(f'[class*="st-key-{key}"]').get_by_test_id("stMarkdown")
-        expect(shown.locator("visible=true")).to_have_count(count)
-    if repeated:
-        cells = visitor.page.get_by_test_id("stColumn").filter(has=figure(visitor, "tiny-query-probability-2"))
-        expect(cells.last).to_contain_text("The [MASK] sat .")
-
-
-def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo):
-    """It breaks where a line is too short for it, as on a phone."""
-    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 1000})
     open_query(visitor, "The [MASK] and [MASK] were [MASK] in [MASK] by [MASK] of [MASK] .")
     value = visitor.page.locator(".st-key-lead_1").get_by_test_id("stMetricValue").first
@@ -188,17 +187,15 @@ def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo):
     assert len(value.inner_text()) > 20 and value.evaluate(cut) == 0
 
 
-# === Files, links, commands ===
+# === Files ===
+
 
 def test_figures_are_saved_as_svg_png_and_csv(visit, app):
-    """Each figure has a menu of three files, and each gives a file of its kind under the figure's name."""
+    """Each figure has a menu of files under its name; the lens is wider than the page."""
     visitor = visit(app)
-    open_query(visitor)
-    for name in ("tiny-query-probability", "tiny-query-lens", "tiny-query-rank"):
-        if name == "tiny-query-rank":
-            visitor.page.get_by_role("radio", name="Rank").click()
-        expect(figure(visitor, name)).to_be_visible()
-        for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
+    open_query(visitor, curves="rank")
+    for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
+        for kind, start in pictures.items():
             title, content = saved(visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True))
             assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
         title, content = saved(visitor, visitor.files(name).get_by_test_id("stDownloadButton").get_by_role("button"))
@@ -206,34 +203,13 @@ def test_figures_are_saved_as_svg_png_and_csv(visit, app):
         assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
 
 
-def test_the_copied_link_restores_the_view_in_a_fresh_window(visit, app):
-    """Copy link puts the address on the clipboard; opened elsewhere it shows the same text, word, step and choices."""
-    visitor = visit(app)
-    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
-    open_query(visitor, step="8", word="London", probability="log")
-    visitor.page.get_by_role("button", name="Copy link").click()
-    expect(visitor.page.get_by_role("button", name="Copied")).to_be_visible()
-    link = visitor.page.evaluate("navigator.clipboard.readText()")
-    assert link.startswith(f"{app}/query?") and len(link) < 250
-
-    other = visit(app)
-    other.open_link(link)
-    expect(other.page.get_by_role("textbox", name="Text with [MASK]")).to_have_value(TEXT)
-    expect(other.page.get_by_role("textbox", name="Track a word")).to_have_value("London")
-    expect(other.page.get_by_role("heading", name="At step 8")).to_be_visible()
-    assert other.query() == visitor.query()
-
-
 # === Safety ===
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["text", "word", "text2"])
-def test_typed_markup_is_never_run_nor_rendered(visit, app, place: str):
+def test_typed_markup_is_never_run_nor_rendered(visit, app):
     """A script, an image with a handler, HTML and Markdown stay text, typed anywhere; nothing executes."""
     visitor = visit(app)
-    query = {"text": TEXT, "word": "London", "compare": "text", "text2": "A [MASK] ."} | {place: MARKUP}
-    open_query(visitor, **query)
+    open_query(visitor, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
     visitor.rest()  # an image would have failed to load by now
     assert visitor.page.evaluate("window.hurt") is None
     assert visitor.page.locator("img[src=x]").count() == 0
@@ -279,8 +255,7 @@ LATE = """
 """  # scripts of components run when the address is complete
 
 
-@pytest.mark.parametrize("script", ["", LATE], ids=["in time", "late"])
-@pytest.mark.parametrize("link", [{}, {"run": "tiny"}], ids=["bare", "with some"])
+@pytest.mark.parametrize(("link", "script"), [({}, LATE), ({"run": "tiny"}, "")], ids=["bare, late", "partial, in time"])
 def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[str, str], script: str):
     """The first page's address, without parameters or with those of a link, is no place beside the full one."""
     visitor = visit(app)
@@ -314,11 +289,3 @@ def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
     expect(visitor.heading("Tokens")).to_be_visible()
     expect(visitor.page).to_have_url(tokens)  # not at once: the script hears of Back after the browser
     assert not visitor.errors
-
-
-def test_the_first_page_has_a_path_too(visit, app):
-    """/overview opens the overview."""
-    visitor = visit(app)
-    visitor.open("overview")
-    expect(visitor.heading("Overview")).to_be_visible()
-    expect(visitor.page.get_by_role("dialog")).to_have_count(0)
