@@ -255,7 +255,9 @@ LATE = """
 """  # scripts of components run when the address is complete
 
 
-@pytest.mark.parametrize(("link", "script"), [({}, LATE), ({"run": "tiny"}, "")], ids=["bare, late", "partial, in time"])
+@pytest.mark.parametrize(
+    ("link", "script"), [({}, LATE), ({"run": "tiny"}, "")], ids=["bare, late", "partial, in time"]
+)
 def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[str, str], script: str):
     """The first page's address, without parameters or with those of a link, is no place beside the full one."""
     visitor = visit(app)
