@@ -9,7 +9,7 @@ import pandas as pd
 from app.caching import files_state, kept_whole, results_state
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from embryo_core.figures import finetuning_tables
+from embryo_core.figures import finetuning_examples
 from embryo_core.finetune import task_folders
 from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
@@ -64,7 +64,7 @@ def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame
 
 
 def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
-    """Return what each step answered to each example, of one seed (see `finetuning_tables.read_examples`)."""
+    """Return what each step answered to each example, of one seed (see `finetuning_examples.read_examples`)."""
     place = find(run, task)
     return _examples(run, task, seed, place.folder, place.state)
 
@@ -72,4 +72,4 @@ def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
 @kept_whole(results_state, 4, "Reading the answers")
 def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
     texts = _texts(run, task, folder, state) if task == SQUAD else None
-    return finetuning_tables.read_examples(run, task, seed, None if texts is None else texts["context"])
+    return finetuning_examples.read_examples(run, task, seed, None if texts is None else texts["context"])

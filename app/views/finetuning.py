@@ -11,15 +11,15 @@ from app.tables import show_rows
 from app.view import View
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import ResultsError
-from embryo_core.figures import finetuning, finetuning_tables
+from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
 from embryo_core.figures.markdown import literal
 from embryo_core.words import headed
 
 ANY = "any"
 
-read_scores = cached(results_state, 8)(finetuning.read_scores)
+read_scores = cached(results_state, 8)(finetuning_tables.read_scores)
 read_reached = cached(results_state, 32, "Resampling the development examples")(finetuning_tables.read_reached)
-read_seeds = cached(results_state, 32)(finetuning_tables.read_seeds)
+read_seeds = cached(results_state, 32)(finetuning_examples.read_seeds)
 read_associations = cached(run_state, 8)(finetuning_tables.read_associations)
 
 
@@ -33,10 +33,10 @@ def show() -> None:
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
     headline = st.container()
-    tasks = [task for task in scores["task"].unique() if task != finetuning.EXACT]
+    tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning.label, pills=True)
+        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.label, pills=True)
     with right:
         pickers.pick_smoothing()
     if not chosen:
@@ -46,18 +46,18 @@ def show() -> None:
     with headline:
         widgets.show_headline(figure.headline)
     figures.show(figure, on_point=_open_point)
-    picked = scores[scores["task"].map(finetuning.task_of).isin(chosen)]
+    picked = scores[scores["task"].map(finetuning_tables.task_of).isin(chosen)]
     _show_tasks(view, picked)
     hidden = dict.fromkeys(tasks, "Tasks")
-    task = pickers.pick_one("task", "Task in detail", chosen, format_func=finetuning.label, hidden=hidden)
+    task = pickers.pick_one("task", "Task in detail", chosen, format_func=finetuning_tables.label, hidden=hidden)
     _show_associations(view, picked)
     _show_task(view, task, picked[picked["task"] == task])
 
 
 def _open_point(task: str, step: int) -> None:
     permalink.choose("step", step)
-    if task != finetuning.AVERAGE:
-        permalink.choose("task", finetuning.task_of(task))
+    if task != finetuning_tables.AVERAGE:
+        permalink.choose("task", finetuning_tables.task_of(task))
 
 
 def _show_tasks(view: View, scores: pd.DataFrame) -> None:
@@ -69,13 +69,13 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         try:
             reached[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # of this task alone
-            st.warning(f"{literal(finetuning.label(task))}: {literal(str(error))}", icon=":material/warning:")
+            st.warning(f"{literal(finetuning_tables.label(task))}: {literal(str(error))}", icon=":material/warning:")
     step = view.evaluated(scores["step"].unique())
     number = st.column_config.NumberColumn
     show_rows(
         finetuning_tables.task_table(scores, step, reached),
         "tasks_table",
-        lambda row: permalink.choose("task", finetuning.task_of(metrics.index[row])),
+        lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
         {
             "now": number(view.point(step), format="%.3f"),
             "last": number("last step", format="%.3f"),
@@ -102,7 +102,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
         "steps": "steps (n)",
         "tied": "steps with the same score",
     }
-    shown = table.assign(task=table["task"].map(finetuning.label))
+    shown = table.assign(task=table["task"].map(finetuning_tables.label))
     st.dataframe(shown, hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(finetuning_tables.describe_associations(table, accuracy))
 
@@ -113,7 +113,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
 def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task at the chosen step, and its examples."""
     step, metric = view.evaluated(scores["step"].unique()), scores["metric"].iloc[0]
-    name = literal(finetuning.label(task))
+    name = literal(finetuning_tables.label(task))
     with st.expander(f"How it was fine-tuned: {name}"):  # a label with the step would close it at each step
         figures.show(figures.draw(view, finetuning.tuning_curve, task=task, step=step, metric=metric))
     if seeds := read_seeds(view.run, task):
@@ -133,9 +133,9 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
         with right:
             history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
         listed = table if history == ANY else table[table["history"] == history]
-    listed = finetuning_tables.with_some_steps(listed, step, view.run.step_unit)
+    listed = finetuning_examples.with_some_steps(listed, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
     st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")
-    widgets.show_caption(finetuning_tables.describe_examples(task, table, len(listed), seed, texts is not None))
+    widgets.show_caption(finetuning_examples.describe_examples(task, table, len(listed), seed, texts is not None))

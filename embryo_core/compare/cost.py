@@ -76,7 +76,7 @@ PASSES = 3  # one forward pass, and a backward pass that costs two
 
 
 @dataclass(frozen=True)
-class Sizes:
+class EncoderSizes:
     """The sizes that the cost of an encoder depends on."""
 
     layers: int
@@ -141,13 +141,13 @@ def _sequence_flops(run: Run, settings: Settings, length: int) -> float:
     """Count the FLOPs of one sequence, forward and backward."""
     hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
     embedding = settings.embedding_size or hidden
-    model = Sizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
+    model = EncoderSizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
     share = run.config.get("generator_size")
     if not isinstance(share, int | float):
         return PASSES * (model.encoder(length) + model.masked_words(masked))
     small = round(hidden * share)
-    generator = Sizes(layers, small, 4 * small, embedding, vocabulary)
+    generator = EncoderSizes(layers, small, 4 * small, embedding, vocabulary)
     discriminator = model.encoder(length) + 2 * length * hidden * (hidden + 1)
     return PASSES * (discriminator + generator.encoder(length) + generator.masked_words(masked))

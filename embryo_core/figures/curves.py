@@ -292,15 +292,17 @@ def _trace_name(lines: Sequence[Line], line: Line, curves: Curves, category: str
 
 
 def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None:
-    """Return one grey line if all categories of a single run have the same baseline at all steps; else None."""
+    """Return one grey line if all categories of a single run have the same baseline at several steps; else None."""
     rows = lines[0].rows
     levels = rows["baseline"].unique()
-    if len(lines) > 1 or curves.width or rows["curve"].nunique() < 2 or len(levels) > 1 or pd.isna(levels[0]):
+    if len(lines) > 1 or curves.width or len(levels) > 1 or pd.isna(levels[0]):
+        return None
+    if rows["curve"].nunique() < 2 or rows["step"].nunique() < 2:  # of a single step the line would have no length
         return None
     hover = f"{curves.baseline_name}: {levels[0]:{curves.decimals}}".replace("%", " %")
     return go.Scatter(
-        x=lines[0].axis.values(sorted({rows["step"].min(), rows["step"].max()})),
-        y=np.repeat(levels, 2)[: rows["step"].nunique()],
+        x=lines[0].axis.values([rows["step"].min(), rows["step"].max()]),
+        y=np.repeat(levels, 2),
         mode="lines",
         line={"color": style.GREY, "width": 1.5, "dash": "dash"},
         name=curves.baseline_name,

@@ -11,113 +11,20 @@ from embryo_core import results
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
-from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice, results_name
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, label, read_scores
+from embryo_core.finetune.task_specs import SQUAD, RateChoice, results_name
 from embryo_core.results import of_other_data
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
 MAX_TICKS = 8  # evaluations of a fine-tuning up to which each has a tick
-AVERAGE = "glue average"
-EXACT = "squad exact match"  # a curve next to SQuAD's F1
-MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
-NAMES = {
-    "cola": "CoLA",
-    "sst2": "SST-2",
-    "mrpc": "MRPC",
-    "stsb": "STS-B",
-    "qqp": "QQP",
-    "mnli": "MNLI",
-    "qnli": "QNLI",
-    "rte": "RTE",
-    SQUAD: "SQuAD",
-    EXACT: "SQuAD EM",
-    AVERAGE: "GLUE average",
-}
 # ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
 PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
 PUBLISHED_SQUAD = {  # versions 1.1 and 2.0
     SQUAD: (0.893, 0.800),
     EXACT: (0.823, 0.771),
 }
-METRICS = {
-    "matthews": "Matthews' correlation",
-    "f1": "F1",
-    "spearman": "Spearman's correlation",
-    "pearson": "Pearson's correlation",
-    "accuracy": "accuracy",
-    "exact": "exact match",
-}
-
-
-def label(task: str) -> str:
-    """Return a task's name as people write it."""
-    return NAMES.get(task, task)
-
-
-def task_of(curve: str) -> str:
-    """Return the task that a curve belongs to: SQuAD has two curves."""
-    return SQUAD if curve == EXACT else curve
-
-
-# === Tables ===
-
-
-def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
-    """Return `score_table` of a run for some tasks, by default all, each row with the data it was measured on.
-
-    Raises ResultsError.
-    """
-    table = score_table(results.read_task_scores(run))
-    if tasks is not None:
-        table = table[table["task"].map(task_of).isin(tasks)]
-    notes = {task: data_note(run, results_name(task_of(task), 1)) for task in table["task"].unique()}
-    return table.assign(data=table["task"].map(notes))
-
-
-def score_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
-
-    The value is the mean over the seeds; `low` and `high` are their lowest and highest score, missing for a single
-    seed. `control` is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
-    `scores` are those of `results.read_task_scores`.
-    """
-    exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
-    known = pd.concat([scores, exact], ignore_index=True)
-    known = known[known["metric"].isin(MAIN)]
-    rank = known["metric"].map(MAIN.index)
-    main = known[rank == rank.groupby(known["task"]).transform("min")]
-    is_model = main["predictor"] == "model"
-    grouped = main[is_model].groupby(["task", "metric", "step"])
-    found = grouped.agg(
-        value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique"), n=("n", "max")
-    )
-    found.loc[found["seeds"] < 2, ["low", "high"]] = np.nan
-    control = main[~is_model].groupby(["task", "metric", "step"])["value"].mean().rename("control")
-    return found.join(control).reset_index()
-
-
-def glue_average(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of the GLUE tasks of a `score_table` at the steps that all have: step, value, control, ...
-
-    Empty if only one GLUE task was run. Two more columns name it: task, and tasks, over which it is the mean.
-    """
-    glue = table[table["task"].isin(GLUE)]
-    several = glue if glue["task"].nunique() > 1 else glue[:0]
-    complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
-    means = complete.groupby("step")[["value", "control"]].mean().reset_index()
-    present = set(glue["task"].unique())
-    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
-
-
-def published_score(task: str, rows: pd.DataFrame) -> float | None:
-    """Return the published score of ALBERT-base on the data of these rows of a `score_table`; None if unknown."""
-    if task in PUBLISHED_SQUAD:
-        first, second = PUBLISHED_SQUAD[task]
-        # An empty answer is right for half of the questions of 2.0, and in 1.1 only where the gold answer is "." .
-        return second if rows["control"].iloc[-1] > 0.1 else first
-    return PUBLISHED.get(task)
-
 
 # === Scores over pretraining ===
 
@@ -189,6 +96,15 @@ def _mark_best_steps(plot: go.Figure) -> None:
         if trace.customdata is not None:
             values = np.array(trace.y, float)
             trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
+
+
+def published_score(task: str, rows: pd.DataFrame) -> float | None:
+    """Return the published score of ALBERT-base on the data of these rows of a `score_table`; None if unknown."""
+    if task in PUBLISHED_SQUAD:
+        first, second = PUBLISHED_SQUAD[task]
+        # An empty answer is right for half of the questions of 2.0, and in 1.1 only where the gold answer is "." .
+        return second if rows["control"].iloc[-1] > 0.1 else first
+    return PUBLISHED.get(task)
 
 
 def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[float]) -> None:

@@ -1,26 +1,107 @@
-"""Tables of the Fine-tuning page: what each task needs, what predicts it, and answers to its examples (Section 5)."""
+"""Tables of the Fine-tuning page: scores of tasks, when they reach their last score, and what predicts them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from embryo_core import curves, results, runs
+from embryo_core import results, runs
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
-from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import EmbryoError
-from embryo_core.figures.figure import Caption, sentences
-from embryo_core.figures.finetuning import METRICS, glue_average, label, task_of
+from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, span
 
-MAX_STEPS = 24  # columns of steps in a table of examples
+AVERAGE = "glue average"
+EXACT = "squad exact match"  # a curve next to SQuAD's F1
+MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
+NAMES = {
+    "cola": "CoLA",
+    "sst2": "SST-2",
+    "mrpc": "MRPC",
+    "stsb": "STS-B",
+    "qqp": "QQP",
+    "mnli": "MNLI",
+    "qnli": "QNLI",
+    "rte": "RTE",
+    SQUAD: "SQuAD",
+    EXACT: "SQuAD EM",
+    AVERAGE: "GLUE average",
+}
+METRICS = {
+    "matthews": "Matthews' correlation",
+    "f1": "F1",
+    "spearman": "Spearman's correlation",
+    "pearson": "Pearson's correlation",
+    "accuracy": "accuracy",
+    "exact": "exact match",
+}
 LOGGED = "the accuracy on masked words of held-out text in the training log"
 EVALUATED = "the accuracy of mask prediction over all words of the treebank"
+
+
+def label(task: str) -> str:
+    """Return a task's name as people write it."""
+    return NAMES.get(task, task)
+
+
+def task_of(curve: str) -> str:
+    """Return the task that a curve belongs to: SQuAD has two curves."""
+    return SQUAD if curve == EXACT else curve
+
+
+# === Scores over pretraining ===
+
+
+def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
+    """Return `score_table` of a run for some tasks, by default all, each row with the data it was measured on.
+
+    Raises ResultsError.
+    """
+    table = score_table(results.read_task_scores(run))
+    if tasks is not None:
+        table = table[table["task"].map(task_of).isin(tasks)]
+    notes = {task: data_note(run, results_name(task_of(task), 1)) for task in table["task"].unique()}
+    return table.assign(data=table["task"].map(notes))
+
+
+def score_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
+
+    The value is the mean over the seeds; `low` and `high` are their lowest and highest score, missing for a single
+    seed. `control` is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
+    `scores` are those of `results.read_task_scores`.
+    """
+    exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
+    known = pd.concat([scores, exact], ignore_index=True)
+    known = known[known["metric"].isin(MAIN)]
+    rank = known["metric"].map(MAIN.index)
+    main = known[rank == rank.groupby(known["task"]).transform("min")]
+    is_model = main["predictor"] == "model"
+    grouped = main[is_model].groupby(["task", "metric", "step"])
+    found = grouped.agg(
+        value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique"), n=("n", "max")
+    )
+    found.loc[found["seeds"] < 2, ["low", "high"]] = np.nan
+    control = main[~is_model].groupby(["task", "metric", "step"])["value"].mean().rename("control")
+    return found.join(control).reset_index()
+
+
+def glue_average(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean score of the GLUE tasks of a `score_table` at the steps that all have: step, value, control, ...
+
+    Empty if only one GLUE task was run. Two more columns name it: task, and tasks, over which it is the mean.
+    """
+    glue = table[table["task"].isin(GLUE)]
+    several = glue if glue["task"].nunique() > 1 else glue[:0]
+    complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
+    means = complete.groupby("step")[["value", "control"]].mean().reset_index()
+    present = set(glue["task"].unique())
+    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
+
 
 # === How much pretraining each task needs ===
 
@@ -171,112 +252,4 @@ def describe_associations(table: pd.DataFrame, accuracy: str) -> Caption:
             "Near 1, steps with a higher accuracy also score higher on the task. The interval takes steps as "
             "independent, which those of one run are not.",
         ),
-    )
-
-
-# === Answers to the development examples ===
-
-
-def read_seeds(run: Run, task: str) -> list[int]:
-    """Return the seeds of a task's fine-tunings, sorted. Raises ResultsError."""
-    scores = results.read_task_scores(run, task)
-    return sorted(scores.loc[scores["predictor"] == "model", "seed"].unique().tolist())
-
-
-def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = None) -> pd.DataFrame:
-    """Return what one seed answered to each development example at each step.
-
-    Classes and questions have their history (see `answer_histories`, `span_histories`), values have none; `contexts`
-    are the paragraphs of questions by id, if they are known. Raises ResultsError.
-    """
-    if task == SQUAD:
-        spans = results.read_spans(run, task)
-        return span_histories(spans[spans["seed"] == seed], contexts)
-    answers = results.read_answers(run, task)
-    answers = answers[answers["seed"] == seed]
-    if {"spearman", "pearson"} & set(results.read_task_scores(run, task)["metric"]):
-        return answered_values(answers)
-    labels = results.read_sources(run).get(results_name(task, seed), {}).get("labels")
-    return answer_histories(answers, labels if isinstance(labels, list) else ())
-
-
-def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the answers of one seed by example: gold, history (by the rules for facts), a column for each step.
-
-    `answers` has the columns step, example, gold and answer, the latter two indices of the `labels` if these are known.
-    """
-    table = answers.pivot(index="example", columns="step", values="answer")
-    gold = answers.groupby("example")["gold"].first()
-    history = curves.classify_histories(table.eq(gold, axis=0))
-    if labels:
-        names = dict(enumerate(labels))
-        table, gold = table.stack().map(names).unstack(), gold.map(names)
-    return _by_example(table, gold=gold, history=history)
-
-
-def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of one seed to a regression, in which nothing is right or wrong: gold, a column per step."""
-    table = answers.pivot(index="example", columns="step", values="answer")
-    gold = answers.groupby("example")["gold"].first()
-    return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # float32 has 2.0799999 for 2.08
-
-
-def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
-    """Return the answers of one seed by the question's id: history, a column for each step.
-
-    A column has the answers if the paragraphs, `contexts` by id, are known, else F1. Right is an exact match.
-    """
-    shown = spans["f1"].astype(float).round(2)
-    if contexts is not None:
-        where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
-        shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
-    table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
-    right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
-    return _by_example(table, history=curves.classify_histories(right))
-
-
-def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
-    """Return a table whose columns are steps, with these columns before them."""
-    return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
-
-
-def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
-    """Return a table of examples with at most MAX_STEPS steps, evenly on a log axis, and the chosen one."""
-    steps = sorted(column for column in table if not isinstance(column, str))
-    shown = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
-    others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: point(step, unit) for step in shown})
-
-
-def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, with_texts: bool) -> Caption:
-    """Return the caption of a table of examples: how many are `listed`, their histories, and where their texts are."""
-    by = "the id of their question" if task == SQUAD else "their row in the validation file"
-    steps = sum(not isinstance(column, str) for column in table)
-    which = "each step" if steps <= MAX_STEPS else f"the chosen step and {MAX_STEPS} of the {steps:,} steps"
-    histories = ""
-    if "history" in table:
-        counted = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
-        histories = (
-            f"Of {len(table):,}: {counted}; {listed:,} are listed. Learned: right from some step on; forgotten: right "
-            "over one stretch of steps only, then wrong; oscillating: right over several stretches."
-        )
-    matches = "" if with_texts else " Each step's column has F1, because the paragraphs were not found."
-    return Caption(
-        f"Development examples by {by}, with what {which} answered (seed {seed}).",
-        sentences(
-            histories,
-            f"Right is an exact match.{matches}" if task == SQUAD else "",
-            "" if with_texts else _where_texts(task),
-        ),
-    )
-
-
-def _where_texts(task: str) -> str:
-    """Return where the texts are searched for; results do not hold them."""
-    folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
-    fetched = f"python -m embryo_core fetch {'glue' if task in GLUE else SQUAD} downloads them"
-    how = fetched if task in (*GLUE, SQUAD) else "put them there"
-    return (
-        "Their texts are not in the results. They are shown if the data that were scored are in "
-        f"{folder} of a data folder, or where you fine-tuned on them; {how}."
     )

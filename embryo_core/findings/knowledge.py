@@ -60,7 +60,7 @@ FINDINGS = (
         name="knowledge_fluctuates",
         claim="Knowledge of the world comes and goes, and the last step is not the best.",
         place="Section 6, Figures 6 and 14",
-        predicts="The last precision of a relation lies below the best one before it.",
+        predicts="The last precision of a relation is below the best one before it.",
         test=last_step_is_not_the_best,
         **KNOWLEDGE,
     ),

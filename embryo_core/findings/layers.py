@@ -163,7 +163,7 @@ FINDINGS = (
         name="semantic_roles_decay",
         claim="Semantic roles reach a peak and decay.",
         place="Section 4, Figure 2b",
-        predicts="In each layer the last value lies below the best one before it.",
+        predicts="In each layer the last value is below the best one before it.",
         view={"probing": "layers", "probe_task": "srl"},
         test=semantic_roles_decay,
         **PROBING,

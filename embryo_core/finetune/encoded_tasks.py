@@ -11,8 +11,8 @@ from sklearn import metrics
 
 from embryo_core.finetune.sequences import Sequences, encode
 from embryo_core.finetune.squad import (
-    Question,
     QuestionTask,
+    SquadQuestion,
     Windows,
     cut_windows,
     exact_and_f1,
@@ -162,7 +162,7 @@ class EncodedQuestions:
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
-    def _exact_and_f1(self, answer: str, question: Question) -> tuple[float, float]:
+    def _exact_and_f1(self, answer: str, question: SquadQuestion) -> tuple[float, float]:
         return exact_and_f1(answer, question.answers, self.task.unanswerable)
 
 

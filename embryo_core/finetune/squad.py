@@ -29,7 +29,7 @@ CANDIDATES = 20  # first pieces of an answer that are tried
 
 
 @dataclass(frozen=True)
-class Question:
+class SquadQuestion:
     """A question about a paragraph, and its gold answers with the character at which each starts."""
 
     id: str
@@ -43,8 +43,8 @@ class Question:
 class QuestionTask:
     """SQuAD with its data."""
 
-    train: list[Question]
-    validation: list[Question]
+    train: list[SquadQuestion]
+    validation: list[SquadQuestion]
     name: str = SQUAD
     metrics: tuple[str, ...] = ("f1", "exact")
     remark: str = ""
@@ -77,7 +77,7 @@ def read_questions(folder: Path) -> QuestionTask:
     return task
 
 
-def _questions(named: str, columns: Columns) -> list[Question]:
+def _questions(named: str, columns: Columns) -> list[SquadQuestion]:
     rows = zip(*(column(named, columns, name) for name in COLUMNS), strict=True)
     questions = [_question(f"{named}, row {row}", *values) for row, values in enumerate(rows)]
     check_count(named, len(questions), "question")
@@ -86,7 +86,7 @@ def _questions(named: str, columns: Columns) -> list[Question]:
     return questions
 
 
-def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Question:
+def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> SquadQuestion:
     try:
         golds, starts = tuple(answers["text"]), tuple(answers["answer_start"])
     except (KeyError, TypeError):
@@ -96,7 +96,7 @@ def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Ques
     for gold, start in zip(golds, starts, strict=True):
         if context[start : start + len(gold)] != gold:
             raise CorpusError(f"{line}: the answer {gold[:40]!r} is not at character {start} of its context.")
-    return Question(id, context, text, golds, starts)
+    return SquadQuestion(id, context, text, golds, starts)
 
 
 # === Windows over paragraphs ===
@@ -112,7 +112,7 @@ class Windows:
     characters: list[np.ndarray]  # per window [pieces, 2]: first and last + 1 character of each piece of the part
 
 
-def cut_windows(questions: Sequence[Question], tokenizer: Tokenizer, length: int) -> Windows:
+def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length: int) -> Windows:
     """Cut the paragraph of each question into overlapping windows of at most `length` pieces."""
     frame = tokenizer.frame(2)
     free = length - sum(map(len, frame.ids))
@@ -147,7 +147,7 @@ def _without_blanks(context: str, characters: np.ndarray) -> np.ndarray:
     return trimmed
 
 
-def gold_spans(windows: Windows, questions: Sequence[Question]) -> np.ndarray:
+def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarray:
     """Return the first and last piece [w, 2] int64 of the first gold answer; 0, [CLS], if a window lacks it."""
     found = np.zeros((len(windows.question), 2), np.int64)
     for window, owner in enumerate(windows.question):

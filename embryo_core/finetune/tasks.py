@@ -19,7 +19,7 @@ Columns = dict[str, list[Any]]
 HELD_OUT_ONE_IN = 10  # one training example in ten is held out to choose a learning rate
 SPLIT_SEED = 5  # of the order that decides which examples are held out
 MAX_VALUE = 1e30  # a value fits into 32 bits, and its square into 64
-MIN_PRECISION = 1000  # rounding to 32 bits may change values by one part in so many of their standard deviation
+MIN_PRECISION = 1000  # rounding to 32 bits may change values by a thousandth of their standard deviation
 
 
 @dataclass(frozen=True, eq=False)

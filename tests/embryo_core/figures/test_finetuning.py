@@ -8,6 +8,7 @@ import pytest
 from embryo_core import results
 from embryo_core.figures import finetuning
 from embryo_core.figures.axis import Axis
+from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, score_table
 from embryo_core.types import Findings, Run, StepUnit, TaskScore, TuningPoint
 from tests.conftest import at, copy_run
 
@@ -29,7 +30,7 @@ def table() -> pd.DataFrame:
         for seed, model in enumerate(by_seed, 1)
         for predictor, value in (("model", model), ("majority", control))
     ]
-    return finetuning.score_table(pd.DataFrame(rows))
+    return score_table(pd.DataFrame(rows))
 
 
 def store(run: Run, tasks: Sequence[str] = ("cola", "rte", "squad"), steps: Sequence[int] = (0, 8, 16)) -> Run:
@@ -63,26 +64,37 @@ def test_a_curve_is_the_mean_of_the_seeds_with_its_spread(table):
 
 def test_exact_match_is_a_curve_next_to_f1(table):
     """It is never part of the average over GLUE."""
-    exact = table[table["task"] == finetuning.EXACT]
+    exact = table[table["task"] == EXACT]
     assert exact[["metric", "value", "n"]].values.tolist() == [["exact", 0.2, 50]]
 
 
 def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(table):
     """SQuAD is none of them; RTE has no step 16."""
-    average = finetuning.glue_average(table)
+    average = glue_average(table)
     assert average["step"].tolist() == [0, 8]
     assert average["value"].tolist() == pytest.approx([0.275, 0.45])
     assert average["tasks"].iloc[0] == "CoLA, RTE"
-    assert finetuning.glue_average(table[table["task"] != "rte"]).empty  # CoLA alone, beside SQuAD
+    assert glue_average(table[table["task"] != "rte"]).empty  # CoLA alone, beside SQuAD
 
 
 def test_every_task_and_the_average_have_a_colour_of_their_own():
     """Exact match has SQuAD's, and a symbol of its own."""
-    tasks = ["cola", "mnli", "mrpc", "qnli", "rte", "squad", finetuning.EXACT, "sst2", "stsb", finetuning.AVERAGE]
+    tasks = [
+        "cola",
+        "mnli",
+        "mrpc",
+        "qnli",
+        "rte",
+        "squad",
+        EXACT,
+        "sst2",
+        "stsb",
+        AVERAGE,
+    ]
     found = finetuning.task_styles(tasks)
     assert set(found) == set(tasks) and len(set(found.values())) == 10
-    assert len({colour for colour, _ in found.values()}) == 9 and found["squad"][0] == found[finetuning.EXACT][0]
-    assert set(finetuning.task_styles([finetuning.EXACT])) == {finetuning.EXACT}
+    assert len({colour for colour, _ in found.values()}) == 9 and found["squad"][0] == found[EXACT][0]
+    assert set(finetuning.task_styles([EXACT])) == {EXACT}
 
 
 def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
@@ -112,10 +124,10 @@ def test_the_average_of_several_runs_is_over_tasks_that_all_have(tiny_run: Run, 
     one, other, bare = (copy_run(tiny_run, tmp_path / name) for name in ("one", "other", "bare"))
     store(one, ["cola", "rte"])
     store(other, ["rte"])
-    assert finetuning.AVERAGE not in set(finetuning.scores([one, other], Axis(), ["cola", "rte"]).table["task"])
+    assert AVERAGE not in set(finetuning.scores([one, other], Axis(), ["cola", "rte"]).table["task"])
     store(other, ["cola"])
     figure = finetuning.scores([one, other, bare], Axis(), ["cola", "rte"])
-    assert finetuning.AVERAGE in set(figure.table["task"]) and "GLUE average over CoLA, RTE" in str(figure.caption)
+    assert AVERAGE in set(figure.table["task"]) and "GLUE average over CoLA, RTE" in str(figure.caption)
     assert figure.missing == ("tiny",)
 
 
@@ -125,8 +137,8 @@ def test_published_scores_are_of_the_version_of_the_data(table):
     for task, control, score in (
         ("squad", 0.0, 0.893),
         ("squad", 0.5, 0.8),
-        (finetuning.EXACT, 0.0003, 0.823),  # three gold answers of 1.1 are "."
-        (finetuning.EXACT, 0.5, 0.771),
+        (EXACT, 0.0003, 0.823),  # three gold answers of 1.1 are "."
+        (EXACT, 0.5, 0.771),
         ("cola", 0.0, None),
     ):
         assert finetuning.published_score(task, squad.assign(control=control)) == score
@@ -169,7 +181,7 @@ def test_the_caption_names_protocol_seeds_and_the_tasks_of_the_average(table):
     rte = table[table["task"] == "rte"]
     assert "protocol quick; a single seed" in described(rte, finetuning_rte_1={"protocol": "quick"})
     assert "protocol unknown; " in described(rte, finetuning_rte_1={}) and "average" not in described(rte)
-    average = finetuning.glue_average(table)
+    average = glue_average(table)
     assert "; up to 2 seeds; GLUE average over CoLA, RTE)" in described(table, average)
     sources = {f"finetuning_rte_{seed}": {"sha256": data} for seed, data in ((1, "a"), (2, "b"), (10, "a"))}
     assert "the task's first seed: RTE with seed 2." in described(rte, **sources)

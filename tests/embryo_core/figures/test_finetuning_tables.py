@@ -1,4 +1,4 @@
-"""Tables of fine-tuning are those computed by hand: when shares were reached, correlations, and answers by example."""
+"""Tables of fine-tuning are those computed by hand: when shares were reached, and correlations."""
 
 import pandas as pd
 import pytest
@@ -29,56 +29,6 @@ def test_the_table_says_when_a_share_was_reached():
     assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "last score not surely above 0"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
-
-
-def test_examples_have_the_histories_of_facts():
-    """Right from a step on, right and then wrong, both, and never; answers by the names of their labels."""
-    answers = {"learned": (0, 1, 1), "forgotten": (1, 0, 0), "oscillating": (1, 0, 1), "never learned": (0, 0, 0)}
-    stored = pd.DataFrame(
-        [
-            {"step": step, "example": i, "gold": 1.0, "answer": float(right[place])}
-            for i, right in enumerate(answers.values())
-            for place, step in enumerate((0, 8, 16))
-        ]
-    )
-    found = tables.answer_histories(stored)
-    assert found["history"].tolist() == list(answers)
-    assert found.loc[1, [0, 8, 16, "gold"]].tolist() == [1, 0, 0, 1]
-    named = tables.answer_histories(stored, ["no", "yes"])
-    assert named["history"].tolist() == list(answers)
-    assert named.loc[1, ["gold", 0, 8]].tolist() == ["yes", "yes", "no"]
-
-
-def test_questions_show_their_answers_where_the_paragraphs_are_known():
-    """Else how near they come; right is an exact match."""
-    rows = [(0, "q", 0, 0, 0.0, 0.0), (8, "q", 0, 3, 0.0, 0.5), (16, "q", 4, 7, 1.0, 1.0)]
-    spans = pd.DataFrame(rows, columns=["step", "question", "start", "end", "exact", "f1"])
-    found = tables.span_histories(spans, pd.Series({"q": "The hen broods."}))
-    assert found.loc["q"].tolist() == ["learned", "(none)", "The", "hen"]
-    assert tables.span_histories(spans, None).loc["q"].tolist() == ["learned", 0.0, 0.5, 1.0]
-
-
-def test_values_have_no_history():
-    """Nothing is right or wrong in a regression."""
-    stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
-    assert tables.answered_values(stored).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
-    short = stored.astype({"gold": "float32", "answer": "float32"})  # as they are stored
-    assert tables.answered_values(short).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
-
-
-def test_a_long_series_shows_some_steps_and_the_chosen_one():
-    """Histories are of all steps; columns are named once they are chosen."""
-    stored = pd.DataFrame({"step": range(100), "example": 0, "gold": 1.0, "answer": [*[0.0] * 60, 1.0, *[0.0] * 39]})
-    table = tables.answer_histories(stored)
-    assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102
-    shown = tables.with_some_steps(table, 60, StepUnit.UPDATES)
-    steps = [int(name.removeprefix("step ")) for name in shown.columns[2:]]
-    assert list(shown.columns[:2]) == ["gold", "history"] and shown.loc[0, "step 60"] == 1
-    assert steps == sorted(steps) and {0, 60, 99} <= {*steps} and tables.MAX_STEPS <= len(steps) <= tables.MAX_STEPS + 1
-    assert tables.with_some_steps(table[["gold", "history", 3, 60]], 60, StepUnit.UPDATES).columns[2:].tolist() == [
-        "step 3",
-        "step 60",
-    ]
 
 
 def test_associations_need_four_steps():

@@ -20,8 +20,8 @@ from embryo_core.errors import CorpusError
 from embryo_core.finetune.encoded_tasks import encode_task
 from embryo_core.finetune.squad import (
     MAX_ANSWER_PIECES,
-    Question,
     QuestionTask,
+    SquadQuestion,
     Windows,
     cut_windows,
     exact_and_f1,
@@ -174,7 +174,8 @@ def one_window(pieces: int) -> Windows:
 def test_an_answer_may_begin_and_end_with_its_window():
     """The pieces beside it are no part of it."""
     for answer, start, expected in (("aabb", 0, [1, 2]), ("bbcc", 2, [2, 3]), ("bb", 2, [2, 2])):
-        assert gold_spans(one_window(3), [Question("q", "aabbcc", "?", (answer,), (start,))]).tolist() == [expected]
+        question = SquadQuestion("q", "aabbcc", "?", (answer,), (start,))
+        assert gold_spans(one_window(3), [question]).tolist() == [expected]
 
 
 def test_an_answer_has_no_more_pieces_than_are_allowed():
@@ -296,7 +297,7 @@ def test_data_are_scored_by_their_own_version(unanswerable: bool, scores: tuple[
     """Three gold answers are articles, and one is a word or none at all: the model's answers, "the", and no answer."""
     context, last = "The king .", ((), ()) if unanswerable else (("king",), (4,))
     asked = [(("The",), (0,))] * 3 + [last]
-    questions = [Question(f"q{i}", context, "What ?", *one) for i, one in enumerate(asked)]
+    questions = [SquadQuestion(f"q{i}", context, "What ?", *one) for i, one in enumerate(asked)]
     task = encode_task(QuestionTask(questions, questions), load_tokenizer(tiny_run), 32)
     logits = np.zeros((len(questions), 2, 32), np.float32)
     logits[np.arange(4), :, task.windows.offset] = 9  # the first piece of the paragraph

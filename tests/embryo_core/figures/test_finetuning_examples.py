@@ -1,0 +1,60 @@
+"""Examples of a task have the answers of each step, and the history that follows from them."""
+
+import pandas as pd
+
+from embryo_core.figures import finetuning_examples as examples
+from embryo_core.types import StepUnit
+
+
+def test_examples_have_the_histories_of_facts():
+    """Right from a step on, right and then wrong, both, and never; answers by the names of their labels."""
+    answers = {"learned": (0, 1, 1), "forgotten": (1, 0, 0), "oscillating": (1, 0, 1), "never learned": (0, 0, 0)}
+    stored = pd.DataFrame(
+        [
+            {"step": step, "example": i, "gold": 1.0, "answer": float(right[place])}
+            for i, right in enumerate(answers.values())
+            for place, step in enumerate((0, 8, 16))
+        ]
+    )
+    found = examples.answer_histories(stored)
+    assert found["history"].tolist() == list(answers)
+    assert found.loc[1, [0, 8, 16, "gold"]].tolist() == [1, 0, 0, 1]
+    named = examples.answer_histories(stored, ["no", "yes"])
+    assert named["history"].tolist() == list(answers)
+    assert named.loc[1, ["gold", 0, 8]].tolist() == ["yes", "yes", "no"]
+
+
+def test_questions_show_their_answers_where_the_paragraphs_are_known():
+    """Else how near they come; right is an exact match."""
+    rows = [(0, "q", 0, 0, 0.0, 0.0), (8, "q", 0, 3, 0.0, 0.5), (16, "q", 4, 7, 1.0, 1.0)]
+    spans = pd.DataFrame(rows, columns=["step", "question", "start", "end", "exact", "f1"])
+    found = examples.span_histories(spans, pd.Series({"q": "The hen broods."}))
+    assert found.loc["q"].tolist() == ["learned", "(none)", "The", "hen"]
+    assert examples.span_histories(spans, None).loc["q"].tolist() == ["learned", 0.0, 0.5, 1.0]
+
+
+def test_values_have_no_history():
+    """Nothing is right or wrong in a regression."""
+    stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
+    assert examples.answered_values(stored).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
+    short = stored.astype({"gold": "float32", "answer": "float32"})  # as they are stored
+    assert examples.answered_values(short).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
+
+
+def test_a_long_series_shows_some_steps_and_the_chosen_one():
+    """Histories are of all steps; columns are named once they are chosen."""
+    stored = pd.DataFrame({"step": range(100), "example": 0, "gold": 1.0, "answer": [*[0.0] * 60, 1.0, *[0.0] * 39]})
+    table = examples.answer_histories(stored)
+    assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102
+    shown = examples.with_some_steps(table, 60, StepUnit.UPDATES)
+    steps = [int(name.removeprefix("step ")) for name in shown.columns[2:]]
+    assert list(shown.columns[:2]) == ["gold", "history"] and shown.loc[0, "step 60"] == 1
+    assert (
+        steps == sorted(steps)
+        and {0, 60, 99} <= {*steps}
+        and examples.MAX_STEPS <= len(steps) <= examples.MAX_STEPS + 1
+    )
+    assert examples.with_some_steps(table[["gold", "history", 3, 60]], 60, StepUnit.UPDATES).columns[2:].tolist() == [
+        "step 3",
+        "step 60",
+    ]
