@@ -72,8 +72,6 @@ def _compared_state(run: Run) -> str:
 
 
 designs = cached(_compared_state, 16)(compare.designs)
-differing_choices = cached(_compared_state, 64)(compare.differing_choices)
-differences = cached(_compared_state, 64)(compare.differences)
 
 # === As stored ===
 

@@ -12,6 +12,7 @@ from embryo_core.compare import Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, span
@@ -61,11 +62,7 @@ def acquisition(
 def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
     """Return the runs that the axis can show by the name of their line: seeds of one design together."""
     found = compare.group_by_design([run for run in runs if axis.supports(run)])
-    return {", ".join(run.name for run in own) + _mean(len(own)): own for own in found}
-
-
-def _mean(seeds: int) -> str:
-    return f" (mean of {seeds} seeds)" if seeds > 1 else ""
+    return {design_name(own): own for own in found}
 
 
 def acquisition_table(
@@ -117,7 +114,7 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     of_runs = {line: there[there["run"] == line] for line in lines}
     order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
     for i, (line, rows) in enumerate(of_runs.items()):
-        heights = [len(order) - 1 - order.index(group) - _shift(i, len(lines)) for group in rows["group"]]
+        heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, lines[line], i, len(lines))
     first = next(iter(lines.values()))
     _set_ends(figure, of_runs, lines, steps)
@@ -137,7 +134,7 @@ def _height(rows: int, runs: int) -> int:
     return 90 + 30 * rows if runs == 1 else 110 + (16 + 14 * runs) * max(1, rows)
 
 
-def _shift(i: int, runs: int) -> float:
+def shift(i: int, runs: int) -> float:
     """Return how far below the middle of a row the i-th run is drawn."""
     return ROW_SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
 

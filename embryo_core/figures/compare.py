@@ -1,62 +1,198 @@
-"""Figures of the Compare page: acquisition run beside run, and what a choice of design changed."""
+"""Figures of the Compare page: designs of runs side by side, and what each choice of design changed."""
 
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from embryo_core import compare
+from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAPER
+from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.types import StepUnit
-from embryo_core.words import point
+from embryo_core.figures.acquisition import SEEDS, shift
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import design_name
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import point, span
 
-HOVERED = ("measure", "first", "second", "low", "high", "n_first", "n_second")
+HOVER_COLUMNS = ["measure", "first", "second", "low", "high", "n_first", "n_second"]
 POINTS = 100  # percentage points of a difference of 1
 UNKNOWN = "–"
-LEAST = 1  # percentage point, to which a figure of differences reaches on both sides
-SPREAD = 0.5  # of a row's height, over which its runs lie
+MIN_REACH = 1  # percentage point, to which a figure of differences reaches on both sides
+AGREEMENT = Caption(
+    "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
+    "n categories that both have acquired.",
+    "Ties share their mean rank. Where two orders are equal, the interval has no width. The paper's order has all "
+    "function words first, then verb, adverb, adjective, noun, proper noun.",
+)
+
+
+def seeds_by_design(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
+    """Return the runs of each design by its name, that of the first run first."""
+    return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
+
+
+def headline(agreements: pd.DataFrame, run: str) -> str:
+    """Return how far the order of acquisition of a `run` agrees with another run's, or else with the paper's.
+
+    Orders of other runs are compared if that of the run is unknown; `agreements` are those of `compare.agreements`.
+    """
+    known = agreements.dropna(subset="rho")
+    own = known[known["first"] == run]
+    rows = known if own.empty else own
+    with_runs = rows[rows["second"] != PAPER]
+    rows = rows if with_runs.empty else with_runs
+    if rows.empty:
+        return ""
+    row = rows.loc[rows["rho"].abs().idxmax()]
+    return (
+        f"The orders in which {row['first']} and {row['second']} acquire parts of speech in mask prediction have a "
+        f"rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
+    )
+
+
+# === Designs ===
 
 
 def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Rows of `compare.designs` as people read them, each value as text: differs ("≠" or nothing), row, the `seeds`.
+    """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
-    These are the names of the runs of each design. Where they differ, numbers are a mean with its range, but those of
-    the seed and texts are listed.
+    `seeds` has the names of the runs of each design. Numbers in which they differ are a mean with its range; seeds and
+    texts are listed.
     """
-    shown = designs[["row"]].assign(
-        **{
-            name: [_of_seeds(row, designs.loc[i, list(runs)].tolist()) for i, row in designs["row"].items()]
-            for name, runs in seeds.items()
-        }
+    columns = {
+        name: [_describe_seeds(row, designs.loc[i, list(runs)].tolist()) for i, row in designs["row"].items()]
+        for name, runs in seeds.items()
+    }
+    table = designs[["row"]].assign(**columns)
+    differs = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
+    table.insert(0, "differs", differs)
+    return table
+
+
+def describe_designs(several: bool) -> Caption:
+    """Return what the rows of a `design_table` are; `several` runs can differ."""
+    parameters = "Parameters are those of the last checkpoint that has weights; what layers share counts once."
+    summary, *rest = ["≠ marks rows in which the runs differ.", parameters] if several else [parameters]
+    return Caption(
+        summary,
+        sentences(
+            *rest,
+            "Tokens per second is the median of the log; machines may differ. FLOPs are counted from the configuration "
+            "(docs/metrics.md). Seeds of one design are one column; numbers in which they differ are a mean with its "
+            "range. Dates are in UTC, from the log; those marked “(file)” are of the files here: of a copied run, "
+            "those of the copy.",
+        ),
     )
-    shown.insert(0, "differs", ["≠" if len(set(row)) > 1 else "" for row in shown[list(seeds)].to_numpy().tolist()])
-    return shown
 
 
-def _of_seeds(row: str, values: Sequence[str | float | None]) -> str:
-    """The value of one row in all runs of a design."""
+def _describe_seeds(row: str, values: Sequence[str | float | None]) -> str:
+    """Return the value of one row in all runs of a design."""
     distinct = list(dict.fromkeys(values))
-    if len(distinct) == 1:
-        return _written(distinct[0])
-    if row == "seed" or not all(isinstance(value, int | float) for value in distinct):
-        return ", ".join(map(_written, distinct))
-    return f"{_written(sum(values) / len(values))} ({_written(min(values))} to {_written(max(values))})"
+    numbers = [value for value in distinct if isinstance(value, int | float)]
+    if row == "seed" or len(distinct) == 1 or len(numbers) < len(distinct):
+        return ", ".join(map(_format, distinct))
+    every = [value for value in values if isinstance(value, int | float)]
+    return f"{_format(sum(every) / len(every))} ({_format(min(every))} to {_format(max(every))})"
 
 
-def _written(value: str | float | None) -> str:
+def _format(value: str | float | None) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, str):
         return value
     whole = float(value).is_integer()
-    return f"{round(value):,}" if 1e12 > value >= 1000 or whole and value < 1e12 else f"{value:.3g}"
+    return f"{round(value):,}" if 1e12 > value >= 1000 or (whole and value < 1e12) else f"{value:.3g}"
 
 
-def _shift(i: int, runs: int) -> float:
-    """How far below the middle of a row the i-th of so many runs lies."""
-    return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
+# === What a choice changed ===
 
 
-def differences_figure(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
+def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
+    """Return the designs by the choices in which they differ from that of the first run, fewest choices first."""
+    _, *others = seeds_by_design(runs).items()
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name, seeds in others:
+        if choices := tuple(compare.differing_choices(runs[0], seeds[0])):
+            found.setdefault(choices, []).append(name)
+    return {choices: found[choices] for choices in sorted(found, key=len)}
+
+
+def title_of(choices: Sequence[str]) -> str:
+    """Return the heading of what runs show that differ in these choices."""
+    return f"What the {choices[0]} changed" if len(choices) == 1 else f"What changed: {', '.join(choices)}"
+
+
+def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
+    """Return the accuracies of the designs that differ in these choices from that of the first run, minus its own.
+
+    Raises FigureError if they share no measure at any step, and ResultsError.
+    """
+    seeds = seeds_by_design(runs)
+    own, first = next(iter(seeds.items()))
+    names = changed_choices(runs)[tuple(choices)]
+    drawn = [*first, *(run for name in names for run in seeds[name])]
+    known = {name: [run.name for run in seeds[name]] for name in (own, *names)}
+    rows = design_table(compare.designs(drawn), known).set_index("row")
+    changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
+    parts = [_subtract(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
+    table = pd.concat(parts, ignore_index=True).assign(minus=own)
+    if table["difference"].isna().all():
+        raise FigureError("These runs share no measure at any step.")
+    masked = {name: kinds for name in known if (kinds := rows[name][MASKED_PIECES]) != UNKNOWN}
+    return make_figure(
+        drawn,
+        "-".join([runs[0].name, *choices]).replace(" ", "-"),
+        f"{title_of(choices)} (accuracy minus that of {own})",
+        plot_differences(table, {name: seeds[name][0].step_unit for name in names}),
+        table,
+        describe_differences(choices, own, table, any(len(seeds[name]) > 1 for name in known), masked),
+    )
+
+
+def _subtract(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
+    """Return the differences of two designs, averaged over all pairs of runs, or those that continue each other."""
+    pairs = [(one, other) for one in first for other in second]
+    continued = [(one, other) for one, other in pairs if compare.continues(other, one) or compare.continues(one, other)]
+    return compare.average_differences([compare.differences(*pair) for pair in continued or pairs])
+
+
+def describe_differences(
+    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: bool, masked: Mapping[str, str]
+) -> Caption:
+    """Return what is compared with the design `first`: steps, n, changes, and what makes measures hard to compare.
+
+    `seeds`: whether any design is a mean over seeds. `masked` has what replaces masked pieces in each design.
+    """
+    changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
+    missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
+    steps = table["step_second"].dropna().astype(int)
+    at = span(steps) if steps.nunique() == 1 else f"{span(steps)}, by measure"
+    measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
+    differs = len(set(masked.values())) > 1 and MASKED in measures
+    parts = {
+        "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
+        "Of a run that continues the other: at its last step, minus where it began.": not table["step_first"].equals(
+            table["step_second"]
+        ),
+        f"What changed: {changes} Line: 95 % interval (Newcombe).": True,
+        SEEDS: seeds,
+        "World knowledge: the facts that both were asked.": KNOWLEDGE in measures,
+        "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
+        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces can be read off.": differs,
+        "Probing tasks: the layer with the best F1 at that step.": True,
+        f"Not measured at a step that both have: {', '.join(missing)}.": bool(missing),
+    }
+    cases = pd.concat([table["n_first"], table["n_second"]])
+    return Caption(
+        f"Accuracy of each run minus that of {first}, at the last step that both have ({at}).",
+        sentences(*(part for part, said in parts.items() if said)),
+        f"n = {span(cases)} cases.",
+    )
+
+
+def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
     """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run.
 
     `units` has what the steps of each run count.
@@ -69,7 +205,7 @@ def differences_figure(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go
         colour = style.PALETTE[i % len(style.PALETTE)]
         figure.add_scatter(
             x=POINTS * rows["difference"],
-            y=[len(measures) - 1 - measures.index(measure) - _shift(i, len(runs)) for measure in rows["measure"]],
+            y=[len(measures) - 1 - measures.index(measure) - shift(i, len(runs)) for measure in rows["measure"]],
             error_x={
                 "type": "data",
                 "array": POINTS * (rows["high"] - rows["difference"]),
@@ -81,7 +217,7 @@ def differences_figure(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go
             mode="markers",
             name=style.plain(run),
             marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
-            customdata=rows.assign(low=POINTS * rows["low"], high=POINTS * rows["high"])[[*HOVERED]].to_numpy(object),
+            customdata=rows.assign(**POINTS * rows[["low", "high"]])[HOVER_COLUMNS].to_numpy(object),
             text=[point(step, units[run]) for step in rows["step_second"].astype(int)],
             hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1f} points (%{customdata[3]:+.1f} to "
             "%{customdata[4]:+.1f})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
@@ -90,7 +226,7 @@ def differences_figure(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
     style.set_axes(figure, "x", title={"text": "difference of accuracy, percentage points"}, tickformat=".3~g")
-    if POINTS * table[["low", "high"]].abs().to_numpy().max() < LEAST:  # Plotly would show from -1 to 1
-        style.set_axes(figure, "x", range=[-LEAST, LEAST])
+    if POINTS * table[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly would show from -1 to 1
+        style.set_axes(figure, "x", range=[-MIN_REACH, MIN_REACH])
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])

@@ -139,7 +139,7 @@ def read_lines(
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
             table = _mean_table([*tables.values()], rows, curves)
         if len(rows):
-            lines.append(Line(_line_name([*tables]), axis.of(run, runs), rows, table, len(tables)))
+            lines.append(Line(design_name([*tables]), axis.of(run, runs), rows, table, len(tables)))
     return lines, missing
 
 
@@ -152,7 +152,8 @@ def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curv
     return table.merge(numbers[[*key, *others]], on=key, how="left")
 
 
-def _line_name(seeds: Sequence[Run]) -> str:
+def design_name(seeds: Sequence[Run]) -> str:
+    """Return the name of a line: a run, or all seeds of a design."""
     names = [run.name for run in seeds]
     return names[0] if len(names) == 1 else f"{', '.join(names)} (mean of {len(names)} seeds)"
 

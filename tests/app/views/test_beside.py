@@ -250,14 +250,14 @@ def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, pa
 
 
 def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:
-    """Its caption says that they cannot be told apart."""
+    """Its caption says that their effects cannot be distinguished."""
     twin = runs.read_run(two.path.with_name("twin"))
     twin.config["masked_share"] = 0.5
     runs.write_run(twin)
     page = open_page("compare", two, beside="twin")
     changed = [heading.value for heading in page.header if heading.value.startswith("What")]
     assert changed == ["What changed: dropout, masked share"]
-    assert any("cannot tell them apart" in caption for caption in captions_of(page))
+    assert any("cannot distinguish their effects" in caption for caption in captions_of(page))
 
 
 def test_what_stood_for_masked_pieces_is_told_beside_their_accuracy(open_page, two: Run) -> None:
