@@ -5,7 +5,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForMaskedLM, ElectraForPreTraining
+from transformers import (
+    AlbertForPreTraining,
+    BertForPreTraining,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+    GPT2LMHeadModel,
+)
 
 from pretrain.config import Config
 from pretrain.masking import DRAWS, MaskedBatch
@@ -57,6 +63,24 @@ class ElectraPeer(torch.nn.Module):
         return {"masked_lm": cross_entropy(words, words_of(batch)), "replaced_token": found.loss}
 
 
+class CausalPeer(torch.nn.Module):
+    """A GPT-2, which learns the next token."""
+
+    def __init__(self, folder: Path, config: Config):
+        super().__init__()
+        self.model = GPT2LMHeadModel.from_pretrained(folder)
+        self.loss_weights = {"next_token": 1.0}
+        self.parts = {"": self.model}
+
+    def forward(self, batch: Tensors) -> Tensors:
+        """Return the mean loss."""
+        logits = self.model(batch["ids"], attention_mask=batch["attention_mask"]).logits
+        return {"next_token": cross_entropy(logits[batch["weights"] > 0], words_of(batch))}
+
+
+PEERS = {"albert": PairPeer, "bert": PairPeer, "electra": ElectraPeer, "gpt2": CausalPeer}
+
+
 def text(batch: Tensors, ids: torch.Tensor) -> Tensors:
     """Return what every model reads."""
     return {"input_ids": ids, "attention_mask": batch["attention_mask"], "token_type_ids": batch["token_type_ids"]}
@@ -78,7 +102,7 @@ class Peer:
 
     def __init__(self, folder: Path, config: Config):
         self.config = config
-        self.model = (ElectraPeer if config.family == "electra" else PairPeer)(folder, config).eval()  # no dropout
+        self.model = PEERS[config.family](folder, config).eval()  # no dropout
         every = list(self.model.parameters())
         kernels, others = [p for p in every if p.ndim > 1], [p for p in every if p.ndim == 1]  # biases and layer norms
         groups = [{"params": kernels, "decay": config.weight_decay}, {"params": others, "decay": 0.0}]
