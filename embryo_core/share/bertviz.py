@@ -2,8 +2,8 @@
 
 In a notebook bertviz asks a CDN for require.js, jQuery and d3, and writes the text of tokens into a script unescaped,
 twice. Here its JavaScript is read from the installed package, unchanged. Everything it asks for is in the document:
-jQuery and d3 (vendor/), a few lines in place of require.js (bertviz.js), and the data, once. The package is located by
-its metadata and never imported, because bertviz imports torch.
+jQuery and d3 from installed packages that ship them, a few lines in place of require.js (bertviz.js), and the data,
+once. The packages are located by their metadata and never imported, because bertviz imports torch.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ FAINTEST = 0.01  # links of less weight are left out, because lines of less opac
 COLUMNS = 8  # the least width of the model view, in heads; ...
 COLUMNS_LONG = 12  # ... for texts of more than LONG tokens, which makes the view less high
 LONG = 32
-VENDOR = Path(__file__).parent / "vendor"
+HOST = (("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"), ("mpld3", "mpld3/js/d3.v5.min.js"))
 
 STYLE = """
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }
@@ -95,6 +95,9 @@ def _mode(dark: bool) -> str:
 
 def _scripts(view: str) -> list[str]:
     """Return the scripts of a view in their order: what bertviz expects around it, and its own file."""
-    host = [VENDOR / "jquery.min.js", VENDOR / "d3.v5.min.js", Path(__file__).with_suffix(".js")]
-    own = Path(str(distribution("bertviz").locate_file(f"bertviz/{view}")))
-    return [path.read_text(encoding="utf-8") for path in (*host, own)]
+    jquery, d3, own = (_locate(*file) for file in (*HOST, ("bertviz", f"bertviz/{view}")))
+    return [path.read_text(encoding="utf-8") for path in (jquery, d3, Path(__file__).with_suffix(".js"), own)]
+
+
+def _locate(package: str, file: str) -> Path:
+    return Path(str(distribution(package).locate_file(file)))

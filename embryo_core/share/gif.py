@@ -1,12 +1,12 @@
 """A head's history as an animated GIF: each frame is the map at one step, with its axes, colours, step and source.
 
-The font is DejaVu Sans (vendor/): Pillow's own has no letters beyond Latin, and no "▁".
+The font is DejaVu Sans, which matplotlib ships: Pillow's own has no letters beyond Latin, and no "▁".
 """
 
 import io
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+from importlib.metadata import distribution
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -134,4 +134,5 @@ def palette() -> Image.Image:
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
     """Return the font of all text, `size` pixels high."""
-    return ImageFont.truetype(Path(__file__).parent / "vendor" / "DejaVuSans.ttf", size)
+    path = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
+    return ImageFont.truetype(str(path), size)
