@@ -20,7 +20,6 @@ FAINTEST = 0.01  # links of less weight are left out, because lines of less opac
 COLUMNS = 8  # the least width of the model view, in heads; ...
 COLUMNS_LONG = 12  # ... for texts of more than LONG tokens, which makes the view less high
 LONG = 32
-HOST = (("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"), ("mpld3", "mpld3/js/d3.v5.min.js"))
 
 STYLE = """
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }
@@ -95,9 +94,10 @@ def _mode(dark: bool) -> str:
 
 def _scripts(view: str) -> list[str]:
     """Return the scripts of a view in their order: what bertviz expects around it, and its own file."""
-    jquery, d3, own = (_locate(*file) for file in (*HOST, ("bertviz", f"bertviz/{view}")))
-    return [path.read_text(encoding="utf-8") for path in (jquery, d3, Path(__file__).with_suffix(".js"), own)]
-
-
-def _locate(package: str, file: str) -> Path:
-    return Path(str(distribution(package).locate_file(file)))
+    files = (
+        distribution("XStatic-jQuery").locate_file("xstatic/pkg/jquery/data/jquery.min.js"),
+        distribution("mpld3").locate_file("mpld3/js/d3.v5.min.js"),
+        Path(__file__).with_suffix(".js"),
+        distribution("bertviz").locate_file(f"bertviz/{view}"),
+    )
+    return [Path(str(file)).read_text(encoding="utf-8") for file in files]
