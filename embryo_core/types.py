@@ -76,17 +76,17 @@ class Run:
 
     @property
     def results(self) -> Path:
-        """Where this run's results are written: `<root>/results/<name>/`, beside `<root>/runs/`."""
+        """Return the folder of this run's results: `<root>/results/<name>/`, next to `<root>/runs/`."""
         return self.path.parent.parent / "results" / self.name
 
     @property
     def tokenizer(self) -> Path:
-        """Folder of the one tokenizer used from pretraining to query."""
+        """Return the folder of the one tokenizer that is used from pretraining to query."""
         return self.path / "tokenizer"
 
     @property
     def frequencies(self) -> Path:
-        """File of the words that pretraining counted in its text; a run may have none."""
+        """Return the file of the words that pretraining counted in its text; a run may lack it."""
         return self.path / "frequencies.tsv"
 
 
@@ -149,7 +149,7 @@ class Fact:
 
     @property
     def question(self) -> str:
-        """The cloze text that asks for the object: "Allan Peiper was born in [MASK] ."."""
+        """Return the cloze text that asks for the object: "Allan Peiper was born in [MASK] ."."""
         return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
 
 

@@ -85,46 +85,36 @@ def verified(run: Run, path: Path) -> Iterator[VerifiedFile | None]:
 
 
 def _verify(run: Run, path: Path) -> State | None:
-    """Return the state of a file that has a listed checksum; None if there is no file, and that is listed."""
+    """Return the state of a file that has a listed checksum; None if there is no file, and that is listed.
+
+    Raise as `verified` does.
+    """
     listed = _listed(path, run.results)
-    problem: Exception
     try:
-        found, state = _hash(path, run.results)
-        if (found, path.name) in listed:
-            return state
-        problem = _mismatch(run, path, state, bool(listed))
-    except (ResultsError, ValueError) as error:
-        problem = error
-    if _listed(path, run.results) != listed:
-        raise FileNotFoundError(path)
-    raise problem
-
-
-def _mismatch(run: Run, path: Path, state: State | None, listed: bool) -> Exception:
-    if state is None:
-        return ValueError("it is missing")
-    if listed:
-        return ValueError("it is not the file of its checksum")
-    checksum = _checksum_file(path).name
-    return ResultsError(
-        f"{shown(path)} has no checksum next to it, as files of earlier versions; if you trust it, run in its folder: "
-        f"sha256sum {path.name} > {checksum}, else delete it and run: "
-        f"python -m embryo_core evaluate {run.name} --overwrite"
-    )
-
-
-def _hash(path: Path, within: Path) -> tuple[str, State | None]:
-    """Return checksum and state of a file, or of none. Raise ValueError if it does not end as parquet files do."""
-    if not os.path.lexists(path):
-        return NOTHING, None
-    _, found = locate(path, within, ResultsError, MAX_BYTES)
-    with open_inside(path, within, ResultsError, MAX_BYTES) as file:
-        if _state(os.fstat(file.fileno())) != _state(found):
-            raise FileNotFoundError(path)  # not the file whose size was checked
-        file.seek(max(0, found.st_size - len(MAGIC)))
-        if file.read() != MAGIC:  # faster than the checksum of a large file
-            raise ValueError("it is no parquet file, or cut short")
-    return digest(path, within, ResultsError, MAX_BYTES), _state(found)
+        if not os.path.lexists(path):
+            if (NOTHING, path.name) in listed:
+                return None
+            raise ValueError("it is missing")
+        _, found = locate(path, run.results, ResultsError, MAX_BYTES)
+        with open_inside(path, run.results, ResultsError, MAX_BYTES) as file:
+            if _state(os.fstat(file.fileno())) != _state(found):
+                raise FileNotFoundError(path)  # not the file whose size was checked
+            file.seek(max(0, found.st_size - len(MAGIC)))
+            if file.read() != MAGIC:  # faster than the checksum of a large file
+                raise ValueError("it is no parquet file, or cut short")
+        if (digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
+            return _state(found)
+        if listed:
+            raise ValueError("it is not the file of its checksum")
+        raise ResultsError(
+            f"{shown(path)} has no checksum next to it, as files of earlier versions; if you trust it, run in its "
+            f"folder: sha256sum {path.name} > {_checksum_file(path).name}, else delete it and run: "
+            f"python -m embryo_core evaluate {run.name} --overwrite"
+        )
+    except (ResultsError, ValueError):
+        if _listed(path, run.results) != listed:
+            raise FileNotFoundError(path) from None
+        raise
 
 
 def _state(found: os.stat_result) -> State:

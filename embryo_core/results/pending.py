@@ -29,17 +29,12 @@ def list_pending(run: Run) -> Pending:
     Raise ResultsError if they cannot be listed, or if one is a link: compaction removes what it has merged.
     """
     found = {}
-    for metric in _folders(run.results / "parts"):
-        for path in _folders(metric):
-            match = STEP.fullmatch(path.name)
-            if match and int(match[1]) <= MAX_STEP:
-                found[metric.name, int(match[1])] = path
+    for metric in own_entries(run.results / "parts", ResultsError):
+        for entry in own_entries(Path(metric.path), ResultsError):
+            match = STEP.fullmatch(entry.name)
+            if match and int(match[1]) <= MAX_STEP and entry.is_dir():
+                found[metric.name, int(match[1])] = Path(entry.path)
     return dict(sorted(found.items()))
-
-
-def _folders(path: Path) -> list[Path]:
-    """Return the folders in a folder, or none if it is absent. Raise ResultsError if it, or one of them, is a link."""
-    return [path / entry.name for entry in own_entries(path, ResultsError) if entry.is_dir()]
 
 
 @contextmanager
@@ -77,18 +72,15 @@ def remove_pending(folder: Path) -> None:
 def remove_leftovers(run: Run) -> None:
     """Remove what killed writers left, and folders that are empty. Files that Embryo did not write stay."""
     parts = run.results / "parts"
-    for metric in _folders(parts):
-        for folder in _folders(metric):
-            if UNFINISHED_STEP.fullmatch(folder.name):
+    for metric in own_entries(parts, ResultsError):
+        for entry in own_entries(Path(metric.path), ResultsError):
+            if UNFINISHED_STEP.fullmatch(entry.name):
                 with suppress(ResultsError):
-                    remove_own(folder, FILES, ResultsError)
-        _remove_if_empty(metric)
-    _remove_if_empty(parts)
-
-
-def _remove_if_empty(folder: Path) -> None:
+                    remove_own(Path(entry.path), FILES, ResultsError)
+        with suppress(OSError):
+            os.rmdir(metric.path)
     with suppress(OSError):
-        folder.rmdir()
+        parts.rmdir()
 
 
 def _removed_name(folder: Path) -> Path:
