@@ -48,7 +48,7 @@ class Option:
     identifies: bool = False  # results with different values never mix
 
 
-class Data(Protocol):
+class MetricData(Protocol):
     """What a metric reads and encodes once for all checkpoints; each metric has its own class."""
 
     @property
@@ -71,7 +71,7 @@ class Metric(ABC):
     shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
 
     @abstractmethod
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Data:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MetricData:
         """Read and encode the data, once per evaluation. Raises CorpusError."""
 
     @abstractmethod

@@ -69,7 +69,7 @@ class FastEngine:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class NetworkSizes:
     """The architecture as config.json describes it."""
 
     layout: Layout
@@ -87,7 +87,7 @@ class Sizes:
     tied: bool  # the word embeddings are the decoder of the head
 
 
-def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[Sizes, Network]:
+def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[NetworkSizes, Network]:
     """Read a checkpoint for a tokenizer of `pieces` pieces.
 
     Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
@@ -119,13 +119,13 @@ def nbytes(part: Any) -> int:
 # === config.json ===
 
 
-def _read_sizes(checkpoint: Checkpoint) -> Sizes:
+def _read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
     """Read config.json. Raises BrokenCheckpoint for a family that this engine does not know."""
     config = runs.read_config(checkpoint, runs.Architecture)
     layout = FAMILIES.get(config.model_type)
     if layout is None:
         raise broken(checkpoint, f"config.json names none of the families {', '.join(FAMILIES)}")
-    return Sizes(
+    return NetworkSizes(
         layout,
         vocabulary=config.vocab_size,
         positions=config.max_position_embeddings,
@@ -148,7 +148,7 @@ def _read_sizes(checkpoint: Checkpoint) -> Sizes:
 class _Stored:
     """The tensors of one file; each is taken once, with the shape that it must have."""
 
-    def __init__(self, checkpoint: Checkpoint, sizes: Sizes):
+    def __init__(self, checkpoint: Checkpoint, sizes: NetworkSizes):
         self.checkpoint = checkpoint
         self._sizes = sizes
         self._missing: list[str] = []
@@ -194,7 +194,7 @@ def _few(names: Sequence[str]) -> str:
     return f"{runs.shown(', '.join(names[:MAX_NAMED]))}{more}" if names else "nothing"
 
 
-def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings, Tensor]:
+def _embeddings(sizes: NetworkSizes, stored: _Stored, pieces: int) -> tuple[Embeddings, Tensor]:
     """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
     names, size = sizes.layout.names, sizes.embedding
     part = names["embeddings"]
@@ -212,7 +212,7 @@ def _embeddings(sizes: Sizes, stored: _Stored, pieces: int) -> tuple[Embeddings,
     return embeddings, words
 
 
-def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
+def _layer(sizes: NetworkSizes, stored: _Stored, group: int) -> Layer:
     """Return one distinct layer."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
@@ -229,7 +229,7 @@ def _layer(sizes: Sizes, stored: _Stored, group: int) -> Layer:
     )
 
 
-def _head(sizes: Sizes, stored: _Stored, words: Tensor) -> Head:
+def _head(sizes: NetworkSizes, stored: _Stored, words: Tensor) -> Head:
     """Return the masked-word head over the pieces of `words` [pieces, E], its decoder unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
@@ -247,7 +247,7 @@ def _head(sizes: Sizes, stored: _Stored, words: Tensor) -> Head:
     )
 
 
-def _detector(sizes: Sizes, stored: _Stored) -> Detector:
+def _detector(sizes: NetworkSizes, stored: _Stored) -> Detector:
     """Return the head of replaced tokens."""
     names, size = sizes.layout.names, sizes.hidden
     dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])

@@ -12,7 +12,7 @@ from embryo_core.engine.device import Device
 from embryo_core.engine.model import Model, read_model
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights
 from embryo_core.evaluate.plan import MetricRequest
-from embryo_core.metric import Data, Limits, Metric
+from embryo_core.metric import Limits, Metric, MetricData
 from embryo_core.types import Checkpoint, Findings
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class CheckpointEvaluator:
 
     def __init__(self, device: Device):
         self._device = device
-        self._data: dict[str, Data] = {}  # by metric
+        self._data: dict[str, MetricData] = {}  # by metric
 
     def evaluate(
         self, checkpoint: Checkpoint, requests: Sequence[MetricRequest], missing: EmbryoError | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embryo_core.corpora import TREEBANK
-from embryo_core.metric import Data, Metric
+from embryo_core.metric import Metric, MetricData
 from embryo_core.metrics import batches
 from embryo_core.types import Findings
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 
-class Sentences(Data, Protocol):
+class AttentionData(MetricData, Protocol):
     """The data of an attention metric, with all sentences of `treebank_words.encode` in their order."""
 
     @property
@@ -51,7 +51,7 @@ class AttentionMetric(Metric):
     def observe(self, model: "Model", data: Any) -> Observer:
         """Return a new observer of one checkpoint for the data that `read` returned."""
 
-    def compute(self, model: "Model", data: Sentences) -> Findings:
+    def compute(self, model: "Model", data: AttentionData) -> Findings:
         return self.shared_pass(model, [(self, data)])[0]
 
     @staticmethod

@@ -51,7 +51,7 @@ class Bigrams:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class MaskedText:
     """Held-out lines with masks and the distributions of the counted lines; arrays over the n masked positions."""
 
     lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
@@ -73,7 +73,7 @@ class NgramDivergence(Metric):
     form = "folder with train and heldout as .txt or .txt.xz"
     needs = frozenset({"masked_words"})
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Text:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MaskedText:
         counted, heldout = (list(_encoded(tokenizer, read_text(source.path, split))) for split in ("train", "heldout"))
         room = min(limits.positions, MAX_LENGTH) - 1
         lines = [np.append(ids[:room], tokenizer.sep_id) for ids in heldout if len(ids) > 1][: source.limit]
@@ -85,9 +85,9 @@ class NgramDivergence(Metric):
         pieces = sum(len(ids) - 1 for ids in counted)
         note = f"{len(chosen):,} masked pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
         summary = {"masked": len(chosen), "lines": len(lines), "counted": pieces, "note": note}
-        return Text(lines, line, position, bigrams, summary)
+        return MaskedText(lines, line, position, bigrams, summary)
 
-    def compute(self, model: "Model", data: Text) -> Findings:
+    def compute(self, model: "Model", data: MaskedText) -> Findings:
         lengths = np.array([len(ids) for ids in data.lines])
         first = np.searchsorted(data.line, np.arange(len(lengths) + 1))  # of each line's masked positions
         found = np.zeros((len(data.line), 2))

@@ -31,7 +31,7 @@ FIRST_GROUP = 64  # positions
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class EncodedSentences:
     """Encoded sentences of at least two pieces."""
 
     ids: tuple[np.ndarray, ...]  # of each sentence [P + 2] with [CLS] and [SEP], P >= 2
@@ -47,16 +47,16 @@ class Positions(Metric):
     form = TREEBANK
     needs = frozenset({"states"})
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Sentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
         encoded = treebank_words.encode(tokenizer, limits, source).sentences
         ids = tuple(sentence.ids for sentence in encoded if len(sentence.ids) >= 4)
         if not ids:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
         pairs = sum((len(one) - 2) * (len(one) - 3) // 2 for one in ids)
         note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(ids), 'sentence')} of {source.path.name}"
-        return Sentences(ids, {"sentences": len(ids), "pairs": pairs, "note": note})
+        return EncodedSentences(ids, {"sentences": len(ids), "pairs": pairs, "note": note})
 
-    def compute(self, model: "Model", data: Sentences) -> Findings:
+    def compute(self, model: "Model", data: EncodedSentences) -> Findings:
         return Findings(scores=[*_deviations(model), *_cosines(model, data)])
 
 
@@ -76,7 +76,7 @@ def _deviations(model: "Model") -> list[Score]:
     ]
 
 
-def _cosines(model: "Model", data: Sentences) -> list[Score]:
+def _cosines(model: "Model", data: EncodedSentences) -> list[Score]:
     """Return the mean cosine of each layer."""
     found = np.zeros((model.num_layers + 1, len(data.ids)))
 

@@ -1,6 +1,7 @@
 """Convert the tokenizer of checkpoints from elsewhere to a tokenizer.json, once, through transformers."""
 
 from pathlib import Path
+from typing import Any
 
 from transformers import AutoTokenizer
 from transformers.utils import logging
@@ -38,29 +39,32 @@ def convert_tokenizer(folder: Path) -> tuple[str, SpecialTokens]:
         raise _unreadable(folder, _why(reason)) from None
     if (backend := getattr(found, "backend_tokenizer", None)) is None:
         raise _unreadable(folder, f"{type(found).__name__}, which cannot be saved as a tokenizer.json")
-    if len(found) <= len(set(found.all_special_ids)):
-        raise _unreadable(
-            folder, "no pieces but the special tokens"
-        )  # transformers invents a tokenizer when the file is missing
-    highest = max(found.get_vocab().values())
-    if highest >= len(found):
-        raise BrokenRun(
-            f"The tokenizer in {folder} gives its {len(found):,} pieces ids up to {highest:,}; Embryo reads "
-            "models whose tokenizer has a piece for every id."
-        )
-    if found.mask_token is None:
-        raise BrokenRun(
-            f"The tokenizer in {folder} has no mask token; name the one of the pretraining with --tokenizer."
-        )
-    if len(around) != len(inner) + 2 or around[1:-1] != inner:
-        raise BrokenRun(
-            f"The tokenizer in {folder} makes {found.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads "
-            "models whose tokenizer puts one token before a text and one after it."
-        )
+    if len(found) <= len(set(found.all_special_ids)):  # transformers invents a tokenizer when the file is missing
+        raise _unreadable(folder, "no pieces but the special tokens")
+    if fault := _fault(found, around, inner):
+        raise BrokenRun(f"The tokenizer in {folder} {fault}.")
     backend.no_truncation()
     backend.no_padding()
     first, last = (str(found.convert_ids_to_tokens(end)) for end in (around[0], around[-1]))
     return backend.to_str(pretty=False), SpecialTokens(found.mask_token, first, last, found.pad_token, found.unk_token)
+
+
+def _fault(tokenizer: Any, around: list[int], inner: list[int]) -> str | None:
+    """Return why Embryo cannot use a tokenizer that gives the sample ids `inner`, and `around` with special tokens."""
+    highest = max(tokenizer.get_vocab().values())
+    if highest >= len(tokenizer):
+        return (
+            f"gives its {len(tokenizer):,} pieces ids up to {highest:,}; Embryo reads models whose tokenizer has a "
+            "piece for every id"
+        )
+    if tokenizer.mask_token is None:
+        return "has no mask token; name the one of the pretraining with --tokenizer"
+    if len(around) != len(inner) + 2 or around[1:-1] != inner:
+        return (
+            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads models whose tokenizer puts "
+            "one token before a text and one after it"
+        )
+    return None
 
 
 def _unreadable(folder: Path, why: str) -> EmbryoError:

@@ -11,7 +11,7 @@ from transformers import AlbertConfig, AlbertForPreTraining
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
 from embryo_core.engine.model import Model, load
-from embryo_core.metric import Data, Limits, Metric
+from embryo_core.metric import Limits, Metric, MetricData
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, copy_run
@@ -60,7 +60,9 @@ def paper(trained: Model) -> PaperEvaluation:
     return PaperEvaluation(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
 
 
-def read(metric: Metric, model: Model, path: Path | None = None, limit: int | None = None, **options: Any) -> Data:
+def read(
+    metric: Metric, model: Model, path: Path | None = None, limit: int | None = None, **options: Any
+) -> MetricData:
     """Read the data of a metric, by default the sample's, with default options."""
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
