@@ -1,6 +1,6 @@
-"""How often the interval of a take-off holds the planted one: simulated losses whose turns are known (docs/metrics.md).
+"""Simulate losses with known turns, and count how many intervals contain the planted take-off (docs/metrics.md).
 
-    python -m benchmarks.phases [CURVES]
+python -m benchmarks.phases [CURVES]
 """
 
 import sys
@@ -15,13 +15,13 @@ GRIDS = {  # evaluated steps
     "90, as the demo": sorted({*(round(2 ** (power / 6)) for power in range(100)), 100_000}),
 }
 NOISE = (0.01, 0.03, 0.1)  # nats, the standard deviation of a point
-KEPT = {"independent": 0.0, "neighbours alike": 0.7}  # share of the noise that the next point keeps
+CARRIED = {"independent": 0.0, "neighbours correlated": 0.7}  # share of the noise that carries over to the next point
 
 
-def planted(steps: list[int], noise: float, kept: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Losses [S] with a start, a fall, a plateau, a take-off and a slower end; and the step of the take-off.
+def planted(steps: list[int], noise: float, carried: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Return losses [S] with a start, a fall, a plateau, a take-off and a slower end; and the step of the take-off.
 
-    Turns lie anywhere, between steps too, each stretch as long as three steps of the grid at least.
+    Turns may be anywhere, also between steps; each stretch is at least three steps of the grid long.
     """
     points, x = np.log2(steps), np.arange(len(steps))
     room = len(steps) - 1 - 15
@@ -32,7 +32,7 @@ def planted(steps: list[int], noise: float, kept: float, rng: np.random.Generato
     line = 9 - np.interp(points, knots, np.concatenate([[0], np.cumsum(falls * np.diff(knots))]))
     drawn = rng.normal(0, noise, len(steps))
     for place in range(1, len(steps)):
-        drawn[place] = kept * drawn[place - 1] + np.sqrt(1 - kept**2) * drawn[place]
+        drawn[place] = carried * drawn[place - 1] + np.sqrt(1 - carried**2) * drawn[place]
     return line + drawn, float(2 ** turns[2])
 
 
@@ -42,19 +42,19 @@ def take_off(steps: list[int], losses: np.ndarray) -> Phase | None:
 
 
 def main(curves: int = 300) -> None:
-    """Print how many take-offs are found, how many intervals hold the planted step, and how wide they are."""
+    """Print how many take-offs are found, how many intervals contain the planted step, and how wide they are."""
     print(f"{curves} curves each; steps, noise, found, held of those found, median width in doublings")
     for grid, steps in GRIDS.items():
-        for name, kept in KEPT.items():
+        for name, carried in CARRIED.items():
             for noise in NOISE:
                 rng, widths, held = np.random.default_rng(2020), [], 0
                 for _ in range(curves):
-                    losses, step = planted(steps, noise, kept, rng)
+                    losses, step = planted(steps, noise, carried, rng)
                     if found := take_off(steps, losses):
                         held += found.earliest <= step <= found.latest
                         widths.append(np.log2(found.latest / found.earliest))
-                told = f"{len(widths)}, {held / len(widths):.1%}, {np.median(widths):.2f}"
-                print(f"{grid}, {name}, {noise}: {told}", flush=True)
+                numbers = f"{len(widths)}, {held / len(widths):.1%}, {np.median(widths):.2f}"
+                print(f"{grid}, {name}, {noise}: {numbers}", flush=True)
 
 
 if __name__ == "__main__":

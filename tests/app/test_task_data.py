@@ -15,7 +15,7 @@ from tests.tuned import store_tuning
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tasks whose data were looked for, which reads them whole."""
+    """Record the tasks whose data are searched for, which reads them completely."""
     found, find = [], task_folders.find_data
 
     def counted(run: Run, task: str, roots: list[Path]) -> Path | None:
@@ -28,7 +28,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which this user fine-tuned, beside no data root; it is remembered in the user's own settings."""
+    """Return a folder outside all data roots in which this user fine-tuned, as the user's settings remember."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     folder = tmp_path / "elsewhere" / "rte"

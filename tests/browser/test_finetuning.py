@@ -15,7 +15,7 @@ from tests.tuned import store_questions, store_tuning
 
 @pytest.fixture(scope="module")
 def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app on a run with results of RTE, whose data are at hand, and of SQuAD, whose are not."""
+    """Serve a run with results of RTE, whose data are available, and of SQuAD, whose data are not."""
     root = tmp_path_factory.mktemp("tuned")
     run = copy_run(tiny_run, root)
     texts = ["A hen broods .", "It rains .", "Snow fell .", "The sun shines ."]

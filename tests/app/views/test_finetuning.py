@@ -18,13 +18,13 @@ from tests.tuned import store_questions, store_tuning
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Opens the page on the data root of a run, with parameters in the URL."""
+    """Open the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "finetuning")
 
 
 @pytest.fixture
 def tuned(own_run: Run) -> Run:
-    """A run with a task of GLUE and one of the user's own."""
+    """Return a run with results of a GLUE task and of a user's task."""
     store_tuning(own_run, "rte")
     store_tuning(own_run, "my-task")
     return own_run
@@ -127,8 +127,8 @@ def test_no_task_chosen_is_a_message(look, tuned):
 def test_a_task_in_a_link_that_the_filter_hides_is_told(look, tuned):
     """It is here, and the sentence names what hides it; the address stays."""
     test = look(tuned, tasks="my-task", task="rte")
-    told = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."
-    assert told in [info.value.replace("\\", "") for info in test.info] and test.query_params["task"] == "rte"
+    sentence = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."
+    assert sentence in [info.value.replace("\\", "") for info in test.info] and test.query_params["task"] == "rte"
     gone = look(tuned, tasks="my-task", task="gone")
     assert any("'gone', which is not here" in info.value.replace("\\", "") for info in gone.info)
 

@@ -94,7 +94,7 @@ def test_what_is_never_acquired_has_no_place(rule):
 
 
 def test_agreement_is_over_what_both_have_acquired():
-    """Five categories of one run, four of them of the other; of fewer than four nothing is told but n."""
+    """Five categories of one run, four of them of the other; fewer than four have only an n."""
     places = {"a": range(1, 6), "b": [1, 2, 4, 3, None], "c": [1, 2, 3, None, None]}
     rows = [(run, f"own {i}", place) for run, found in places.items() for i, place in enumerate(found)]
     table = agreements(pd.DataFrame(rows, columns=["run", "group", "place"])).set_index(["first", "second"])
@@ -103,6 +103,6 @@ def test_agreement_is_over_what_both_have_acquired():
 
 
 def test_agreement_counts_places_of_either_rule(two: list[Run]):
-    """Categories that jump at the same step are tied in both, so both rules agree with the paper alike."""
+    """Categories that jump at the same step are tied in both, so both rules agree equally with the paper."""
     by_rule = [agreements(acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH, rule)) for rule in RULES]
     assert by_rule[0]["rho"].tolist() == pytest.approx(by_rule[1]["rho"].tolist())

@@ -54,7 +54,7 @@ def test_a_generator_is_counted_beside_its_discriminator(tiny_run: Run):
 
 
 def test_short_sequences_cost_less(tiny_run: Run):
-    """The first updates have batches of their own."""
+    """The first updates have other batches."""
     config = tiny_run.config | {"short_steps": 8, "short_batch_size": 4, "short_sequence_length": 8}
     run, rest = replace(tiny_run, config=config), replace(tiny_run, config=tiny_run.config | {"short_steps": 0})
     first = replace(tiny_run, config=config | {"batch_size": 4, "sequence_length": 8, "short_steps": 0})
@@ -71,7 +71,7 @@ def test_long_sequences_among_the_short_ones_are_counted(tiny_run: Run):
 
 
 def test_a_run_that_goes_on_has_the_cost_of_the_first_too(own_run: Run, monkeypatch):
-    """Where the first run is at hand; else nothing is told."""
+    """If the first run is available; otherwise the cost is unknown."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     going_on = replace(own_run, name="on", origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
     assert training_flops(going_on, 12) == pytest.approx(training_flops(own_run, 12))

@@ -81,7 +81,7 @@ def test_a_tokenizer_is_told_by_its_kind_its_size_and_its_file(tiny_run: Run):
 
 
 def test_the_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
-    """Another family may have no size of its own for it."""
+    """Another family may not have such a size."""
     config = tiny_run.config | {"embedding_size": 99}
     assert differing_choices(tiny_run, replace(tiny_run, config=config)) == ["embedding size"]
     assert differing_choices(tiny_run, replace(tiny_run, config=config, family="bert")) == ["family"]
@@ -130,7 +130,7 @@ def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: s
 
 
 @pytest.mark.parametrize(
-    ("shares", "told"),
+    ("shares", "described"),
     [
         ({"mask_token_share": 0.8, "random_token_share": 0.1}, "80 % [MASK], 10 % random, 10 % as they are"),
         ({"mask_token_share": 0.85, "random_token_share": 0.0}, "85 % [MASK], 15 % as they are"),
@@ -140,12 +140,12 @@ def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: s
         ({"mask_token_share": 0.8, "random_token_share": None}, None),
     ],
 )
-def test_what_stands_for_masked_pieces_is_a_choice_within_a_family(tiny_run: Run, shares: dict, told: str | None):
+def test_what_stands_for_masked_pieces_is_a_choice_within_a_family(tiny_run: Run, shares: dict, described: str | None):
     """An ELECTRA has no random pieces, whoever designs it."""
     first = replace(tiny_run, config=tiny_run.config | {"mask_token_share": 0.7, "random_token_share": 0.3})
     other = replace(first, config=first.config | shares)
     assert design(first)["masked pieces"] == "70 % [MASK], 30 % random"
-    assert design(other)["masked pieces"] == told
+    assert design(other)["masked pieces"] == described
     assert differing_choices(first, other) == ["masked pieces"]
     assert "masked pieces" not in differing_choices(first, replace(other, family="bert"))
 

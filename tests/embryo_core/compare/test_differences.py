@@ -23,7 +23,7 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 @pytest.fixture
 def two(tiny_run: Run, tmp_path) -> list[Run]:
-    """A run with scores to step 16, and another that is better, counted on other cases, and has come to step 8."""
+    """Return a run with scores up to step 16, and a better one, scored on other cases, up to step 8."""
     found = [copy_run(tiny_run, tmp_path / name) for name in "ab"]
     for run, n, steps, gain in ((found[0], 100, (0, 8, 16), 0.0), (found[1], 50, (0, 8), 0.3)):
         for step in steps:
@@ -43,7 +43,7 @@ def test_the_interval_is_newcombes(two: list[Run]):
 
 
 def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
-    """A row of its own, all but the measure missing."""
+    """It has a row in which all but the measure is missing."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
         results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
     row = differences(*two).set_index("measure").loc["world knowledge"]
@@ -116,7 +116,7 @@ def test_world_knowledge_is_compared_on_the_facts_that_both_were_asked(two: list
 
 
 def test_world_knowledge_of_different_facts_is_not_compared(two: list[Run]):
-    """There is no difference to be told."""
+    """Then there is no difference."""
     for run, fact in zip(two, "ab", strict=True):
         answered(run, 8, {fact: True})
     assert differences(*two).set_index("measure").loc["world knowledge"].isna().all()

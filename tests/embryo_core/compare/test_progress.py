@@ -69,6 +69,6 @@ def test_a_single_checkpoint_tells_how_far_it_had_come(own_run: Run):
 
 
 def test_the_least_count_is_the_first_above_nothing(tiny_run: Run):
-    """A log axis begins there; a run that has come to step 0 alone tells nothing."""
+    """A log axis begins there; a run that has only reached step 0 has no progress."""
     first = next(one.tokens for one in runs.checkpoints(tiny_run) if one.step)
     assert progress(tiny_run, "tokens").least == first

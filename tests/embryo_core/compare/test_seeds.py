@@ -113,7 +113,7 @@ def test_three_seeds_have_a_mean_and_no_median():
 
 
 def test_an_averaged_order_begins_with_the_first_place():
-    """That of the mean, whatever the first seed has first; each row has a number of its own."""
+    """That of the mean, whatever the first seed has first; rows are numbered consecutively."""
     seeds = {"a": ("verb", "noun", "adverb"), "b": ("noun", "adverb", "verb"), "c": ("adverb", "verb", "noun")}
     table = pd.concat([order(run, dict(zip(names, STEPS[1:], strict=True))) for run, names in seeds.items()])
     found = average_acquisitions(table, {"a, b": ["a", "b"], "c": ["c"]})

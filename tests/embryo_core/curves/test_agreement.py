@@ -21,7 +21,7 @@ def test_the_interval_is_that_of_bonett_and_wright(n: int):
 
 
 def test_three_things_and_rankings_without_an_order_do_not_agree():
-    """Nothing can be told of them."""
+    """They have no agreement."""
     assert rank_agreement([1, 2, 3], [1, 2, 3]) is None
     assert rank_agreement([1, 1, 1, 1], [1, 2, 3, 4]) is None
 

@@ -1,4 +1,4 @@
-"""Phases are found where lines turn, and told to be missing where none does."""
+"""Phases are found where lines turn, and there are none if no line does."""
 
 from itertools import combinations, pairwise
 
@@ -13,7 +13,7 @@ KNOTS = [0, 3, 6, 10, 12, 15]  # a start, a fall, a plateau, a take-off, and slo
 
 
 def loss(falls: list[float], knots: list[int], noise: float = 0.01) -> np.ndarray:
-    """A loss that falls by so much per doubling from one of the knots to the next, with a little noise."""
+    """Return a loss that falls by given amounts per doubling between knots, with a little noise."""
     line = 9 - np.interp(range(16), knots, np.concatenate([[0], np.cumsum(np.diff(knots) * falls)]))
     return line + np.random.default_rng(1).normal(0, noise, 16)
 
@@ -59,7 +59,7 @@ def test_a_plateau_may_fall_by_the_mean() -> None:
     knots = [0, 8, 10, 14, 15, 18]
     line = 9 - np.interp(range(19), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.3, 1, 0.1]]))
     found = phases([2**power for power in range(19)], line + np.random.default_rng(1).normal(0, 0.01, 19))
-    assert 0.3 > (line[0] - line[-1]) / 18
+    assert (line[0] - line[-1]) / 18 < 0.3
     assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
 
 
@@ -139,14 +139,14 @@ def test_a_long_log_is_averaged_and_its_phases_cover_it_all() -> None:
 
 
 def test_intervals_hold_a_turn_between_two_measured_steps() -> None:
-    """Of 40 curves whose take-off lies anywhere between steps, nine in ten intervals hold it at least."""
+    """Of 40 curves whose take-off is anywhere between steps, at least nine in ten intervals contain it."""
     held, found = 0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         knots = [0, 3, 6, rng.uniform(9, 10), 12.5, 15]
         falls = [0, 1, 0.05, 1.2, 0.1]
         line = 9 - np.interp(range(16), knots, np.concatenate([[0], np.cumsum(np.diff(knots) * falls)]))
-        told = {phase.name: phase for phase in phases(STEPS, line + rng.normal(0, 0.02, 16))}
-        if "take-off" in told:
-            found, held = found + 1, held + (told["take-off"].earliest <= 2 ** knots[3] <= told["take-off"].latest)
+        named = {phase.name: phase for phase in phases(STEPS, line + rng.normal(0, 0.02, 16))}
+        if "take-off" in named:
+            found, held = found + 1, held + (named["take-off"].earliest <= 2 ** knots[3] <= named["take-off"].latest)
     assert found >= 36 and held >= 0.9 * found

@@ -110,7 +110,7 @@ def test_the_interval_of_a_difference_turns_with_it():
 
 
 def slow_from(steps, fine):
-    """The first step from which on all is fine."""
+    """Return the first step from which every value is high enough."""
     return next((step for i, step in enumerate(steps) if all(fine[i:])), None)
 
 
@@ -186,7 +186,7 @@ def test_of_equally_high_points_the_earliest_is_the_peak():
 
 
 def test_the_expected_layer_is_a_centre_of_gravity():
-    """Only what lies above the baseline has weight: 0.1 in the embeddings, 0.3 in layer 2."""
+    """Only gains over the baseline count: 0.1 in the embeddings, 0.3 in layer 2."""
     assert curves.expected_layer([0.5, 0.2, 0.7], 0.4) == pytest.approx(2 * 0.3 / 0.4)
     assert curves.expected_layer([0.9, 0.9, 0.9, 0.9, 0.9], 0.3) == pytest.approx(2)
     assert curves.expected_layer([0.1, 0.5], 0.1) == 1
@@ -238,7 +238,7 @@ def test_a_row_without_any_weight_stays_so():
 
 
 def slow_history(correct):
-    """By the written words: strip what lies before the first right answer, then look at what follows."""
+    """By the words of the rule: strip everything before the first right answer, then look at what follows."""
     text = "".join("x" if right else "." for right in correct).lstrip(".")
     if not text:
         return "never learned"
@@ -256,7 +256,7 @@ def test_every_history_is_of_the_kind_its_words_say():
 
 
 @pytest.mark.parametrize(
-    "history, kind",
+    ("history", "kind"),
     [
         ("......", "never learned"),
         ("...xxx", "learned"),
@@ -274,7 +274,7 @@ def test_examples_of_each_kind(history, kind):
 
 
 @pytest.mark.parametrize(
-    "values, n, kind",
+    ("values", "n", "kind"),
     [
         ([0.0] * 8, 500, "never learned"),
         ([0.0, 0.01, 0.02, 0.03, 0.02, 0.03], 100, "never learned"),  # never surely above 2 %
@@ -295,7 +295,7 @@ def test_a_relation_is_classified_by_its_falls_and_returns(values, n, kind):
 
 
 def slow_fate(values, n, least=0.02) -> str:
-    """The kind as the docstring has it, each pair of values compared by itself."""
+    """Return the kind by the rule of the docstring, comparing each pair of values."""
 
     def exceeds(first: float, second: float) -> bool:
         return curves.difference_interval(first, second, n)[0] > 0

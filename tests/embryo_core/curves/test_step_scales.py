@@ -9,7 +9,7 @@ from embryo_core.curves import step_scales
 
 
 def test_step_0_lies_one_halving_before_step_1():
-    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step lies at its own value."""
+    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step is at its own value."""
     steps = [0, 1, 2, 4, 8, 16]
     np.testing.assert_allclose(step_scales.axis_shares(steps, "log"), np.linspace(0, 1, 6))
     assert step_scales.axis_values(steps, "linear").tolist() == steps
@@ -48,8 +48,8 @@ def test_a_curve_counts_by_where_it_changes_not_by_how_much():
     assert step_scales.telling_scale(steps, np.stack([early, late, late], axis=1)) == "linear"
 
 
-@pytest.mark.parametrize("steps", (range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]))
-@pytest.mark.parametrize("count", (2, 3, 32))
+@pytest.mark.parametrize("steps", [range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]])
+@pytest.mark.parametrize("count", [2, 3, 32])
 def test_log_spaced_steps_reach_from_end_to_end(steps, count: int) -> None:
     """First and last are among them, each once and in order; the gaps between even steps grow; few are all taken."""
     steps = list(steps)

@@ -52,7 +52,7 @@ def test_the_overview_has_a_row_for_each_finding():
 
 
 def drawn(address: str) -> list[list[tuple[float, float]]]:
-    """The points of each line of a picture, checked to be one SVG."""
+    """Return the points of each line of a picture, after checking that it is one SVG."""
     root = ElementTree.fromstring(unquote(address.removeprefix("data:image/svg+xml,")))
     return [
         [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]

@@ -74,11 +74,11 @@ def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(table):
     assert average["step"].tolist() == [0, 8]
     assert average["value"].tolist() == pytest.approx([0.275, 0.45])
     assert average["tasks"].iloc[0] == "CoLA, RTE"
-    assert glue_average(table[table["task"] != "rte"]).empty  # CoLA alone, beside SQuAD
+    assert glue_average(table[table["task"] != "rte"]).empty  # CoLA and SQuAD
 
 
 def test_every_task_and_the_average_have_a_colour_of_their_own():
-    """Exact match has SQuAD's, and a symbol of its own."""
+    """Exact match has SQuAD's colour and another symbol."""
     tasks = [
         "cola",
         "mnli",

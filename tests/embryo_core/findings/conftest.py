@@ -13,7 +13,7 @@ N = 10_000
 
 @pytest.fixture
 def run(tmp_path) -> Run:
-    """A run without checkpoints and without results."""
+    """Return a run without checkpoints and results."""
     return make_run(tmp_path)
 
 
@@ -32,5 +32,5 @@ def evidence(run: Run, *rows: tuple) -> Evidence:
 
 
 def risen(at: int, low: float = 0.0, high: float = 0.8) -> list[float]:
-    """The value `low` before the step `at`, `high` from there on."""
+    """Return the value `low` before the step `at`, and `high` from there on."""
     return [high if step >= at else low for step in STEPS]

@@ -1,5 +1,7 @@
-"""Runs with results of every kind that findings are made of, written through the store: made to show them all, to
-contradict them all (labels permuted), or of noise."""
+"""Runs with planted results of every kind that findings read, written through the store.
+
+They show all findings, contradict them all (labels permuted), or are noise.
+"""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -39,7 +41,7 @@ def shows(root: Path) -> Run:
 
 
 def contradicts(root: Path) -> Run:
-    """The same curves with their labels permuted: categories, forms, bands, tasks and layers in the reverse order."""
+    """Plant the same curves with reversed labels: categories, forms, bands, tasks and layers."""
     words = _words((64, 32, 16, 8, 4, 2, 2, 1, 1), (32, 16, 8, 4, 2), (32, 8, 2), delay=(2, 1))
     starts = {"pos": 64, "constituent": 64, "srl": 4, "coref": 4}
     layers = _layers(lambda task, layer: _stepped(max(1, starts[task] // layer), 0.9 - 0.1 * layer, 1 - 0.1 * layer))
@@ -74,7 +76,7 @@ def _stepped(start: int, high: float, last: float | None = None, low: float = 0.
 def _words(
     categories: tuple[int, ...], forms: tuple[int, ...], bands: tuple[int, ...], delay: tuple[int, int]
 ) -> Curves:
-    """The steps from which each group is right in 0.8 of the cases, times the delay of each task."""
+    """Return the steps from which each group is right in 0.8 of the cases, times the delay of each task."""
     starts = dict(zip((*CATEGORIES, *FORMS, *BANDS), (*categories, *forms, *bands), strict=True))
     return {
         (task, group, None): _stepped(start * times, 0.8, low=0.0)
@@ -84,7 +86,7 @@ def _words(
 
 
 def _layers(curve: Callable[[str, int], list[float]]) -> Curves:
-    """A curve of edge probing for each task and layer; the embeddings stay where they are."""
+    """Return a curve of edge probing for each task and layer; the embeddings do not change."""
     probed = {("edge_probing_f1", task, layer): curve(task, layer) for task in PROBED for layer in (1, 2, 3, 4)}
     return probed | {("edge_probing_f1", task, 0): [0.2] * len(STEPS) for task in PROBED}
 
@@ -115,7 +117,7 @@ def _store(root: Path, curves: Curves, histories: list[str], learned_at: int, n:
 
 
 def _facts(histories: list[str], place: int) -> Findings:
-    """What is answered to every fact at one step, and the precision of each relation and of all."""
+    """Return the answers to every fact at one step, and the precision of each relation and of all."""
     cloze, turn = [], count()
     for relation in RELATIONS:
         for number in range(FACTS):

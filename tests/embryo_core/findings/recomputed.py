@@ -43,12 +43,12 @@ class Tables:
         return pq.read_table(path).to_pylist() if path.exists() else []
 
     def curve(self, metric: str, group: str, layer: int = -1) -> list[Point]:
-        """The points of a score; empty where there is but one."""
+        """Return the points of a score; none if there is only one."""
         points = self.curves.get((metric, group, layer), [])
         return points if len(points) > 1 else []
 
     def layers(self, metric: str, task: str) -> list[int]:
-        """The layers above the embeddings that a task was probed in."""
+        """Return the layers above the embeddings in which a task was probed."""
         return sorted(layer for name, group, layer in self.curves if (name, group) == (metric, task) and layer > 0)
 
     def frequencies(self) -> Counter:
@@ -62,13 +62,13 @@ class Tables:
 
 @cache
 def wilson(share: float, n: int, z: float = float(norm.ppf(0.975))) -> tuple[float, float]:
-    """The two shares x at which (share - x)^2 = z^2 x (1 - x) / n."""
+    """Return the two shares x at which (share - x)^2 = z^2 x (1 - x) / n."""
     low, high = sorted(np.roots([1 + z**2 / n, -(2 * share + z**2 / n), share**2]).real)
     return min(max(low, 0.0), share), max(min(high, 1.0), share)
 
 
 def newcombe(first: float, second: float, n: int, z: float = float(norm.ppf(0.975))) -> tuple[float, float]:
-    """The interval of the difference of two shares of n cases each."""
+    """Return the interval of the difference of two shares of n cases each."""
     (a, b), (c, d) = wilson(first, n, z), wilson(second, n, z)
     difference = first - second
     return (
@@ -78,7 +78,7 @@ def newcombe(first: float, second: float, n: int, z: float = float(norm.ppf(0.97
 
 
 def onset(points: list[Point], floor: float = 0.0) -> tuple[int | None, int | None, int | None]:
-    """The step from which a curve stays above half of its last value, the earliest and the latest."""
+    """Return the step from which a curve stays above half of its last value, the earliest and the latest."""
     if points[-1][1] <= floor:
         return NEVER
     level = floor + 0.5 * (points[-1][1] - floor)
@@ -90,7 +90,7 @@ def onset(points: list[Point], floor: float = 0.0) -> tuple[int | None, int | No
 
 
 def rise(points: list[Point]) -> tuple[int | None, int | None, int | None]:
-    """The onset above the first value; none where the last is not significantly above it."""
+    """Return the onset above the first value; None if the last is not significantly above it."""
     first, (_, last, n) = points[0][1], points[-1]
     return onset(points, first) if newcombe(last, first, n)[0] > 0 else NEVER
 
@@ -119,7 +119,7 @@ def fallen(points: list[Point]) -> Compared:
 
 
 def pairs(tables: Tables, metric: str, names: Iterable[tuple[str, str]]) -> Iterator[Compared]:
-    """Groups of one task, two by two."""
+    """Yield pairs of groups of one task."""
     for first, second in names:
         one, two = tables.curve(metric, first), tables.curve(metric, second)
         if one and two:
@@ -166,7 +166,7 @@ def frequent_words(tables: Tables) -> Iterator[Compared]:
 
 
 def _best(tables: Tables, task: str) -> list[Point]:
-    """The layer, the embeddings included, that is best at the end; of equals the lowest."""
+    """Return the layer, including the embeddings, that is best at the end; of equals the lowest."""
     layers = [0, *tables.layers("edge_probing_f1", task)]
     found = [points for layer in layers if (points := tables.curve("edge_probing_f1", task, layer))]
     return max(found, key=lambda points: points[-1][1], default=[])
@@ -187,7 +187,7 @@ def syntax_and_semantics(tables: Tables) -> Iterator[Compared]:
 
 
 def syntax_saturates(tables: Tables) -> Iterator[Compared]:
-    """The value at a quarter of the run against nine tenths of the way."""
+    """Compare the value at a quarter of the run with nine tenths of the rise."""
     for task in ("pos", "constituent"):
         points = _best(tables, task)
         if points and rise(points) != NEVER and points[0][0] <= points[-1][0] / 4:
@@ -205,7 +205,7 @@ def syntax_saturates(tables: Tables) -> Iterator[Compared]:
 
 
 def upper_layers(tables: Tables) -> Iterator[Compared]:
-    """The first layer against the last, and the last against its peak."""
+    """Compare the first layer with the last, and the last with its peak."""
     for task in ("pos", "constituent", "srl", "coref"):
         layers = tables.layers("edge_probing_f1", task)
         if len(layers) > 1:
@@ -238,12 +238,12 @@ def diagonals(tables: Tables) -> Iterator[Compared]:
 
 
 def accuracy(gold: np.ndarray, answers: np.ndarray) -> float:
-    """The share of right answers."""
+    """Return the share of right answers."""
     return (gold == answers).mean()
 
 
 def spearman(gold: np.ndarray, answers: np.ndarray) -> float:
-    """The rank correlation; 0 where all answers are the same."""
+    """Return the rank correlation; 0 if all answers are equal."""
     return spearmanr(gold, answers).statistic if np.ptp(answers) > 0 else 0.0
 
 
@@ -284,7 +284,7 @@ def _reached(
     steps: list[int],
     chosen: np.ndarray,
 ) -> int | None:
-    """The first step with 95 % of the last score on the `chosen` examples, means over seeds; None where that is 0."""
+    """Return the first step with 95 % of the last score on the `chosen` examples, averaged over seeds; None if 0."""
     means = [np.mean([score(*pairs[key][chosen].T) for key in pairs if key[0] == step]) for step in steps]
     if means[-1] <= 0:
         return None
@@ -301,7 +301,7 @@ def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
 
 
 def four_fates(tables: Tables) -> Iterator[Compared]:
-    """The share of each kind of history, written as a string of wrong and right answers, above one in a hundred."""
+    """Compare the share of each kind of history, written as a string of answers, with one in a hundred."""
     histories: dict[tuple[str, str], str] = {}
     for row in sorted(tables.rows("cloze"), key=lambda row: row["step"]):
         fact = row["relation"], row["fact"]
@@ -333,7 +333,7 @@ for _name, _metric in (("reconstruction", RECONSTRUCTION), ("prediction", PREDIC
 
 
 def verdict(comparisons: list[Compared]) -> str:
-    """The rule of docs/metrics.md."""
+    """Apply the rule of docs/metrics.md."""
     hold, opposed = sum(low > 0 for _, low, _, _ in comparisons), sum(high < 0 for _, _, high, _ in comparisons)
     if not comparisons:
         return "cannot be said"

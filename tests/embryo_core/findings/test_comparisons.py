@@ -13,7 +13,7 @@ RNG = np.random.default_rng(2020)
 
 
 def curve(values, n=N) -> Curve:
-    """A curve over STEPS."""
+    """Return a curve over STEPS."""
     return Curve(np.array(STEPS), np.array(values, float), np.full(len(STEPS), n))
 
 

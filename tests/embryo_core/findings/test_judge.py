@@ -1,4 +1,4 @@
-"""A run with results has a verdict on every finding; one without is told what to run."""
+"""A run with results has a verdict on every finding; one without has the command to run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Findings about layers: planted developments are told, and so are their opposites."""
+"""Findings about layers: planted developments are recognised, and so are their opposites."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ TASKS = tuple(layers.NAMES)
 
 
 def f1(task: str, layer: int, values: list[float]) -> tuple:
-    """A curve of edge probing."""
+    """Return a curve of edge probing."""
     return (layers.F1, task, layer, values)
 
 
@@ -44,7 +44,7 @@ def test_saturation_is_measured_at_a_quarter_of_the_run(run):
 
 
 def test_saturation_is_not_decided_where_nothing_was_probed_around_a_quarter(run):
-    """Of 1,000 steps the third that was probed is 260: the rise was made by then, or before, where nobody looked."""
+    """Of 1,000 steps the third that was probed is 260: the rise was made by then, or in between."""
     steps = np.array([10, 100, 260, 1000])
     for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
         curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))

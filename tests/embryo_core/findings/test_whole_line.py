@@ -1,4 +1,4 @@
-"""From parquet files to verdicts: planted runs are told apart, and every comparison is computed again independently."""
+"""From parquet files to verdicts: planted runs are distinguished, and every comparison is recomputed independently."""
 
 import pytest
 
@@ -20,7 +20,7 @@ EXPECTED = {"shows": "reproduced", "contradicts": "contradicted"}  # of every fi
 
 @pytest.fixture(scope="module", params=MADE)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
-    """The name of a planted run, and the run."""
+    """Return the name of a planted run, and the run."""
     return request.param, MADE[request.param](tmp_path_factory.mktemp("planted"))
 
 

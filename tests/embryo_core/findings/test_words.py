@@ -1,4 +1,4 @@
-"""Findings about words: a run made to show one is told to show it, one made to contradict it is told so."""
+"""Findings about words: a run that was made to show or to contradict a finding has that verdict."""
 
 import pandas as pd
 import pytest
@@ -17,12 +17,12 @@ ONSETS = dict(zip(ORDER, (1, 1, 2, 2, 4, 8, 16, 32, 64), strict=True))
 
 
 def rows(task: str, onsets: dict[str, int]) -> list[tuple]:
-    """A curve for each group."""
+    """Return a curve for each group."""
     return [(task, group, None, risen(step)) for group, step in onsets.items()]
 
 
 def reversed_order() -> dict[str, int]:
-    """The groups with their onsets the other way round."""
+    """Return the groups with their onsets reversed."""
     return dict(zip(ORDER, reversed(ONSETS.values()), strict=True))
 
 

@@ -28,7 +28,7 @@ def sentences(n: int, seed: int) -> tuple[list[str], list[int]]:
 
 
 def write_cola(folder: Path, n: int = 96) -> Path:
-    """A task in CoLA's columns, which a random encoder learns in a few dozen updates."""
+    """Write a task in CoLA's columns, which a random encoder learns in a few dozen updates."""
     for split, size, seed in (("train", n, 1), ("validation", 64, 2)):
         texts, labels = sentences(size, seed)
         write_split(folder, split, sentence=texts, label=labels, idx=list(range(size)))
@@ -36,7 +36,7 @@ def write_cola(folder: Path, n: int = 96) -> Path:
 
 
 def write_pairs(folder: Path, labels: int, validation: str = "validation", value: bool = False, n: int = 40) -> Path:
-    """A task of two texts in MNLI's columns and RTE's, with so many labels, or values."""
+    """Write a task of two texts in the columns of MNLI and RTE, with this number of labels or values."""
     for split, size, seed in (("train", n, 3), (validation, 20, 4)):
         texts, _ = sentences(size, seed)
         gold = [i % labels for i in range(size)]
@@ -80,5 +80,5 @@ def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def cola(tmp_path: Path) -> Path:
-    """The folder of a small CoLA."""
+    """Return the folder of a small CoLA."""
     return write_cola(tmp_path / "glue" / "cola")

@@ -14,7 +14,7 @@ from tests.embryo_core.finetune.conftest import write_squad
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A few updates, one learning rate; no data of the user's own are found."""
+    """Tune with a few updates and one learning rate, without the user's own data."""
     monkeypatch.setattr(task_specs, "QUICK_UPDATES", 2)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "nowhere"))

@@ -13,7 +13,7 @@ ANSWERS[:150] = GOLD[:150]
 def test_scores_of_classes_equal_their_definitions():
     """Matthews' correlation, accuracy, and F1 of label 1, from the four counts."""
     tp, tn, fp, fn = (
-        int(((GOLD == gold) & (ANSWERS == answer)).sum()) for gold, answer in ((1, 1), (0, 0), (0, 1), (1, 0))
+        int(((gold == GOLD) & (answer == ANSWERS)).sum()) for gold, answer in ((1, 1), (0, 0), (0, 1), (1, 0))
     )
     matthews = (tp * tn - fp * fn) / np.sqrt(float((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
     expected = {"matthews": matthews, "accuracy": (tp + tn) / 300, "f1": 2 * tp / (2 * tp + fp + fn)}

@@ -25,7 +25,7 @@ from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pai
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few updates in place of hundreds, two learning rates in place of four."""
+    """Tune with a few updates instead of hundreds, and two learning rates instead of four."""
     monkeypatch.setattr(task_specs, "QUICK_UPDATES", 4)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4, 1e-3))
     for task, settings in task_specs.PAPER.items():
@@ -212,7 +212,7 @@ def test_a_broken_checkpoint_is_reported_and_passed_over(own_run: Run, cola: Pat
 
 
 def test_where_the_last_checkpoint_is_broken_the_one_before_chooses_the_learning_rate(own_run: Run, cola: Path):
-    """And the last is told."""
+    """The broken one is reported."""
     (own_run.path / "checkpoints" / "step16" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
     assert report.computed == 1 and len(report.failures) == 1
@@ -278,7 +278,7 @@ def test_of_equal_scores_the_lower_loss_is_chosen(losses: tuple[float, ...], bes
 
 
 def test_the_loss_is_that_of_training_data_held_out(own_run: Run, cola: Path):
-    """Development data have no part in it; it is noted beside the scores, and shared by further seeds."""
+    """Development data do not change it; it is stored with the scores, and shared by further seeds."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     noted = results.read_sources(own_run)["finetuning:cola:1"]
     assert noted["rate_losses"].keys() == noted["rates"].keys()
@@ -433,7 +433,7 @@ def test_a_killed_run_goes_on_to_the_same_table(tiny_run: Run, own_run: Run, col
 
 @pytest.mark.slow
 def test_two_processes_give_the_table_of_one(own_run: Run, cola: Path):
-    """Each with a thread of its own, as one has here."""
+    """Each process has one thread."""
     finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
     alone = results.read_answers(own_run, "cola")
     shutil.rmtree(own_run.results)

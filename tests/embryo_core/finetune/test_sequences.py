@@ -14,7 +14,7 @@ PAIRS = list(zip(sentences(9, 1)[0], sentences(9, 2)[0], strict=True))
 
 @pytest.fixture(scope="module")
 def tokenizer(tiny_run):
-    """The tiny run's."""
+    """Return the tiny run's tokenizer."""
     return load_tokenizer(tiny_run)
 
 

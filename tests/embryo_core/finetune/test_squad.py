@@ -39,7 +39,7 @@ from tests.embryo_core.finetune.conftest import write_squad
 
 @pytest.fixture(scope="module")
 def tokenizer(tiny_run):
-    """The tiny run's."""
+    """Return the tiny run's tokenizer."""
     return load_tokenizer(tiny_run)
 
 
@@ -75,7 +75,7 @@ def test_a_long_question_leaves_room_for_the_paragraph(tmp_path: Path, tokenizer
 
 
 def test_the_loss_falls_as_the_right_spans_are_likelier(tmp_path: Path, tokenizer):
-    """By which learning rates of equal scores are told apart."""
+    """The loss decides between learning rates of equal scores."""
     task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     right = logits_for(task.targets, int(task.validation.lengths.max()))
     assert 0 < task.loss(9 * right) < task.loss(right) < task.loss(0 * right)
@@ -166,13 +166,13 @@ def test_training_data_of_another_version_are_reported(tmp_path: Path):
 
 
 def one_window(pieces: int) -> Windows:
-    """A window over pieces of two characters each, with a piece before them."""
+    """Return a window over pieces of two characters each, with one piece before them."""
     ends = 2 * np.arange(pieces)[:, None] + [0, 2]
     return Windows(None, np.array([0]), np.array([1]), [ends])
 
 
 def test_an_answer_may_begin_and_end_with_its_window():
-    """The pieces beside it are no part of it."""
+    """The pieces next to it are not part of it."""
     for answer, start, expected in (("aabb", 0, [1, 2]), ("bbcc", 2, [2, 3]), ("bb", 2, [2, 2])):
         question = SquadQuestion("q", "aabbcc", "?", (answer,), (start,))
         assert gold_spans(one_window(3), [question]).tolist() == [expected]
@@ -215,7 +215,7 @@ ANSWERS = [
 
 
 def words(text: str) -> list[str]:
-    """What both versions compare, character by character."""
+    """Return the words that both versions compare, character by character."""
     kept = "".join(character for character in text.lower() if character not in set(string.punctuation))
     return [word for word in re.split(r"\s+", re.sub(r"\b(a|an|the)\b", " ", kept)) if word]
 

@@ -46,7 +46,7 @@ class Hub:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """A Hub that datasets reads."""
+    """Let datasets read a small Hub."""
     found = Hub(write_squad(tmp_path / "there", unanswerable=True))
     monkeypatch.setattr(datasets, "load_dataset", found.load)
     return found
@@ -73,7 +73,7 @@ def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
 def test_a_broken_connection_is_one_sentence(stand_in: Hub, tmp_path: Path):
     """Whatever kind of exception it is."""
     stand_in.missing, stand_in.reason = ("sst2", "validation"), httpx2.ReadError("peer closed the connection")
-    with pytest.raises(CorpusError, match="'sst2' could not be fetched .*peer closed the connection"):
+    with pytest.raises(CorpusError, match=r"'sst2' could not be fetched .*peer closed the connection"):
         fetch("glue", tmp_path)
 
 
@@ -182,5 +182,5 @@ def test_questions_have_paragraph_and_answers_by_their_id(tmp_path: Path):
 
 def test_data_that_cannot_be_read_are_told(tmp_path: Path):
     """As when they are tuned on."""
-    with pytest.raises(CorpusError, match="no validation.parquet"):
+    with pytest.raises(CorpusError, match=r"no validation\.parquet"):
         read_texts("cola", tmp_path)

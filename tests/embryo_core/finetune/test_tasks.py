@@ -212,7 +212,7 @@ def test_a_value_that_is_no_number_is_reported(tmp_path: Path):
 def test_a_folder_without_a_split_tells_what_it_has(tmp_path: Path):
     """The names of the files that are there."""
     write_split(tmp_path, "train", sentence=["a"], label=[0])
-    with pytest.raises(CorpusError, match="no validation.parquet, but train.parquet"):
+    with pytest.raises(CorpusError, match=r"no validation\.parquet, but train\.parquet"):
         read_task("cola", tmp_path)
 
 
@@ -220,5 +220,5 @@ def test_a_file_that_is_no_parquet_is_reported(tmp_path: Path):
     """Whatever its name says."""
     write_cola(tmp_path)
     (tmp_path / "train.parquet").write_text("sentence,label")
-    with pytest.raises(CorpusError, match="train.parquet cannot be read as a parquet file"):
+    with pytest.raises(CorpusError, match=r"train\.parquet cannot be read as a parquet file"):
         read_task("cola", tmp_path)

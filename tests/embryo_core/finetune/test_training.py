@@ -32,26 +32,26 @@ SHORT = replace(LEARNING, updates=3, warmup=0)
 
 @pytest.fixture(scope="module")
 def encoded(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> EncodedTextTask:
-    """A small CoLA."""
+    """Return an encoded small CoLA."""
     task = read_task("cola", write_cola(tmp_path_factory.mktemp("cola")))
     return encode_task(task, load_tokenizer(tiny_run), 64)
 
 
 @pytest.fixture
 def checkpoint(tiny_run: Run) -> Checkpoint:
-    """The checkpoint at step 16."""
+    """Return the checkpoint at step 16."""
     return at(tiny_run, 16)
 
 
 @pytest.fixture
 def folder(checkpoint: Checkpoint) -> Path:
-    """Its folder."""
+    """Return its folder."""
     return checkpoint.path
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_a_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
-    """A word that stands in the sentence: far above the majority, whatever the processor multiplies in."""
+    """The label is a word of the sentence: scores are far above the majority, in any precision."""
     monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
     tuned = tune(checkpoint, encoded, LEARNING, seed=1)
     assert encoded.score(tuned.outputs) > 0.8
@@ -191,7 +191,7 @@ def test_a_checkpoint_with_a_number_that_is_none_is_refused(encoded, own_run):
     save_file(tensors, checkpoint.path / "model.safetensors", metadata={"format": "pt"})
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 16, None, None)
-    with pytest.raises(BrokenCheckpoint, match="number in albert.encoder.embedding_hidden.* not finite"):
+    with pytest.raises(BrokenCheckpoint, match=r"number in albert\.encoder\.embedding_hidden.* not finite"):
         tune(at(own_run, 16), encoded, SHORT, seed=1)
 
 
