@@ -18,8 +18,6 @@ from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
-from embryo_core.figures.captions.overlay import COUNTED, left_out
-from embryo_core.figures.captions.sentences import split
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.overview import evaluate_command
@@ -33,6 +31,13 @@ UNIT_NAMES: dict[Unit, str] = {
     "words": "words",
     "flops": "training FLOPs",
     "share": "share of the run",
+}
+COUNTED: dict[Unit, str] = {  # what a run must record for an axis
+    "sequences": "how many sequences it had seen",
+    "tokens": "how many tokens it had seen",
+    "words": "how many words it had seen",
+    "flops": "the FLOPs of its training",
+    "share": "its planned length",
 }
 LACKING = {  # what a model that does not give this lacks (see `capabilities.gives`)
     "masked_words": "predict no masked words",
@@ -135,7 +140,8 @@ def _counted(view: View) -> View:
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
-                st.info(literal(left_out(run, view.unit)), icon=":material/info:")
+                words = f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out."
+                st.info(literal(words), icon=":material/info:")
         return view
     words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
     st.info(literal(words), icon=":material/info:")
@@ -241,27 +247,15 @@ def require(run: Run, needs: Iterable[str]) -> None:
 
 
 def show_caption(caption: Caption | str, **appearance: Any) -> None:
-    """Show a caption below a figure or a table: its summary, and the rest behind an info mark.
-
-    Text is Markdown, and its first sentence the summary; a Caption is plain text.
-    """
-    if isinstance(caption, Caption):
-        first, rest = literal(caption.summary), literal(caption.rest) or None
-    else:
-        first, rest = split(caption)
-    st.caption(first, help=rest, **appearance)
+    """Show the summary of a caption, and the rest behind an info mark; all of it is plain text."""
+    caption = Caption(caption) if isinstance(caption, str) else caption
+    st.caption(literal(caption.summary), help=literal(caption.rest) or None, **appearance)
 
 
 def show_headline(sentence: str) -> None:
     """Show the sentence that opens a page; nothing if its figure has none."""
     if sentence:
         st.markdown(f"**{literal(sentence)}**")
-
-
-def show_opening(sentence: str) -> None:
-    """The sentence that opens a page (see captions/openings.py); nothing where its figure has nothing to say yet."""
-    if sentence:
-        st.markdown(f"**{sentence}**")
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:

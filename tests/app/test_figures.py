@@ -4,7 +4,6 @@ import json
 import math
 from typing import Any
 
-import numpy as np
 import orjson
 import pandas as pd
 import plotly.graph_objects as go
@@ -18,7 +17,7 @@ from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import captions_of
 
-NO_ROWS = ("all layers alike", "chance")  # lines that stand for no measurement
+NO_ROWS = ("equal weight of all layers", "chance")  # lines that stand for no measurement
 PAGES = {  # page and parameters: how many figures it has
     ("overview", ()): 3,
     ("tokens", ()): 2,
@@ -39,15 +38,8 @@ PAGES = {  # page and parameters: how many figures it has
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
-    """The figures that are shown from now on, each with its table."""
+    """Return the figures that are shown from now on, each with its table."""
     found = []
-    show = figures.show_plot
-
-    def watch(figure: go.Figure, data: pd.DataFrame, *more: Any, **others: Any) -> None:
-        found.append((figure, data))
-        show(figure, data, *more, **others)
-
-    monkeypatch.setattr(figures, "show_plot", watch)
     show_figure = figures.show
 
     def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
@@ -159,26 +151,6 @@ def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
         expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)
 
 
-def test_rows_of_a_file_name_run_and_data_and_have_whole_counts() -> None:
-    """A row whose count is unknown is empty there; a figure of several runs names its own."""
-    data = pd.DataFrame({"step": [0, 8], "accuracy": [0.5, 1.0], "n": [1213, np.nan], "n_masked": [np.nan, 7.0]})
-    rows = figures.numbers(data, "one", "EWT, 2,077 sentences").splitlines()
-    assert rows[0] == "step,accuracy,n,n_masked,run,data"
-    assert rows[1:] == ['0,0.5,1213,,one,"EWT, 2,077 sentences"', '8,1.0,,7,one,"EWT, 2,077 sentences"']
-    several = figures.numbers(data.assign(run=["one", "two"]), "one, two", "").splitlines()
-    assert [row.split(",")[-1] for row in several] == ["run", "one", "two"] and len(several[0].split(",")) == 5
-
-
-def test_rows_of_a_file_name_their_own_data() -> None:
-    """Those of their run, or what they name themselves; seeds and layers are whole where a row has none."""
-    data = pd.DataFrame({"run": ["one", "two", "two"], "seeds": [3, 1, np.nan], "layer": [np.nan, 2, 0]})
-    notes = {"one": "EWT", "two": "GUM"}
-    rows = figures.numbers(data, "one, two", "", notes).splitlines()
-    assert rows == ["run,seeds,layer,data", "one,3,,EWT", "two,1,2,GUM", "two,,0,GUM"]
-    rows = figures.numbers(data.assign(data=[np.nan, np.nan, "held-out text"]), "one, two", "", notes).splitlines()
-    assert [row.split(",")[-1] for row in rows] == ["data", "EWT", "GUM", "held-out text"]
-
-
 def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands in the queue of the questions; an animation lets light ones go first."""
     queue = Queue()
@@ -186,26 +158,6 @@ def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.TYPES]
     assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
     assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._waiting
-
-
-DRAWN: list[str] = []
-
-
-def _line(table: pd.DataFrame, name: str) -> go.Figure:
-    DRAWN.append(name)
-    return go.Figure(go.Scatter(x=table["x"].to_numpy(), y=table["y"].to_numpy(), name=name))
-
-
-def test_a_figure_is_drawn_once_for_what_it_shows():
-    """Equal tables give the same figure; one other value in a long one, or another argument, gives another."""
-    DRAWN.clear()
-    table = pd.DataFrame({"x": np.arange(60_000), "y": 0.5, "word": "a"})
-    first = figures.drawn(_line, table, "one")
-    assert figures.drawn(_line, table.copy(), "one") is first and DRAWN == ["one"]
-    assert first.to_dict() == go.Figure(first).to_dict()
-    other = table.assign(y=table["y"].where(table["x"] != 30_001, 0.25))
-    assert figures.drawn(_line, other, "one").data[0].y[30_001] == 0.25
-    assert figures.drawn(_line, table, "two").data[0].name == "two" and DRAWN == ["one", "one", "two"]
 
 
 @pytest.mark.parametrize("smooth", ["1", "3"])

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, expect
 from app.map_reads import MAPS
 from embryo_core import results, runs
 from embryo_core.curves import step_scales
-from embryo_core.figures.captions.figure_file import small_print
+from embryo_core.figures.figure import small_print
 from embryo_core.share import html_page, map_style, read_averaged
 from embryo_core.types import AttentionMap, Findings, Run, StepUnit
 from tests.browser.conftest import serve
@@ -91,7 +91,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
     wanted = [label.text for label in labels if SIDE >= label.least]
     assert texts[: len(wanted) + 1] == ["tiny, layer 2, head 1, step 16", *wanted]
-    assert " ".join(texts[len(wanted) + 1 :]) == small_print("tiny", history.note)
+    assert " ".join(texts[len(wanted) + 1 :]) == small_print(["tiny"], history.note)
 
 
 def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):

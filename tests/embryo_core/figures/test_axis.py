@@ -6,7 +6,6 @@ import pytest
 from embryo_core.compare import Progress
 from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.figures.axis import STEP_LINE, StepAxis
-from embryo_core.figures.captions import overlay as captions
 from embryo_core.types import Change, StepUnit
 
 
@@ -67,11 +66,10 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
     ],
 )
 def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
-    """In the legend, and in the caption of several runs."""
+    """In the legend, as described."""
     change = Change(8, "rate falls")
     axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
     assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
-    assert captions.changes({"one": axis}).replace("\\", "") == f" Vertical lines: one {told}."
 
 
 @pytest.mark.parametrize("scale", SCALES)

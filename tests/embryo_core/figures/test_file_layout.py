@@ -7,7 +7,6 @@ import pytest
 
 from embryo_core.figures import file_layout, findings
 from embryo_core.figures.axis import STEP_LINE, StepAxis
-from embryo_core.figures.captions import figure_file as captions
 from embryo_core.figures.curves import Curves, Line, plot_curves
 from embryo_core.types import Change, StepUnit
 
@@ -74,12 +73,3 @@ def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
     assert [shape["name"] for shape in two["shapes"]] == ["from step 4:<br>sequences of 128 tokens"]
     assert 0.6 * 14 * len("sequences of 128 tokens") <= two["legend"]["entrywidth"] < one["legend"]["entrywidth"]
     assert two["margin"]["t"] > bare["two"]["margin"]["t"]
-
-
-def test_what_is_copied_along_is_plain_text_with_bibtex() -> None:
-    """Without marks of Markdown, and without what only makes sense on the page."""
-    of_two = captions.copied("Mask .", "a, b", "See. Point at a curve to read all.")
-    assert of_two.startswith("Mask . Runs a, b. See.\n")
-    text = captions.copied("Title", "demo", r"**Bold** 3\.5 of a\_b; n = 9. Click a point for its step.")
-    assert text.startswith("Title. Run demo. Bold 3.5 of a_b; n = 9.\n\n@inproceedings{chiang-etal-2020")
-    assert "Click" not in text
