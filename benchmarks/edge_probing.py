@@ -1,11 +1,10 @@
-"""Edge probing of one checkpoint, ours and the paper's, side by side: seconds, ratio, and F1.
+"""Edge probing of one checkpoint, ours and the paper's: seconds, their ratio, and F1.
 
     python -m benchmarks.edge_probing RUN --probing PATH [--step N] [--tasks TASK ...] [--layers N ...]
 
-Ours probes all tasks in all layers, control tasks included, from the data as they lie on disk. The paper's procedure
-(benchmarks/paper_probing.py) does each task and layer anew; it is run for the given tasks and layers (the last layer,
-if none is given), to its end, and its time for all layers is taken to be in proportion. Its control tasks are not
-counted.
+Ours probes all tasks in all layers with control tasks, and its time includes reading the data. The paper's procedure
+(benchmarks/paper_probing.py) repeats everything for each task and layer. It is run to its end for the given tasks and
+layers (default: the last layer), and its time is extrapolated to all layers. Its control tasks are not counted.
 """
 
 import argparse
