@@ -17,6 +17,7 @@ import numpy as np
 
 from embryo_core import results
 from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.results import memo
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
 REPEATS = 20
@@ -81,6 +82,7 @@ def measure(run: Run, layer: int, head: int) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in readings}
     for _ in range(REPEATS):
         for name, read in readings.items():
+            memo.clear()
             start = time.perf_counter()
             read()
             seconds[name].append(time.perf_counter() - start)

@@ -18,7 +18,7 @@ NOTE = (
 
 
 def make_hostile(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Copy a run with its results to a data root of its own, the one that EMBRYO_DATA names, with hostile texts."""
+    """Copy a run with its results to a separate data root, which EMBRYO_DATA names, and add hostile texts."""
     monkeypatch.setenv("EMBRYO_DATA", str(root))
     copy = runs.read_run(Path(shutil.copytree(run.path, root / "runs" / NAME)))
     shutil.copytree(run.results, copy.results)

@@ -37,7 +37,7 @@ DAMAGES = 4  # of each folder
 SEEDS = range(FIRST, FIRST + FOLDERS)
 OF_A_KIND = range(FIRST, FIRST + DAMAGES * FOLDERS)  # a seed for each damage of a kind of file
 SECONDS = 5  # of computing that a command or a page may take; it takes half of one
-WAITING = 60  # seconds by the clock: others may compute beside the tests
+WAITING = 60  # seconds by the clock: other processes may compute meanwhile
 GIGABYTE = 2**30 if sys.platform == "darwin" else 2**20  # in the unit of ru_maxrss
 UNREAD = 0  # time of the last access, before
 

@@ -1,4 +1,4 @@
-"""Run folders with random damages: no traceback, no hang, no file read elsewhere, and the runs beside them as ever.
+"""Run folders with random damages: no traceback, no hang, no file read elsewhere, and the other runs as ever.
 
 Each folder is damaged four times, listed, and put to a command and a page in turn.
 """
@@ -54,7 +54,7 @@ def read_all(folder: Path) -> None:
 def test_damaged_folders_harm_nobody(
     seed: int, sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Whatever is wrong with one run, it is reported in sentences, and the sound run beside it is listed."""
+    """Whatever is wrong with one run, it is reported in sentences, and the sound run next to it is listed."""
     rng = random.Random(seed)
     monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(sound.path.parents[1]), str(tmp_path / "data")]))
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "50 MB")

@@ -22,7 +22,7 @@ def ranks() -> dict[tuple[str, str], list[int]]:
 
 
 def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, ...] = STEPS) -> None:
-    """Store the answers of these steps, as parts."""
+    """Store the answers of these steps, pending."""
     for step in steps:
         answers = [
             ClozeAnswer(fact, relation, f"subject {fact}", "Rome", rank[STEPS.index(step)], 0.25, "the", 0.5)
@@ -48,7 +48,7 @@ def shown(frame: pd.DataFrame) -> list[tuple]:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_every_fact_has_its_history(run, ranks, compacted):
-    """Against the rule applied to each fact by itself, from parts as from the summary."""
+    """Against the rule applied to each fact by itself, from pending evaluations and from the summary."""
     write(run, ranks)
     if compacted:
         results.compact(run)
@@ -144,7 +144,7 @@ def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
 def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
-    """And written again by the next compaction, which finds no parts."""
+    """And written again by the next compaction, which finds nothing pending."""
     write(run, ranks)
     results.compact(run)
     path = run.results / fact_histories.FACTS.file
@@ -153,12 +153,12 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
         lose(path, damage)
     else:
         others = {key: drawn[::-1] for key, drawn in ranks.items()}
-        beside = path.with_name(path.name + ".sha256")
-        kept = whole, beside.read_bytes()
+        checksum = path.with_name(path.name + ".sha256")
+        kept = whole, checksum.read_bytes()
         write(run, others)
         results.compact(run)
         path.write_bytes(kept[0])
-        beside.write_bytes(kept[1])
+        checksum.write_bytes(kept[1])
         ranks = others
     assert shown(results.read_histories(run)) == slow(ranks)
     results.compact(run)

@@ -1,4 +1,4 @@
-"""A table is read only where its file is the one of the checksum beside it; everything else is one sentence."""
+"""A table is read only if its file has the checksum next to it; every refusal is one sentence."""
 
 import hashlib
 import os
@@ -239,7 +239,7 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
 
 
 def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The writer had listed both checksums already, so that the list tells nothing; the old size is not the new end."""
+    """The writer had listed both checksums already; the new file does not end where the old one did."""
     path, locate = run.results / "scores.parquet", parquet_files.locate
     for step in (0, 8):
         results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
@@ -263,7 +263,7 @@ def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, mo
 
 
 def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The checksum of nothing, listed before the file goes, tells it from a lost file; the next writer tidies up."""
+    """The checksum of nothing is listed before the file goes, so it is not a lost file; the next writer tidies up."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
     path, unlink = run.results / "scores.parquet", Path.unlink

@@ -79,7 +79,7 @@ def begun(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
-    """Return the files that the work leaves when nobody kills it."""
+    """Return the files that the work leaves if it is not killed."""
     shutil.copytree(begun, tmp_path / "whole")
     work(tmp_path / "whole")
     return tree(tmp_path / "whole")

@@ -18,7 +18,7 @@ NORMALISED = [False, True]
 
 
 def write(run: Run, *steps: int, seed: int = 0) -> None:
-    """Return maps of all heads at these steps, as parts; of rows that do not sum to 1."""
+    """Return maps of all heads at these steps, pending; of rows that do not sum to 1."""
     for step in steps:
         found = find("attention", step, seed).attention
         maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in found]
@@ -43,7 +43,7 @@ def check(run: Run) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_they_are_what_the_maps_say(run: Run, compacted: bool):
-    """From parts as from the summary, once a later step has come, and once a step was evaluated anew."""
+    """From pending evaluations and from the summary, once a later step has come, and once a step was evaluated anew."""
     write(run, *STEPS[:-1])
     if compacted:
         results.compact(run)

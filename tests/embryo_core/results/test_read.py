@@ -1,4 +1,4 @@
-"""What was written is read back, from pending evaluations and compacted tables alike."""
+"""What was written is read back, from pending evaluations and from compacted tables."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def test_reads_of_an_empty_store_have_their_columns(run):
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_scores_words_and_facts_come_back_as_found(run, compacted):
-    """Every row comes back, sorted and once, from parts as from compacted tables."""
+    """Every row comes back, sorted and once, from pending evaluations and from compacted tables."""
     for step in (8, 0, 2):
         for metric in METRICS:
             results.write(at(run, step), metric, find(metric, step))
@@ -63,7 +63,7 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
 
 
 def write_again(run: Run, table: str, rows: int | None = None) -> None:
-    """Write a compacted table with so many rows in a row group, or all in one, as once was done."""
+    """Write a compacted table with this many rows in a row group, or all in one, as earlier versions did."""
     path = run.results / f"{table}.parquet"
     pq.write_table(pq.read_table(path), path, row_group_size=rows)
     write_checksum(path)
@@ -276,7 +276,7 @@ def test_examples_come_back_in_their_order(own_run: Run) -> None:
 
 @pytest.mark.parametrize("content", ["", "5", '[{"text": "A ."}]', '[{"text": 1, "word": "a"}]', "[[[[]]]]", MANY])
 def test_a_file_that_holds_something_else_is_refused(own_run: Run, content: str) -> None:
-    """In one sentence with its name; so is one of so many that no page could draw a button for each."""
+    """In one sentence with its name; so is a file with more questions than a page has buttons."""
     own_run.results.mkdir(parents=True, exist_ok=True)
     (own_run.results / "examples.json").write_text(content)
     with pytest.raises(ResultsError, match=r"examples\.json"):

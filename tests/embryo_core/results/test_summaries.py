@@ -23,7 +23,7 @@ def counted(run: Run) -> pd.DataFrame:
 
 
 def write_words(run: Run, steps: tuple[int, ...]) -> None:
-    """Store the words of a metric at these steps, as parts, and what another metric has without words.
+    """Store the words of a metric at these steps, pending, and what another metric has without words.
 
     Counts grow with the step, as no treebank's do, so that those of one step are no other's.
     """
@@ -36,7 +36,7 @@ def write_words(run: Run, steps: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_words_are_counted_at_the_last_step(run: Run, compacted: bool):
-    """From parts as from the summary, and again once a later step has come."""
+    """From pending evaluations and from the summary, and again once a later step has come."""
     for steps in (STEPS[:2], STEPS[2:]):
         write_words(run, steps)
         if compacted:
@@ -49,7 +49,7 @@ def test_words_are_counted_at_the_last_step(run: Run, compacted: bool):
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_damaged_counts_are_computed_again(run: Run, damage: str):
-    """And written again by the next compaction, which finds no parts."""
+    """And written again by the next compaction, which finds nothing pending."""
     write_words(run, STEPS)
     results.compact(run)
     path = run.results / COUNTS.file
@@ -86,15 +86,15 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
         scores = [TaskScore("squad", 1, "model", name, float(right.mean()), n) for name in ("exact", "f1")]
         results.write(at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
         gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, in which ranks and values differ
-        told = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
-        answers = [TaskAnswer("stsb", 1, i, float(gold[i]), float(told[i])) for i in range(n)]
+        noisy = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
+        answers = [TaskAnswer("stsb", 1, i, float(gold[i]), float(noisy[i])) for i in range(n)]
         scores = [TaskScore("stsb", 1, "model", name, 0.5, n) for name in ("spearman", "pearson")]
         results.write(at(run, step), TUNED.format("stsb"), Findings(task_scores=scores, answers=answers))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_it_is_what_the_answers_say(run: Run, compacted: bool):
-    """From parts as from the summary, and once a later step has come, as a part beside the summary and in it."""
+    """From pending evaluations and from the summary, before and after a later step is compacted."""
     tune(run, STEPS[:-1])
     if compacted:
         results.compact(run)

@@ -12,7 +12,7 @@ ROWS = {name: get_args(hint)[0] for name, hint in get_type_hints(Findings).items
 
 
 def test_every_list_of_findings_has_its_table():
-    """Named alike."""
+    """With the same name."""
     assert sorted(table.name for table in TABLES) == sorted(ROWS)
 
 

@@ -89,7 +89,7 @@ def test_results_of_other_data_go_only_where_they_may(run):
 
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
 def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
-    """Compaction that meets a broken table leaves it and all parts; the message's advice mends it."""
+    """Compaction that meets a broken table leaves it and all pending evaluations; the message's advice mends it."""
     results.write(at(run, 0), "world_knowledge", find("world_knowledge", 0))
     results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
     results.compact(run)

@@ -21,7 +21,7 @@ def sizes(family: str, **more: int) -> Architecture:
 
 
 def test_only_families_that_share_layers_have_groups():
-    """Elsewhere every layer has weights of its own, whatever config.json says."""
+    """In other families every layer has separate weights, whatever config.json says."""
     assert sizes("albert").groups == 1 and sizes("albert", num_hidden_groups=2).groups == 2
     assert sizes("bert", num_hidden_groups=1).groups == sizes("roberta", num_hidden_groups=1).groups == 4
 

@@ -81,7 +81,7 @@ def holder(folder: Path) -> subprocess.Popen:
 
 
 def test_the_second_is_reported(tmp_path: Path):
-    """While another process holds the lock; afterwards it is free, though nobody released it."""
+    """While another process holds the lock; once that process is killed, the lock is free."""
     process = holder(tmp_path / "run")
     try:
         with pytest.raises(BusyRun, match="busy"), locked(tmp_path / "run", BusyRun("busy")):

@@ -1,4 +1,4 @@
-"""What an audit found is kept beside run.json, and tells where curves break."""
+"""What an audit found is stored next to run.json, and curves break at its faults."""
 
 import json
 import shutil

@@ -112,7 +112,7 @@ def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, 
 
 
 def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
-    """A file that nobody has hashed is not loaded."""
+    """A file that was not hashed is not loaded."""
     checkpoint = runs.checkpoint(own_run, 8)
     manifest = json.loads((checkpoint.path / "manifest.json").read_text())
     del manifest["sha256"]["model.safetensors"]

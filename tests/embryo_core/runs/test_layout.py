@@ -1,4 +1,4 @@
-"""Runs are found by name or path; those that cannot be read are told apart and take no other down."""
+"""Runs are found by name or path; those that cannot be read are listed apart, and the others are read."""
 
 import json
 import os
@@ -147,7 +147,7 @@ def test_a_first_phase_has_its_batches(own_run: Run):
 
 
 def test_settings_of_other_versions_are_kept(own_run: Run):
-    """What this version does not know is read as it stands."""
+    """Fields that this version does not know are kept."""
     own_run.config["schedule"] = {"kind": "constant", "from": [1, 2]}
     runs.write_run(own_run)
     assert runs.read_run(own_run.path).config["schedule"] == {"kind": "constant", "from": [1, 2]}
@@ -198,7 +198,7 @@ def test_an_installed_package_looks_in_the_working_directory(tmp_path, monkeypat
 
 
 def test_a_run_is_listed_once(own_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Also where a link beside it leads to it."""
+    """Also if a link next to it leads to it."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     (own_run.path.parent / "linked").symlink_to(own_run.path)
     assert [run.name for run in runs.list_runs()] == ["tiny"] and runs.open_run("linked") == own_run
@@ -239,7 +239,7 @@ def test_a_continued_run_has_the_changes_of_the_first_and_its_own(tiny_run: Run)
 
 
 def test_a_run_that_goes_on_with_the_same_text_has_no_other(tiny_run: Run):
-    """Its origin tells what began there; then no mark says that the text is another."""
+    """Its origin has the change; no second one is added for the text."""
     begun = Change(100, "same text, new warm-up")
     run = replace(tiny_run, origin=replace(ORIGIN, changes=(*ORIGIN.changes, begun)))
     assert runs.changes(run) == (*ORIGIN.changes, begun)

@@ -60,7 +60,7 @@ def test_a_run_without_a_log_has_no_rows(own_run: Run):
     ids=lambda line: ascii(line)[2:40],
 )
 def test_a_line_that_is_no_row_costs_itself_alone(own_run: Run, line: bytes):
-    """Wherever it stands, all rows before and after it are read, and it is counted."""
+    """All rows before and after it are read, and it is counted."""
     rows = runs.read_log(own_run)
     log = own_run.path / "log.jsonl"
     first, *others = log.read_bytes().splitlines(keepends=True)

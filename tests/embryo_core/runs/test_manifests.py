@@ -38,7 +38,7 @@ def test_a_folder_still_being_written_is_no_checkpoint(own_run: Run):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 8}', '{"step": "eight", "sequences": 0, "tokens": 0}'])
 def test_a_broken_manifest_is_reported_and_the_others_stay(own_run: Run, content: str):
-    """Whatever stands in manifest.json, the other checkpoints are listed and this one has a reason."""
+    """Whatever manifest.json holds, the other checkpoints are listed and this one has a reason."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(content)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
@@ -149,7 +149,7 @@ def test_a_step_is_that_of_one_folder(own_run: Run):
 
 
 def test_a_flood_of_folders_is_reported(own_run: Run, monkeypatch):
-    """Only so many folders are read, and the rest are reported as one."""
+    """Folders beyond a limit are not read, and are reported as one."""
     monkeypatch.setattr(manifests, "MAX_CHECKPOINTS", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]

@@ -35,7 +35,7 @@ def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
 
 @pytest.mark.parametrize("content", ["", "5", '{"a": 5}', "[" * 100_000])
 def test_a_damaged_list_names_its_own_remedy(pointing: Run, added: Path, content: str):
-    """The step is not at fault: nobody is told to train it again. Steps with weights of their own are as ever."""
+    """The step is not at fault, so the message does not say to train it again. Other steps are unaffected."""
     runs.verify(runs.checkpoint(pointing, 8))
     added.write_text(content)
     ((path, reason),) = runs.broken(pointing)
@@ -85,7 +85,7 @@ def test_what_is_no_name_of_a_file_is_one_sentence(pointing: Run, tmp_path: Path
 
 
 def test_a_name_does_not_lead_out_of_the_folders_of_the_list(pointing: Run, tmp_path: Path):
-    """Nor does a link beside the weights."""
+    """Nor does a link next to the weights."""
     secret = tmp_path / "a secret"
     secret.write_text("secret")
     point(pointing, str(secret))

@@ -67,7 +67,7 @@ def test_steps_stay_by_name_by_distance_and_by_doubling(own_run: Run, keep: list
 
 
 def test_a_grid_keeps_what_is_nearest_to_it(own_run: Run):
-    """By the difference for every:N, by the ratio for log:K; step 0 lies one halving before step 1."""
+    """By the difference for every:N, by the ratio for log:K; step 0 counts as half of step 1."""
     assert kept_steps(own_run, ["every:5"], range(17)) == {0, 5, 10, 15}
     assert kept_steps(own_run, ["log:1"], range(17)) == {1, 2, 4, 8, 16}
     assert kept_steps(own_run, ["log:1"], [0, 3, 5, 12, 16]) == {0, 3, 5, 12, 16}

@@ -38,7 +38,7 @@ def test_a_snapshot_within_another_goes_on_with_it(own_run: Run):
 
 
 def test_a_list_that_its_receiver_changes_stays_as_it_was(own_run: Run):
-    """Each caller has a list of its own."""
+    """Each caller gets a separate list."""
     with runs.snapshot():
         runs.checkpoints(own_run).clear()
         assert len(runs.checkpoints(own_run)) == 3

@@ -1,4 +1,4 @@
-"""Commands change only what belongs to their run: links are refused, and files of others stay where they are."""
+"""Only regular files inside a run are read, and commands change only what belongs to their run."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def test_a_file_that_may_not_be_read_is_reported(tmp_path: Path):
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/tty", ".", "pipe"])
 def test_what_is_no_regular_file_is_never_opened(tmp_path: Path, monkeypatch, target: str):
-    """Devices, folders and pipes are told apart by their state alone."""
+    """Devices, folders and pipes are recognised without opening them."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "run.json").symlink_to(target)
     monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
@@ -48,7 +48,7 @@ def test_a_file_above_its_limit_is_not_read(tmp_path: Path):
 
 
 def test_a_folder_above_is_no_part_of_the_run(tmp_path: Path):
-    """A path that climbs out of the folder is refused, even to a folder whose name begins alike."""
+    """A path that climbs out of the folder is refused, even to a folder whose name has the same beginning."""
     (tmp_path / "run").mkdir()
     (tmp_path / "runner.json").write_text("{}")
     with pytest.raises(BrokenRun, match="leads out of"):
