@@ -12,7 +12,7 @@ from embryo_core.compare import Progress, Unit
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.errors import EmbryoError, ResultsError
-from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, positions, probing_scores, tokens
+from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
@@ -125,12 +125,6 @@ def templates(run: Run) -> dict[str, str]:
 
 log, phases = overview.training_log, overview.training_phases
 phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phase_tables.phase_changes)
-
-
-@cached(log_state, 8)
-def measures(run: Run) -> pd.DataFrame:
-    """Return held-out accuracy by length, masking and position (see `positions.measures`)."""
-    return positions.measures(run)
 
 
 # === Facts ===

@@ -9,7 +9,7 @@ from embryo_core import results, runs
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
-from embryo_core.errors import EmbryoError
+from embryo_core.figures import positions
 from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
@@ -198,7 +198,7 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
     It is that of the training log, of the widest sample of held-out text over these `steps` if the log has several;
     else that of mask prediction. Raises ResultsError.
     """
-    widest = widest_sample(_read_measures(run), steps)
+    widest = widest_sample(positions.measures(run), steps)
     if len(widest):
         return widest, _logged(widest["n"])
     log = pd.DataFrame(runs.read_log(run))
@@ -208,14 +208,6 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
             return rows, _logged(rows["n_masked"]) if "n_masked" in rows else LOGGED
     scores = results.read_scores(run, "mask_prediction")
     return scores[scores["group"] == ALL], EVALUATED
-
-
-def _read_measures(run: Run) -> pd.DataFrame:
-    """Read the log's accuracies by position; none if they cannot be read."""
-    try:
-        return pd.DataFrame(runs.read_measures(run), columns=runs.Measured._fields)
-    except EmbryoError:
-        return pd.DataFrame(columns=runs.Measured._fields)
 
 
 def _logged(n: pd.Series) -> str:
