@@ -5,7 +5,7 @@ import pandas as pd
 from embryo_core.compare import Progress
 from embryo_core.figures import tags
 from embryo_core.figures.axis import STEP_LINE, StepAxis
-from embryo_core.figures.curves import MAX_LINES, Curves, Line, plot_curves
+from embryo_core.figures.curve_plot import MAX_LINES, Curves, Line, plot_curves
 from embryo_core.types import Change, StepUnit
 
 CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.named)

@@ -1,0 +1,308 @@
+"""Plots of curves over the steps: colours and symbols for categories, or for runs; panels, bands, baselines, legend."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from embryo_core.figures import smoothing, style
+from embryo_core.figures.axis import StepAxis
+
+MAX_LINES = 6  # in one panel, of several runs
+MAX_BASELINES = 3  # of one run drawn across the figure; of more, each is a stroke at the right end
+LARGE_MARKERS = 100  # points of a curve up to which markers are large
+PANEL_HEIGHT = 190  # pixels
+
+
+@dataclass(frozen=True)
+class Curves:
+    """How the rows of a table become curves; `by` to `baseline` name its columns."""
+
+    by: str  # category
+    value: str
+    y_title: str
+    low: str | None = None
+    high: str | None = None
+    baseline: str | None = None
+    label: Callable[[Any], str] = str  # of a category
+    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles  # colour and symbol
+    tickformat: str = ".0%"
+    decimals: str = ".1%"  # of a value in a hover text, as Python formats it
+    unit: str = ""  # what n counts, such as "words"
+    band: str = "95 % band"
+    baseline_name: str = "baseline"
+    describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline
+    across: int = 2  # panels in a row
+    width: int | None = None  # pixels of a figure that always has panels; None: as wide as the page
+    height: int = 430  # pixels without panels
+    from_zero: bool = True  # whether the vertical axis begins at zero
+    emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
+
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
+        columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        missing = pd.Series(np.nan, table.index)
+        columns |= {"baseline": self.baseline}
+        rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
+        if self.describe_baseline:
+            described = rows["baseline"].notna()
+            rows.loc[described, "of_baseline"] = [*map(self.describe_baseline, table[described].itertuples())]
+        return rows
+
+    def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return `rows` under the names of the table."""
+        names = {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
+        return rows.rename(columns={name: column for name, column in names.items() if column})
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One run, or the seeds of one design: its name, axis, `rows` (see `Curves.rows`) and table as exported."""
+
+    name: str
+    axis: StepAxis
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    seeds: int = 1  # averaged into the rows
+
+
+def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go.Figure:
+    """Return the plot of all `lines`, at least one; the first has the steps of the time bar.
+
+    The customdata of a point are its category, the step of the first line at or before it, and its hover text.
+    """
+    steps = sorted(set(lines[0].rows["step"]))
+    styles = curves.styles(_categories(lines))
+    panels = bool(curves.width) or (len(lines) > 1 and len(styles) > 1 and len(styles) * len(lines) > MAX_LINES)
+    figure, titles_height, height = _grid(styles, curves, panels)
+    across = min(curves.across, len(styles)) if panels else 1
+    shared = _shared_baseline(lines, curves)
+    for i, (category, look) in enumerate(styles.items()):
+        place = {"rows": i // across + 1 if panels else 1, "cols": i % across + 1 if panels else 1}
+        for line, drawn in _plot_category(lines, category, curves, look, bands, steps):
+            if panels:
+                drawn.update_traces(legendgroup=line.name, showlegend=False)
+            figure.add_traces(drawn.data, **place)
+        if not shared:
+            figure.add_traces(_plot_baselines(lines, category, curves, look[0], 1 if panels else len(styles)), **place)
+    if shared:
+        figure.add_trace(shared)
+    elif _any_baseline(lines):
+        style.explain_baselines(figure, curves.baseline_name)
+    _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
+    if curves.width:
+        top = 30 + titles_height
+        figure.update_layout(width=curves.width, margin={"t": top}, legend={"y": 1 + titles_height / height})
+    return _add_run_legend(figure, lines) if panels else figure
+
+
+def _categories(lines: Sequence[Line]) -> list[str]:
+    """Return the categories of all lines, those of a single line with the highest last value first."""
+    if len(lines) > 1:
+        return list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
+    last = lines[0].rows.groupby("curve", sort=False)["value"].last()
+    return last.sort_values(ascending=False, kind="stable").index.tolist()
+
+
+def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.Figure, int, int]:
+    """Return an empty figure, the pixels that panel titles take, and its height in pixels."""
+    if not panels:
+        return go.Figure(make_subplots(1, 1)), 0, curves.height
+    across = min(curves.across, len(styles))
+    down = -(-len(styles) // across)
+    titles = [style.plain(curves.label(name)).replace("\n", "<br>") for name in styles]
+    height = 90 + PANEL_HEIGHT * down
+    room = 34 + 24 * max(title.count("<br>") for title in titles)
+    gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across}
+    return make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps), room, height
+
+
+def _plot_category(
+    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], bands: bool, steps: Sequence[int]
+) -> Iterator[tuple[Line, go.Figure]]:
+    """Yield each line that has this category, with its curve and band, broken at its gaps."""
+    there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    texts = _hover_texts(there, curves, category)
+    along, (colour, symbol) = lines[0].axis.values(steps), look
+    size = curves.emphasis.get(category, 1.0)
+    for line, rows in there.items():
+        figure, x = go.Figure(), line.axis.values(rows["step"])
+        run_symbol, opacity = style.run_look(lines.index(line)) if len(lines) > 1 else (symbol, 1.0)
+        name = _trace_name(lines, line, curves, category)
+        banded = rows[rows["low"].notna()]
+        if bands and len(banded):
+            band = "seeds" if line.seeds > 1 else curves.band
+            style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
+        at = [steps[max(0, int(np.searchsorted(along, value, side="right")) - 1)] for value in x]
+        smoothing.add_curve(
+            figure,
+            x,
+            rows,
+            "value",
+            name,
+            colour,
+            line={"width": 2.2 * size},
+            marker={"symbol": run_symbol, "size": size * _marker_size(len(lines), len(rows))},
+            customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
+            hovertemplate="%{customdata[2]}<extra></extra>",
+        )
+        line.axis.set_curves(figure)
+        figure.update_traces(opacity=opacity)
+        yield line, figure
+
+
+def _marker_size(lines: int, points: int) -> int:
+    if points > LARGE_MARKERS:
+        return 3
+    return 6 if lines > 1 else 8
+
+
+def _trace_name(lines: Sequence[Line], line: Line, curves: Curves, category: str) -> str:
+    label = style.plain(curves.label(category))
+    return label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
+
+
+def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None:
+    """Return one grey line if all categories of a single run have the same baseline at several steps; else None."""
+    rows = lines[0].rows
+    levels = rows["baseline"].unique()
+    if len(lines) > 1 or curves.width or len(levels) > 1 or pd.isna(levels[0]):
+        return None
+    if rows["curve"].nunique() < 2 or rows["step"].nunique() < 2:  # of a single step the line would have no length
+        return None
+    hover = f"{curves.baseline_name}: {levels[0]:{curves.decimals}}".replace("%", " %")
+    return go.Scatter(
+        x=lines[0].axis.values([rows["step"].min(), rows["step"].max()]),
+        y=np.repeat(levels, 2),
+        mode="lines",
+        line={"color": style.GREY, "width": 1.5, "dash": "dash"},
+        name=curves.baseline_name,
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+
+
+def _plot_baselines(
+    lines: Sequence[Line], category: str, curves: Curves, colour: str, categories: int
+) -> list[go.Scatter]:
+    """Return the dashed baselines of a category: one line if all runs share it, else one as light as each run.
+
+    Baselines of a single run with many categories are strokes at the right end; so are those of a single step.
+    """
+    there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
+    there = {line: rows for line, rows in there.items() if len(rows)}
+    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in there.values())])
+    shared = len(there) > 1 and np.ptp(levels) == 0
+    traces = []
+    for line, rows in there.items():
+        stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
+        shown = rows.iloc[-1:] if stroke else rows
+        label, of = style.plain(curves.label(category)), "all runs" if shared else style.plain(line.name)
+        group = label if len(lines) == 1 else f"{label}, {of}"
+        described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
+        if "of_baseline" in rows:
+            described = rows["of_baseline"].iloc[-1]
+        traces.append(
+            go.Scatter(
+                x=line.axis.values(shown["step"]),
+                y=shown["baseline"],
+                mode="markers" if stroke else "lines",
+                marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
+                line={"color": colour, "width": 1.5 if len(lines) == 1 else 1, "dash": "dash"},
+                opacity=1 if shared or len(lines) == 1 else style.run_look(lines.index(line))[1],
+                name=f"{group}, baseline",
+                legendgroup=group,
+                showlegend=False,
+                hovertemplate=f"{group}: {described}<extra></extra>",
+            )
+        )
+    return [max(traces, key=lambda trace: max(trace.x))] if shared else traces
+
+
+# === Hover texts ===
+
+
+def _hover_texts(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+    """Return the text of each point: each run's value nearest to it on the axis, the point's own run in bold."""
+    label = f"<b>{style.plain(curves.label(category))}</b>"
+    words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in there.items()}
+    if len(there) == 1:
+        return {line: [f"{label}<br>{text}" for text in own] for line, own in words.items()}
+    scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
+    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
+    names = {line: style.plain(line.name) for line in there}
+    texts = {}
+    for line in there:
+        near = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in there}
+        shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
+        texts[line] = [
+            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][near[one][point]]}" for one in there)
+            for point in range(len(positions[line]))
+        ]
+    return texts
+
+
+def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
+    value, low, high = (f"{one:{curves.decimals}}".replace("%", " %") for one in (row.value, row.low, row.high))
+    between = "" if pd.isna(row.low) else f" ({low} to {high})"
+    unit = f" {curves.unit}" if curves.unit else ""
+    n = "" if pd.isna(row.n) else f", n = {int(row.n):,}{unit}"
+    return f"{axis.point(int(row.step))}: {value}{between}{n}"
+
+
+# === Legend, axes, marks ===
+
+
+def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
+    """Add a legend of the runs, which hides and shows each in all panels."""
+    for i, line in enumerate(lines):
+        symbol, opacity = style.run_look(i)
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            mode="lines+markers",
+            line={"color": style.GREY, "width": 2.2},
+            marker={"symbol": symbol, "size": 8},
+            opacity=opacity,
+            name=style.plain(line.name),
+            legendgroup=line.name,
+        )
+    return figure
+
+
+def same_changes(lines: Sequence[Line]) -> bool:
+    """Return whether training changed in the same way at the same places of the axis in all runs."""
+    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
+    return all(own == places[0] for own in places)
+
+
+def _mark_changes(figure: go.Figure, lines: Sequence[Line], panels: Sequence[str]) -> None:
+    """Mark changes in training: once if all runs share them, else each as light as its run."""
+    shared = same_changes(lines)
+    for i, line in enumerate(lines[:1] if shared else lines):
+        _, opacity = style.run_look(i)
+        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, panels)
+
+
+def _finish(
+    figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
+) -> None:
+    style.finish(figure, "" if panels > 1 else curves.y_title, height=height)
+    first = lines[0].axis
+    counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]
+    first.set_ends(figure, min(counts), max(counts))
+    numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
+    _mark_changes(figure, lines, numbers)
+    for number in numbers:
+        first.mark_step(figure, max(steps), number)
+    tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
+    mode = "tozero" if tickformat and curves.from_zero else "normal"
+    style.set_axes(figure, "y", tickformat=tickformat, rangemode=mode)
+    if panels > 1:
+        style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
+        figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
+        figure.update_annotations(font={"size": style.FONT})
+        figure.update_xaxes(title_text=first.title, row=-(-panels // curves.across), col=1)
