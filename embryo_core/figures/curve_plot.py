@@ -91,13 +91,17 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
             figure.add_traces(_plot_baselines(lines, category, curves, look[0], 1 if panels else len(styles)), **place)
     if shared:
         figure.add_trace(shared)
-    elif _any_baseline(lines):
+    elif any_baseline(lines):
         style.explain_baselines(figure, curves.baseline_name)
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
         figure.update_layout(width=curves.width, margin={"t": top}, legend={"y": 1 + titles_height / height})
     return _add_run_legend(figure, lines) if panels else figure
+
+
+def any_baseline(lines: Sequence[Line]) -> bool:
+    return any(line.rows["baseline"].notna().any() for line in lines)
 
 
 def _categories(lines: Sequence[Line]) -> list[str]:

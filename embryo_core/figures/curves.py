@@ -13,7 +13,7 @@ from embryo_core import compare
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curve_plot import Curves, Line, plot_curves, same_changes
+from embryo_core.figures.curve_plot import Curves, Line, any_baseline, plot_curves, same_changes
 from embryo_core.figures.figure import Caption, Figure, listed, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
@@ -118,14 +118,10 @@ def _with_runs(caption: Caption, lines: Sequence[Line]) -> Caption:
         caption.details,
         f"Numbers up to here are those of {first}. Each run has its symbol and lightness: {named}.",
         "Several seeds: their mean, with a band from the lowest to the highest." if seeds else "",
-        "Dashed: the baseline, one line if all runs share it." if _any_baseline(lines) else "",
+        "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
         "" if same_changes(lines) else _describe_changes(lines),
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
-
-
-def _any_baseline(lines: Sequence[Line]) -> bool:
-    return any(line.rows["baseline"].notna().any() for line in lines)
 
 
 def _describe_changes(lines: Sequence[Line]) -> str:
