@@ -40,11 +40,11 @@ def pick_one(
     hidden: Mapping[str, str] = MappingProxyType({}),
     **appearance: Any,
 ) -> Any:
-    """One of the options: a select box, or segments where they are few; `name` is its name in the URL.
+    """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
 
-    An `optional` choice stays out of the URL while it is the first. Where a link names none of the options, that is
-    `told`, and its address stays until the reader chooses one. `hidden` has what another picker leaves out of the
-    options, by that picker's label.
+    An `optional` choice is not in the URL while it is the first. If a link names none of the options, `report` says so,
+    and the address stays until the reader chooses one. `hidden` maps options that another picker leaves out to that
+    picker's label.
     """
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
@@ -87,10 +87,9 @@ def pick_many(
     pills: bool = False,
     report: bool = True,
 ) -> list[str]:
-    """Some of the options, in their own order: a list, or pills where they are few.
+    """Pick some of the options with a list, or with pills if they are few; return them in the order of the options.
 
-    The URL holds them joined (`permalink.joined`), and nothing where they are the default. Where a link names others,
-    that is `told`, as in `pick_one`.
+    The URL has them joined (`permalink.joined`), unless they are the default. `report` is that of `pick_one`.
     """
     wanted = permalink.get(name)
     key = f"pick_{name}"
@@ -109,9 +108,9 @@ def pick_many(
 
 
 def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
-    """On or off; an `optional` switch stays out of the URL while it has its default.
+    """Pick on or off; an `optional` switch is not in the URL while it has its default.
 
-    Where a link says neither, that is told, as in `pick_one`.
+    A link with another value is reported as in `pick_one`.
     """
     key, wanted = f"pick_{name}", permalink.get(name)
     st.session_state[key] = SWITCHED.get(wanted or "", default)
@@ -124,7 +123,7 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
 
 
 def pick_smoothing() -> None:
-    """A slider for the smoothing of the page's curves, which its View has; where a link has another, that is told."""
+    """Draw a slider for the smoothing of the page's curves; a link with another value is reported."""
     key = f"pick_{SMOOTHING}"
     st.session_state[key] = chosen_smoothing()
     st.select_slider(
@@ -143,7 +142,7 @@ def pick_smoothing() -> None:
 
 
 def chosen_smoothing() -> int:
-    """The smoothing of the URL; none where it names no setting of the slider."""
+    """Return the smoothing of the URL, or 1 (none) if it names no setting of the slider."""
     return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
 
 
@@ -152,12 +151,12 @@ def _smoothing_name(points: int) -> str:
 
 
 def pick_layer(layers: int, default: int = 1) -> int:
-    """A layer, counted from 1, the lowest."""
+    """Pick a layer, counted from 1, the lowest."""
     return pick_one("layer", "Layer", range(1, layers + 1), default, width=NUMBER)
 
 
 def pick_head(heads: int, default: int = 1) -> int:
-    """An attention head, counted from 1."""
+    """Pick an attention head, counted from 1."""
     return pick_one("head", "Head", range(1, heads + 1), default, width=NUMBER)
 
 
@@ -168,7 +167,7 @@ def choose_head(layer: int, head: int) -> None:
 
 
 def pick_rescaled(label: str) -> bool:
-    """Whether curves are divided by their last values."""
+    """Pick and return whether curves are divided by their last values."""
     return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
 
 
@@ -201,7 +200,7 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
 
 
 def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
-    """Say that the link which opened this page names what is not here, and what is `shown`; its address is kept."""
+    """Say that the link of this page names something that does not exist, and what is `shown`; keep its address."""
     if permalink.of_link(name):
         listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
         which = "which is" if len(unknown) == 1 else "which are"
@@ -212,11 +211,11 @@ def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = 
 
 
 def served(name: str, value: Any) -> str:
-    """The key of a widget that has this value: a new one wherever the page gives it another than the reader did.
+    """Return the key of a widget with this value, a new one whenever the page sets a value the reader did not choose.
 
-    A browser that did not hear of the value, as its page was interrupted, sends the one before with what interrupted
-    it. Under one key that would be a choice of the reader's; here it is what its own key was served with, and its
-    `on_change` leaves it at that.
+    A browser whose page was interrupted has not received the new value, and sends the old one with its next message.
+    Under the same key that would count as the reader's choice. Under the old key it is the value that this key was
+    served with, which `on_change` ignores.
     """
     count = f"{name}_served"
     key = f"{name}_{st.session_state.setdefault(count, 0)}"
@@ -228,7 +227,7 @@ def served(name: str, value: Any) -> str:
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The same texts for a widget that reads Markdown in its options, as segments and pills do."""
+    """Escape the texts for a widget that reads Markdown in its options, as segments and pills do."""
     return lambda option: literal(format_func(option))
 
 
