@@ -40,7 +40,7 @@ def unescaped(markdown: str) -> str:
 
 
 def words_of(heatmap: go.Heatmap) -> list[list[str]]:
-    """What is written in the cells, whatever its colour."""
+    """Return what is written in the cells, whatever its colour."""
     return [[TAGS.sub("", text) for text in row] for row in heatmap.text]
 
 
@@ -48,13 +48,13 @@ class Dashboard:
     """The whole dashboard, on the data roots that EMBRYO_DATA names."""
 
     def open(self, page: str, main: Path = MAIN, **query: str) -> AppTest:
-        """A new session that opens this page ("overview", ...) of main.py with these query parameters."""
+        """Return a new session that opens this page ("overview", ...) of main.py with these query parameters."""
         app = AppTest.from_file(str(main), default_timeout=60)
         app.query_params.update(query)
         return self._run(app, page)
 
     def go(self, app: AppTest, page: str) -> AppTest:
-        """The same session on another page; as in the browser, the query parameters are gone on arrival."""
+        """Return the same session on another page; as in the browser, the query parameters are gone on arrival."""
         for name in list(app.query_params):
             del app.query_params[name]
         return self._run(app, page)
@@ -79,27 +79,27 @@ def seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def dashboard() -> Dashboard:
-    """The dashboard without any run (see `only_test_data`)."""
+    """Return the dashboard without any run (see `only_test_data`)."""
     return Dashboard()
 
 
 @pytest.fixture
 def dashboard_with_results(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> Dashboard:
-    """The dashboard on the tiny run with all its results."""
+    """Return the dashboard on the tiny run with all its results."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
     return Dashboard()
 
 
 @pytest.fixture
 def dashboard_without_results(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> Dashboard:
-    """The dashboard on a copy of the tiny run (`own_run`) that has not been evaluated."""
+    """Return the dashboard on a copy of the tiny run (`own_run`) that has not been evaluated."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     return Dashboard()
 
 
 @pytest.fixture
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """Opens a page of the dashboard on the data root of a run, with parameters in the URL."""
+    """Open a page of the dashboard on the data root of a run, with parameters in the URL."""
 
     def open_on(page: str, run: Run, /, **query: str) -> AppTest:
         monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))

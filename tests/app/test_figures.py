@@ -51,7 +51,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame
 
 
 def numbers(values: Any) -> list[Any]:
-    """What a trace or a row holds, as plain Python values."""
+    """Return what a trace or a row holds, as plain Python values."""
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
@@ -67,7 +67,7 @@ def same(drawn: Any, stored: Any) -> bool:
 
 
 def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
-    """The points of a trace; gaps between two curves and entries of the legend alone are none."""
+    """Return the points of a trace; gaps between two curves and entries of the legend alone are none."""
     if trace.x is None or trace.marker.opacity == 0:
         return []
     pairs = zip(numbers(trace.x), numbers(trace.y))
@@ -75,7 +75,7 @@ def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
 
 
 def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
-    """The cells of a heat map: two numbers that say which (layer and step, or layer and head), and its value.
+    """Return the cells of a heat map: two numbers that say which (layer and step, or layer and head), and its value.
 
     The value is the colour, its square on a scale of square roots, or what is written where the colour is an order.
     """
@@ -94,7 +94,7 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
 
 
 def as_number(written: str) -> float:
-    """A number as it is written in a cell; NaN where it is none."""
+    """Return a number as it is written in a cell; NaN where it is none."""
     try:
         return float(written.replace(",", ""))
     except ValueError:
@@ -117,7 +117,7 @@ def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
 
 
 def expect_written_at_once(figure: go.Figure) -> None:
-    """That orjson takes a figure as it is, and writes what Python's own module does."""
+    """Return that orjson takes a figure as it is, and writes what Python's own module does."""
     as_it_is = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     written = orjson.loads(orjson.dumps(figure.to_dict(), option=as_it_is))
     assert written == json.loads(plotly.io.to_json(figure, validate=False, engine="json"))

@@ -18,7 +18,7 @@ READ_AS_MARKDOWN = "title header caption markdown info warning error success".sp
 
 @pytest.fixture
 def hostile(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The tiny run with its results under a hostile name; notes of its data and a category are hostile as well."""
+    """Return the tiny run with its results under a hostile name, with hostile notes of data and a category."""
     return make_hostile(tiny_results, tmp_path, monkeypatch)
 
 

@@ -248,7 +248,7 @@ NUMBERED = re.compile(  # a step with its number, or the head of such numbers
 
 @pytest.fixture
 def counted_in_words(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data root is a copy of the run with all its results, whose steps count words."""
+    """Return the data root is a copy of the run with all its results, whose steps count words."""
     shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
     card = tmp_path / "data" / "runs" / tiny_results.name / "run.json"
     card.write_text(json.dumps(json.loads(card.read_text()) | {"counted_in": "words"}))
@@ -256,7 +256,7 @@ def counted_in_words(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def everything_in(block) -> Iterator[str]:
-    """What each element of a page is sent as, as text."""
+    """Return what each element of a page is sent as, as text."""
     yield str(getattr(block, "proto", ""))
     for child in getattr(block, "children", {}).values():
         yield from everything_in(child)

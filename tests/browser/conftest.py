@@ -83,7 +83,7 @@ class Visitor:
         self.rest()
 
     def heading(self, title: str):
-        """The title of a page."""
+        """Return the title of a page."""
         return self.page.get_by_role("heading", name=title, level=1)
 
     def settle(self) -> None:
@@ -115,7 +115,7 @@ class Visitor:
         raise AssertionError(f"nothing that the pointer meets there shows {text!r}")
 
     def files(self, figure: str = "") -> Locator:
-        """The opened menu of a figure's files, by the name of its downloads; without a name, of the first figure."""
+        """Return the opened menu of a figure's files, by the name of its downloads, or of the first figure."""
         self.page.keyboard.press("Escape")  # closes another one
         body = self.page.get_by_test_id("stPopoverBody")
         expect(body).to_have_count(0)
@@ -131,7 +131,7 @@ class Visitor:
         return download.value.suggested_filename, download.value.path().read_bytes()
 
     def query(self) -> dict[str, str]:
-        """The query parameters in the address bar."""
+        """Return the query parameters in the address bar."""
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
 
     def expect_query(self, **wanted: str) -> None:
@@ -190,7 +190,7 @@ class Reader:
 
 @pytest.fixture
 def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
-    """A reader without a network; fails the test where a script throws or a request is tried."""
+    """Return a reader without a network; fails the test where a script throws or a request is tried."""
     context = chromium.new_context(offline=True)
     reader = Reader(context.new_page(), tmp_path)
     yield reader
@@ -200,21 +200,21 @@ def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
 
 @pytest.fixture(scope="session")
 def app(tiny_results: Run) -> Iterator[str]:
-    """The address of the app on a run with all its results."""
+    """Return the address of the app on a run with all its results."""
     with serve(tiny_results.path.parents[1]) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def app_of_demo() -> Iterator[str]:
-    """The app on the demo, whose loss turns, and whose grids are wide."""
+    """Return the app on the demo, whose loss turns, and whose grids are wide."""
     with serve(FOLDER) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def app_with_damage(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app on the runs "unevaluated", which has no results, and "broken", whose parquet files are none."""
+    """Return the app on the runs "unevaluated", which has no results, and "broken", whose parquet files are none."""
     root = tmp_path_factory.mktemp("damage")
     for name in ("unevaluated", "broken"):
         shutil.copytree(tiny_results.path, root / "runs" / name)
@@ -227,7 +227,7 @@ def app_with_damage(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def app_without_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app on an empty folder."""
+    """Return the app on an empty folder."""
     with serve(tmp_path_factory.mktemp("empty")) as address:
         yield address
 

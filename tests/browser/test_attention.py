@@ -10,7 +10,7 @@ SECTIONS = {"maps": "Averaged maps", "heads": "What a head does", "sentence": "Y
 
 
 def figure(visitor, number: int) -> Locator:
-    """A figure of the page, from 0."""
+    """Return a figure of the page, from 0."""
     return visitor.page.locator(".js-plotly-plot").nth(number)
 
 

@@ -42,7 +42,7 @@ BOTH_SIZES = pytest.mark.parametrize("columns", [pytest.param("one", marks=pytes
 
 
 def saved(visitor, figure: str, columns: str, format: str):
-    """The file that a figure's button saves, once the size is chosen."""
+    """Return the file that a figure's button saves, once the size is chosen."""
     files = visitor.files(figure)
     files.get_by_role("combobox").select_option(columns)
     with visitor.page.expect_download() as download:
@@ -143,7 +143,7 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
 
 @pytest.fixture(scope="session")
 def demo():
-    """The address of the app on the run that comes with the repository."""
+    """Return the address of the app on the run that comes with the repository."""
     with serve(FOLDER) as address:
         yield address
 

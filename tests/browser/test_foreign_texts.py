@@ -34,7 +34,7 @@ def test_foreign_texts_become_no_link_image_or_request(
 
 
 def behind_marks(visitor: Visitor) -> Iterator[str]:
-    """What the info mark of each caption says; there is nothing live in it."""
+    """Return what the info mark of each caption says; there is nothing live in it."""
     said = visitor.page.get_by_test_id("stTooltipContent")
     for mark in visitor.page.get_by_test_id("stCaptionContainer").get_by_test_id("stTooltipHoverTarget").all():
         mark.hover()

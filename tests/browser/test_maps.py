@@ -27,7 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def decoded(url: str) -> np.ndarray:
-    """The pixels [height, width, 3] of a picture inside a data URL."""
+    """Return the pixels [height, width, 3] of a picture inside a data URL."""
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB"))
 
 
@@ -49,14 +49,14 @@ def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: 
 
 
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
-    """The maps of a drawing, [size, size] positions, a pixel for each weight."""
+    """Return the maps of a drawing, [size, size] positions, a pixel for each weight."""
     maps = [decoded(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
     middles = [((np.arange(size) + 0.5) * len(one) / size).astype(int) for one in maps]
     return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
 
 def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
-    """The name and the root of the SVG file of these maps."""
+    """Return the name and the root of the SVG file of these maps."""
     name, content = visitor.save(visitor.files(maps).get_by_role("button", name="SVG", exact=True))
     return name, ElementTree.fromstring(content)
 
@@ -89,7 +89,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     expect_colours(picture, shares[-1], shares[-1], scale)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
-    wanted = [label.text for label in labels if SIDE >= label.least]
+    wanted = [label.text for label in labels if label.least <= SIDE]
     assert texts[: len(wanted) + 1] == ["tiny, layer 2, head 1, step 16", *wanted]
     assert " ".join(texts[len(wanted) + 1 :]) == small_print(["tiny"], history.note)
 
@@ -131,7 +131,7 @@ def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_
 
 @pytest.fixture
 def long_run(tiny_run: Run, tmp_path) -> Run:
-    """A run whose maps are those of more steps than the page reads together; they grow with the step."""
+    """Return a run whose maps are those of more steps than the page reads together; they grow with the step."""
     run = copy_run(tiny_run, tmp_path)
     lengthen(run, range(100, 100 + MAPS + 5))
     for checkpoint in runs.checkpoints(run):

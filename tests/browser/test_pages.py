@@ -17,17 +17,17 @@ PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Fine-tuning
 
 
 def path(title: str) -> str:
-    """The path of a page in the URL; the first page has none."""
+    """Return the path of a page in the URL; the first page has none."""
     return "" if title == PAGES[0] else title.lower().replace("-", "")
 
 
 def time_bar(visitor) -> Locator:
-    """The time bar's track, on which a checkpoint is chosen."""
+    """Return the time bar's track, on which a checkpoint is chosen."""
     return visitor.page.locator(".bar .track")
 
 
 def step_shown(visitor) -> Locator:
-    """The step that the time bar reads."""
+    """Return the step that the time bar reads."""
     return visitor.page.locator(".reading .step")
 
 

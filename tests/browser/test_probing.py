@@ -44,7 +44,7 @@ LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // e
 
 @pytest.fixture(scope="module")
 def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the app on a run with made results of probing."""
+    """Return the address of the app on a run with made results of probing."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("probed"))
     write_probes(run)
     with serve(run.path.parents[1]) as address:
@@ -52,13 +52,13 @@ def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def figure(visitor, name: str) -> Locator:
-    """A figure of the section that is open, by its name in SECTIONS."""
+    """Return a figure of the section that is open, by its name in SECTIONS."""
     (place,) = [figures.index(name) for figures in SECTIONS.values() if name in figures]
     return visitor.page.locator(".js-plotly-plot").nth(place)
 
 
 def drawn(visitor, name: str) -> Locator:
-    """A figure, once the section's last one is drawn: then nothing moves any more."""
+    """Return a figure, once the section's last one is drawn: then nothing moves any more."""
     (last,) = [figures[-1] for figures in SECTIONS.values() if name in figures]
     expect(figure(visitor, last).locator(".nsewdrag").first).to_be_attached()
     return figure(visitor, name)
@@ -73,7 +73,7 @@ def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
 
 
 def trace_named(visitor, name: str, trace: str) -> int:
-    """The place of the trace that the legend calls so."""
+    """Return the place of the trace that the legend calls so."""
     return drawn(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
 
 

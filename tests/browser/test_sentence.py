@@ -22,7 +22,7 @@ def weights() -> np.ndarray:
 
 
 def bertviz(visitor) -> FrameLocator:
-    """What bertviz draws on the page."""
+    """Return what bertviz draws on the page."""
     return visitor.page.frame_locator('iframe[title^="bertviz"]')
 
 

@@ -27,12 +27,12 @@ FRAMES_SEEN = """() => {
 
 
 def step_shown(visitor) -> Locator:
-    """The step that the time bar reads."""
+    """Return the step that the time bar reads."""
     return visitor.page.locator(".reading .step")
 
 
 def mark_at(figure: Locator) -> float:
-    """The middle of the line at the chosen step, in pixels of the page."""
+    """Return the middle of the line at the chosen step, in pixels of the page."""
     box = figure.locator(".shapelayer path").last.bounding_box()
     return box["x"] + box["width"] / 2
 

@@ -37,7 +37,7 @@ EVERYTHING = set(EVENTS) | {"layer"}  # parameters of the URL that a message cou
 
 
 def drawn(app: AppTest, kind: str) -> list[str]:
-    """The ids of all elements of this kind on the page."""
+    """Return the ids of all elements of this kind on the page."""
     return [element.proto.id for element in app.get(kind) if element.proto.id]
 
 
@@ -60,7 +60,7 @@ def to_components(app: AppTest, message: object) -> AppTest:
     return send(app, **values)
 
 
-@pytest.mark.parametrize("section", ("maps", "sentence"))
+@pytest.mark.parametrize("section", ["maps", "sentence"])
 def test_components_ignore_malformed_messages(section: str, dashboard_with_results) -> None:
     """Time bar, maps, history, copy button and figure files: no such message chooses anything, and none fails."""
     app = dashboard_with_results.open("attention", section=section, step="16")
@@ -79,7 +79,7 @@ def test_components_take_what_they_send(dashboard_with_results) -> None:
     assert app.query_params["step"] == "8" and app.query_params["layer"] == "2"
 
 
-@pytest.mark.parametrize("page", ("knowledge", "tokens", "probing"))
+@pytest.mark.parametrize("page", ["knowledge", "tokens", "probing"])
 def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_results) -> None:
     """Whatever comes as the customdata of a point, or as the number of a row, nothing is chosen and nothing fails."""
     app = dashboard_with_results.open(page, step="16")

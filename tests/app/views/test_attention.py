@@ -18,7 +18,7 @@ from tests.app.conftest import captions_of
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Opens the page on the data root of a run, with parameters in the URL."""
+    """Open the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "attention")
 
 

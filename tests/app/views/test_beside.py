@@ -26,7 +26,7 @@ PLANTED = 0.87654
 
 @pytest.fixture
 def two(tiny_results: Run, tmp_path: Path) -> Run:
-    """The tiny run with its results, and a copy "twin" in which one score, the dropout and a missing table differ."""
+    """Return the tiny run with its results, and a copy "twin" with another score and dropout and a missing table."""
     for name in (tiny_results.name, "twin"):
         run = Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / name))
         shutil.copytree(tiny_results.results, tmp_path / "results" / name)
@@ -43,18 +43,18 @@ def two(tiny_results: Run, tmp_path: Path) -> Run:
 
 
 def other_design(run: Run) -> Run:
-    """The same run with dropout."""
+    """Return the same run with dropout."""
     run.config["hidden_dropout_prob"] = 0.5
     return run
 
 
 def drawn(page: AppTest) -> str:
-    """The figures of a page as they are sent."""
+    """Return the figures of a page as they are sent."""
     return " ".join(json.dumps(json.loads(chart.proto.spec)) for chart in page.get("plotly_chart"))
 
 
 def infos(page: AppTest) -> str:
-    """What a page tells on blue ground, without the escapes."""
+    """Return what a page tells on blue ground, without the escapes."""
     return " ".join(info.value for info in page.info).replace("\\", "")
 
 
@@ -129,7 +129,7 @@ def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None
 
 
 def log_of_a_plateau(until: int) -> str:
-    """A log whose loss falls up to step 8, stands up to step `until`, and falls again."""
+    """Return a log whose loss falls up to step 8, stands up to step `until`, and falls again."""
     steps = 2 ** np.arange(13)
     losses = 9 - 0.5 * np.log2(np.minimum(steps, 8)) - 0.5 * np.log2(np.maximum(steps, until) / until)
     measured = {"split": "heldout", "masked_lm_accuracy": 0.25}

@@ -11,14 +11,14 @@ from tests.app.conftest import captions_of
 
 
 def open_section(dashboard, **query: str) -> AppTest:
-    """The section, at the last step unless the query names another."""
+    """Return the section, at the last step unless the query names another."""
     test = dashboard.open("attention", section="heads", **query)
     assert not test.exception and not test.error
     return test
 
 
 def box(test: AppTest, label: str):
-    """A select box by its label."""
+    """Return a select box by its label."""
     return next(found for found in test.selectbox if found.label == label)
 
 

@@ -14,13 +14,13 @@ from tests.conftest import at
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Opens the page on the data root of a run, with parameters in the URL."""
+    """Open the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "knowledge")
 
 
 @pytest.fixture
 def asked_run(own_run: Run) -> Run:
-    """A run that was asked three facts of P36 at its three steps; one subject is markup."""
+    """Return a run that was asked three facts of P36 at its three steps; one subject is markup."""
     answers = {"Italy": ("Rome", "-++"), "<script>alert(1)</script>": ("Bern", "+-+"), "**Peru**": ("Lima", "---")}
     for place, step in enumerate((0, 8, 16)):
         cloze = [
@@ -38,7 +38,7 @@ def asked_run(own_run: Run) -> Run:
 
 
 def box(test: AppTest, label: str):
-    """The select box with this label."""
+    """Return the select box with this label."""
     return next(box for box in test.selectbox if box.label == label)
 
 

@@ -29,7 +29,7 @@ BIAS = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.bia
 
 @pytest.fixture(scope="module")
 def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of some of the demo's checkpoints."""
+    """Return a copy of some of the demo's checkpoints."""
     path = tmp_path_factory.mktemp("demo") / "runs" / "demo"
     shutil.copytree(demo.PATH, path, ignore=shutil.ignore_patterns("step*"))
     for step in STEPS:
@@ -41,12 +41,12 @@ def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(some_steps: Path, tmp_path: Path) -> Run:
-    """That copy, for one test to damage."""
+    """Return that copy, for one test to damage."""
     return runs.read_run(Path(shutil.copytree(some_steps, tmp_path / "runs" / "demo")))
 
 
 def weights(run: Run, step: int) -> Path:
-    """The file of a checkpoint's weights."""
+    """Return the file of a checkpoint's weights."""
     return run.path / "checkpoints" / f"step{step}" / "model.safetensors"
 
 
@@ -109,7 +109,7 @@ def test_swapped_steps(run, one, other):
 
 
 def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = LAYER) -> Callable[[Run], None]:
-    """A change of one tensor at one step."""
+    """Return a change of one tensor at one step."""
     return lambda run: change(run, step, how, name)
 
 

@@ -18,7 +18,7 @@ TOWARDS_ZERO = torch.finfo(torch.float16).eps
 
 
 def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tuple[str, ...] = ()) -> Series:
-    """A series of tensors [S][T] with exact distances."""
+    """Return a series of tensors [S][T] with exact distances."""
     apart = lru_cache(maxsize=None)(
         lambda i, j: np.array([np.linalg.norm(one - other) for one, other in zip(vectors[i], vectors[j], strict=True)])
     )
@@ -29,7 +29,7 @@ def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tu
 
 
 def negated(series: Series, tensor: int, step: int) -> Series:
-    """The series with one tensor negated at one step, by the geometry of its norms and distances."""
+    """Return the series with one tensor negated at one step, by the geometry of its norms and distances."""
 
     def apart(i: int, j: int) -> np.ndarray:
         moves = series.apart(i, j)
@@ -45,7 +45,7 @@ SERIES = [path for path in sorted((FOLDER / "runs").iterdir()) if len([*path.glo
 
 @pytest.fixture(scope="module", params=SERIES, ids=lambda path: path.name)
 def demo(request: pytest.FixtureRequest) -> Series:
-    """The tensors of a run of the demo that has the weights of many steps."""
+    """Return the tensors of a run of the demo that has the weights of many steps."""
     checkpoints = runs.loadable(runs.read_run(request.param))
     tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
     names = tuple(sorted(tensors[0]))

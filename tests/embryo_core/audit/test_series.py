@@ -19,7 +19,7 @@ ALL = tuple(range(len(STEPS)))
 
 
 def series(tensors: list[np.ndarray]) -> Series:
-    """A series of tensors [S, n]."""
+    """Return a series of tensors [S, n]."""
 
     def apart(i: int, j: int) -> np.ndarray:
         return np.array([np.linalg.norm(tensor[i] - tensor[j]) for tensor in tensors])
@@ -31,18 +31,18 @@ def series(tensors: list[np.ndarray]) -> Series:
 
 
 def walk(rng: np.random.Generator, size: int) -> np.ndarray:
-    """A random walk with a drift, its speed that of the log of steps."""
+    """Return a random walk with a drift, its speed that of the log of steps."""
     moves = rng.normal(0.3, 1, (len(STEPS), size)) * np.diff(np.log1p([0, *STEPS]))[:, None] * 0.1
     return rng.normal(0, 1, size) + np.cumsum(moves, axis=0)
 
 
 def drift(rng: np.random.Generator, size: int) -> np.ndarray:
-    """A straight way, even in steps, with a little noise."""
+    """Return a straight way, even in steps, with a little noise."""
     return rng.normal(0, 1, size) + np.outer(STEPS, rng.normal(0, 0.01, size)) + rng.normal(0, 1e-4, (len(STEPS), size))
 
 
 def noise(rng: np.random.Generator, size: int) -> np.ndarray:
-    """A point with noise around it: no order."""
+    """Return a point with noise around it: no order."""
     return rng.normal(0, 1, size) + rng.normal(0, 0.1, (len(STEPS), size))
 
 

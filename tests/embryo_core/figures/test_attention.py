@@ -25,7 +25,7 @@ def maps() -> np.ndarray:
 
 
 def measured(maps: np.ndarray) -> pd.DataFrame:
-    """What is stored of maps [S, L, L] of a head."""
+    """Return what is stored of maps [S, L, L] of a head."""
     return pd.DataFrame({"step": STEPS} | dict(zip(POSITIONS, position_weights(maps).T, strict=True)))
 
 

@@ -12,14 +12,14 @@ CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tag
 
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:
-    """A run whose categories all rise alike."""
+    """Return a run whose categories all rise alike."""
     rows = [(group, step, 50, step / 40 + gain, 0.0, 1.0, None) for group in groups for step in steps]
     table = pd.DataFrame(rows, columns=["curve", "step", "n", "value", "low", "high", "baseline"])
     return Line(name, StepAxis("linear", step_unit=StepUnit.UPDATES, **axis), table, table)
 
 
 def curves_of(figure) -> list:
-    """The measured curves of a figure."""
+    """Return the measured curves of a figure."""
     return [trace for trace in figure.data if trace.customdata is not None]
 
 
@@ -86,12 +86,12 @@ def test_a_curve_breaks_at_the_gaps_of_its_own_run():
 
 
 def with_baseline(of: Line, value: float) -> Line:
-    """The same line above a baseline."""
+    """Return the same line above a baseline."""
     return Line(of.name, of.axis, of.rows.assign(baseline=value), of.table)
 
 
 def baselines_of(figure) -> list:
-    """The baselines of a figure."""
+    """Return the baselines of a figure."""
     return [trace for trace in figure.data if trace.name and trace.name.endswith(", baseline")]
 
 

@@ -12,7 +12,7 @@ ONE, TWO = (file_layout.SIZES[columns].pixels for columns in ("one", "two"))
 
 
 def grid(word: str, folded: tuple[int, ...] = ()):
-    """A lens that has this word in every cell; the cell of the last step but one is pinned."""
+    """Return a lens that has this word in every cell; the cell of the last step but one is pinned."""
     rows = [(step, layer, 1, word, 0.5) for step in STEPS for layer in (0, 1)]
     table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
     return lens.grid(table, StepAxis("log", step_unit=StepUnit.UPDATES), (1, STEPS[-2]), {word: "true object"}, folded)

@@ -8,7 +8,7 @@ from embryo_core.types import StepUnit
 
 
 def drawn(gaps: tuple[int, ...]) -> go.Scatter:
-    """A curve over steps 0, 10, 20 and 30."""
+    """Return a curve over steps 0, 10, 20 and 30."""
     figure = go.Figure()
     about = [["a", 0], ["a", 10], ["a", 20], ["a", 30]]
     figure.add_scatter(x=[0, 10, 20, 30], y=[1, 2, 3, 4], mode="lines+markers", legendgroup="a", customdata=about)

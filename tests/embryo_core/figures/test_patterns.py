@@ -16,7 +16,7 @@ def scores() -> pd.DataFrame:
 
 @pytest.fixture
 def frame(scores) -> pd.DataFrame:
-    """The same, as the page uses them."""
+    """Return the same, as the page uses them."""
     return patterns.behaviour_curves(scores)
 
 

@@ -14,7 +14,7 @@ LONG = 2000
 
 
 def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.Figure:
-    """A curve and its band on an axis of steps."""
+    """Return a curve and its band on an axis of steps."""
     x, figure = np.arange(1, len(y) + 1) if x is None else x, go.Figure()
     style.add_band(figure, [*map(float, x)], y - 1, y + 1, style.BLUE, "a")
     about = [["a", int(step)] for step in x]

@@ -86,8 +86,7 @@ def test_single_tags_are_a_set_where_there_are_more_than_verb_forms(scores: pd.D
     first = tokens.default_categories("single tags", found)
     assert [style.colour(tag) for tag in first] == [
         style.PARTS_OF_SPEECH[name]
-        for name in ("conjunction", "determiner", "preposition", "adjective", "noun", "proper noun", "pronoun")
-        + ("adverb", "verb")
+        for name in "conjunction|determiner|preposition|adjective|noun|proper noun|pronoun|adverb|verb".split("|")
     ]
 
 
@@ -99,7 +98,7 @@ def test_no_two_tags_look_alike() -> None:
 
 @pytest.fixture
 def words() -> pd.DataFrame:
-    """Determiners at two steps as the store counts them, capitals apart."""
+    """Return determiners at two steps as the store counts them, with capitals apart."""
     rows = [(8, "The", 10, 10), (8, "the", 40, 40), (8, "a", 50, 1), (16, "the", 50, 30), (16, "a", 50, 30)]
     frame = pd.DataFrame(rows, columns=["step", "word", "n", "correct"])
     return frame.assign(metric="mask_prediction", tag="DT", band=None)

@@ -20,7 +20,7 @@ def weights() -> np.ndarray:
 
 
 def data(html: str) -> dict:
-    """What the document embeds."""
+    """Return what the document embeds."""
     return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 

@@ -13,7 +13,7 @@ from embryo_core.types import StepUnit
 
 
 def opened(history: HeadHistory, scale: str = "linear") -> Image.Image:
-    """The history's GIF."""
+    """Return the history's GIF."""
     return Image.open(io.BytesIO(gif_bytes(history, scale)))
 
 

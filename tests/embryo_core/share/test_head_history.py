@@ -35,7 +35,7 @@ def test_colours_of_a_head_without_weights_have_an_end():
 
 def test_without_maps_the_command_is_named(tiny_run):
     """A run that was not evaluated."""
-    with pytest.raises(ResultsError, match="has no attention maps yet; .* evaluate tiny --metrics attention"):
+    with pytest.raises(ResultsError, match=r"has no attention maps yet; .* evaluate tiny --metrics attention"):
         read_averaged(tiny_run, 1, 1)
 
 

@@ -14,7 +14,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><!-- \u
 
 @pytest.fixture
 def page() -> str:
-    """A document with hostile text wherever text goes."""
+    """Return a document with hostile text wherever text goes."""
     return document(HOSTILE, "p { color: red; }", "<p></p>", {"text": HOSTILE, HOSTILE: 1}, ["one();", "two();"])
 
 

@@ -11,7 +11,7 @@ from embryo_core.types import StepUnit
 
 
 def history(size: int, tokens: tuple[str, ...] = ()) -> HeadHistory:
-    """A head that looks at all of its positions alike."""
+    """Return a head that looks at all of its positions alike."""
     return HeadHistory(
         "tiny",
         2,
@@ -25,7 +25,7 @@ def history(size: int, tokens: tuple[str, ...] = ()) -> HeadHistory:
 
 
 def texts(labels: list[map_style.Label], side: float) -> list[str]:
-    """What stands beside the rows of a map of this side, from the top."""
+    """Return what stands beside the rows of a map of this side, from the top."""
     rows = [label for label in labels if label.align == "right" and label.share[0] == 0 and side >= label.least]
     return [label.text for label in sorted(rows, key=lambda label: label.share[1])]
 

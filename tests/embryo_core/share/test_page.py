@@ -11,7 +11,7 @@ from embryo_core.share import html_page, map_style
 
 
 def embedded(page: str) -> dict:
-    """The data of a page."""
+    """Return the data of a page."""
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 

@@ -24,7 +24,7 @@ PADDED = 640  # rows of the vocabulary, more than the tokenizer has
 
 @pytest.fixture(scope="session")
 def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a byte-level BPE tokenizer as RoBERTa has, trained on the sample."""
+    """Return a folder with a byte-level BPE tokenizer as RoBERTa has, trained on the sample."""
     return write_byte_level(tmp_path_factory.mktemp("byte-level"))
 
 
@@ -55,7 +55,7 @@ def trainer_folder(byte_level: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def model_of(step: int) -> RobertaForMaskedLM:
-    """The model at one step, of random weights."""
+    """Return the model at one step, of random weights."""
     torch.manual_seed(step)
     config = RobertaConfig(
         vocab_size=PADDED,
@@ -74,7 +74,7 @@ def model_of(step: int) -> RobertaForMaskedLM:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data root and settings of the test's own."""
+    """Return a data root and settings of the test's own."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "data"

@@ -30,7 +30,7 @@ class HubServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def push(self, repository: str, branch: str, folder: Path) -> str:
-        """A new commit of a branch with the files of a folder."""
+        """Return a new commit of a branch with the files of a folder."""
         contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in _files(folder)}
         told = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
         commit = hashlib.sha1(f"{repository}@{branch}{told}".encode()).hexdigest()

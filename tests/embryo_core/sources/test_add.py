@@ -190,7 +190,7 @@ def test_code_in_weights_is_not_run(root, trainer_folder, tmp_path):
         (source / f"checkpoint-{step}" / "model.safetensors").unlink()
         torch.save(_Hostile(), source / f"checkpoint-{step}" / "pytorch_model.bin")
     run = add([str(source)], "hostile").run
-    with pytest.raises(BrokenCheckpoint, match="pytorch_model.bin cannot be read"):
+    with pytest.raises(BrokenCheckpoint, match=r"pytorch_model\.bin cannot be read"):
         load(runs.checkpoint(run, 10))
     assert not _Hostile.called
 

@@ -17,7 +17,7 @@ from tests.embryo_core.sources.conftest import STEPS, model_of
 
 @pytest.fixture
 def source(trainer_folder: Path, tmp_path: Path) -> Path:
-    """A copy of the Trainer's folder that a test may change."""
+    """Return a copy of the Trainer's folder that a test may change."""
     return shutil.copytree(trainer_folder, tmp_path / "source")
 
 
@@ -50,7 +50,7 @@ def change_other_field(source: Path) -> None:
 
 
 def change_tokenizer(source: Path) -> None:
-    """The tokenizer of the last step puts other ids for two pieces."""
+    """Return the tokenizer of the last step puts other ids for two pieces."""
     path = source / "checkpoint-20" / "tokenizer.json"
     found = json.loads(path.read_text())
     vocabulary = found["model"]["vocab"]
@@ -191,7 +191,7 @@ def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeyp
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "elsewhere"))
     shutil.move(root, tmp_path / "elsewhere")
     moved = runs.open_run("mine")
-    with pytest.raises(UnknownStep, match="no checkpoint that can be read: .*outside the run.*add SOURCE --name mine"):
+    with pytest.raises(UnknownStep, match=r"no checkpoint that can be read: .*outside the run.*add SOURCE --name mine"):
         runs.checkpoint(moved, 5)
     assert main(["query", "mine", "The [MASK] .", "--steps", "10"]) == 2
     assert "outside the run" in capsys.readouterr().err

@@ -27,7 +27,7 @@ NAME = "owner/series"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test's own, and no network."""
+    """Return an empty cache of the test's own, and no network."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(hub_cache, "_unreached", hub_cache._unreached)  # put back after the test
     assert hub_cache.offline()
@@ -64,7 +64,7 @@ def share(cache: Path) -> None:
 
 @pytest.fixture(params=["own files", "shared store"])
 def series(cache: Path, trainer_folder: Path, request: pytest.FixtureRequest) -> dict[int, str]:
-    """The Trainer's checkpoints as revisions of one repository; commits by step."""
+    """Return the Trainer's checkpoints as revisions of one repository; commits by step."""
     found = {
         step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS
     }

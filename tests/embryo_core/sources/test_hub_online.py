@@ -25,7 +25,7 @@ TREEBANK = ("--treebank", str(SAMPLE / "treebank.conllu"), "--metrics", "mask_pr
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A Hub with nothing on it in place of the real one, and an empty cache; no proxy comes between."""
+    """Return a Hub with nothing on it in place of the real one, and an empty cache; no proxy comes between."""
     server = HubServer()
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
@@ -45,7 +45,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 @pytest.fixture
 def series(hub: HubServer, trainer_folder: Path) -> dict[int, str]:
-    """The Trainer's checkpoints as revisions of one repository; commits by step."""
+    """Return the Trainer's checkpoints as revisions of one repository; commits by step."""
     return {step: hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{step}") for step in STEPS}
 
 
@@ -55,7 +55,7 @@ def fetched(hub: HubServer, name: str) -> int:
 
 
 def kept(name: str) -> list[Path]:
-    """The files of this name in the cache."""
+    """Return the files of this name in the cache."""
     return [path for path in hub_folder(NAME).glob(f"snapshots/*/{name}") if path.exists()]
 
 

@@ -32,7 +32,7 @@ def test_a_name_matches_from_end_to_end(pattern, name, counts):
 @pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", "{k}{step}", ""])
 def test_a_pattern_without_a_field_is_refused(text):
     """The sentence names the fields."""
-    with pytest.raises(RunError, match="known: {step}, {sequences}, {tokens}, {words}"):
+    with pytest.raises(RunError, match=r"known: {step}, {sequences}, {tokens}, {words}"):
         Pattern(text)
 
 

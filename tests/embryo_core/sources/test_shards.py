@@ -21,7 +21,7 @@ INDEX = "model.safetensors.index.json"
 
 @pytest.fixture
 def parts(trainer_folder: Path, tmp_path: Path) -> Path:
-    """The Trainer's folder with the weights of each step in parts, as transformers writes them."""
+    """Return the Trainer's folder with the weights of each step in parts, as transformers writes them."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     for step in STEPS:
         checkpoint = source / f"checkpoint-{step}"
