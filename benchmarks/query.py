@@ -4,14 +4,14 @@
     python benchmarks/query.py --sizes albert-base bert-base
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
-temporary folder first. With --sizes the same is done for each of these presets: ours has all its checkpoints in memory,
-and of the pipelines, which would not fit beside them, one is built after the other, and their times are added up.
+temporary folder first. --sizes does the same for each of these presets: all our checkpoints are in memory; the
+pipelines, which would not fit there too, are built one after the other, and their times are added up.
 
-The pipelines are built before the clock starts: as transformers builds them, which is in the type that the weights are
-stored in, here float16, and once more in float32, where they are faster, and answer what ours does to 1e-5. Each figure
-is the median of the repeats, ours and the pipelines' taken in turns, each after a call that is not timed, so that each
-finds the caches of the processor as it left them; theirs have as many threads of torch as ours have cores. With
-EMBRYO_KERNELS=plain ours runs on the plain path.
+The pipelines are built before the clock starts, in two types: as transformers builds them, in the type of the stored
+weights (here float16), and in float32, where they are faster and agree with our answers to 1e-5. Each figure is the
+median of the repeats. Ours and the pipelines take turns, each after a call that is not timed, so that each finds its
+data in the processor's caches; pipelines get as many threads of torch as ours has cores. EMBRYO_KERNELS=plain selects
+our plain path.
 """
 
 import argparse

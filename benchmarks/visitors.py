@@ -138,7 +138,7 @@ async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple
     return taken, lost
 
 
-async def beside_heavy(port: int, questions: int) -> tuple[list[float], list[float]]:
+async def time_light(port: int, questions: int) -> tuple[list[float], list[float]]:
     """Return the seconds of light questions alone, and of as many while heavy ones are computed."""
     draw = random.Random(-1)
     async with Visitor(port) as visitor:
@@ -202,9 +202,9 @@ def main() -> None:
     parser.add_argument("--memory", default="350 MB", help="EMBRYO_MODEL_MEMORY of the server")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
-        alone, beside = asyncio.run(beside_heavy(port, 20))
-        delay = max(beside) - statistics.median(alone)
-        print(f"a light question {statistics.median(alone):.2f} s, beside a heavy one at most {max(beside):.2f} s")
+        alone, delayed = asyncio.run(time_light(port, 20))
+        delay = max(delayed) - statistics.median(alone)
+        print(f"a light question {statistics.median(alone):.2f} s, during heavy ones at most {max(delayed):.2f} s")
         print(f"delayed by at most {delay:.2f} s", flush=True)
         taken, lost = asyncio.run(crowd(port, options.sessions, options.every, 60 * options.minutes))
         p50, p95 = statistics.quantiles(taken, n=20)[9::9]

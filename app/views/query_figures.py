@@ -32,7 +32,7 @@ def show_question(known: Known) -> None:
 
 
 def show_step(known: Known, number: int) -> None:
-    """Draw the answers at the chosen step; `number` tells the questions of a page apart."""
+    """Draw the answers at the chosen step; `number` distinguishes the questions of a page."""
     request, view = known.request, known.request.view
     st.header(f"At {view.point(view.step)}", anchor=False)
     with widgets.explaining():

@@ -147,7 +147,7 @@ class Known:
         return curve_table(self.answers, self.mask, {role: found for role, (_, found) in self.words.items()})
 
     def subject(self, number: int) -> Subject:
-        """Return what figures of the question are about; `number` tells the questions of a page apart."""
+        """Return what figures of the question are about; `number` distinguishes the questions of a page."""
         return Subject(self.request.text, self.mask, self.request.masks, number)
 
     def best(self) -> list[Prediction]:

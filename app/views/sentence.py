@@ -1,4 +1,4 @@
-"""Your sentence: how every head reads the reader's own text, drawn by bertviz, and one head followed over the steps."""
+"""Your sentence: the attention of every head in the reader's own text, drawn by bertviz, and of one head over steps."""
 
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
-LONGEST = 128  # pieces that bertviz is asked to draw: it draws a line for each pair of them and each head
-LINES = 100_000  # that the model view draws at first, before the reader asks for more layers
-AT_HOME = "make app"  # the command for a question that is too dear for a hosted demo
+MAX_PIECES = 128  # that bertviz draws: it draws a line for each pair of pieces and each head
+MAX_LINES = 100_000  # that the model view draws before the reader asks for more layers
+COMMAND = "make app"  # answers a question that is above the budget of a hosted demo
 
 
 def show(view: View) -> None:
@@ -53,14 +53,14 @@ def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> No
 def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     st.header(f"All heads at {view.point(view.step)}", anchor=False)
     layers, heads, size, _ = found.weights.shape
-    if size > LONGEST:
+    if size > MAX_PIECES:
         st.info(
-            f"The text is {size} pieces long; bertviz is asked to draw at most {LONGEST}. Shorten it.",
+            f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.",
             icon=":material/info:",
         )
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
-    few = min(layers, max(1, LINES // (heads * size**2))) if kind == "model" else layers
+    few = min(layers, max(1, MAX_LINES // (heads * size**2))) if kind == "model" else layers
     chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
     if not chosen:
         st.info("Choose a layer.", icon=":material/info:")
@@ -79,7 +79,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
-    return in_turn(cost.attend(run, text), AT_HOME, lambda: sentence.attend(run, text, step))
+    return in_turn(cost.attend(run, text), COMMAND, lambda: sentence.attend(run, text, step))
 
 
 # === Over the steps ===
@@ -106,11 +106,11 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
 
 @cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
-    """One head at every step, of a long series at a log-spaced part."""
+    """Compute one head at every step, or at log-spaced steps of a long series."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
     seconds = cost.attend(run, text, len(steps) if steps else None)
-    return in_turn(seconds, AT_HOME, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
+    return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 
 def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:

@@ -47,7 +47,7 @@ def lens(
     (run,) = runs
     steps = table["step"].nunique()
     part = f" of {total:,}, log-spaced; any other can be pinned by its step" if total and steps < total else ""
-    empty = f"The empty first column stands for {len(folded):,} of them; a switch above shows these." if folded else ""
+    empty = f"The empty first column replaces {len(folded):,} of them; a switch above shows these." if folded else ""
     caption = Caption(
         f"The word that each layer would put in the place of this [MASK], at {quantity(steps, 'checkpoint')}{part}.",
         sentences(
@@ -85,8 +85,8 @@ def grid(
 
     Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
     token, probability; `marked` gives the roles of words that are outlined where they are on top. The first steps that
-    are `folded` become one empty column; the other columns are wide enough for every word, which gives the grid a width
-    of its own. Colour goes with the square root of the probability, the same on every grid. Its scale is drawn in files
+    are `folded` become one empty column; the other columns are wide enough for every word, so the grid sets its own
+    width. Colour goes with the square root of the probability, the same on every grid. Its scale is drawn in files
     alone; that of the page (`colour_scale`) stays in sight when a wide grid is scrolled. Every cell carries its layer
     and step as customdata.
     """

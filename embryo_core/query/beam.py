@@ -213,11 +213,6 @@ def logsumexp(logits: np.ndarray) -> np.ndarray:
     return highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Compute log probabilities [..., V] in float64 of float32 logits [..., V]."""
-    return logits - logsumexp(logits)
-
-
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
     """Return the indices [..., k] of the k largest values [..., n], or of all, largest first, stable for equals."""
     from embryo_core.engine.kernels import largest  # torch: models are loaded by now

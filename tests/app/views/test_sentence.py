@@ -67,7 +67,7 @@ def test_the_head_view_begins_with_the_layer_of_the_url(look, tiny_run):
 
 def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, monkeypatch):
     """The caption says so; the others are added by their pills."""
-    monkeypatch.setattr("app.views.sentence.LINES", 2)
+    monkeypatch.setattr("app.views.sentence.MAX_LINES", 2)
     test = look(tiny_run, heads="model")
     assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in " ".join(captions_of(test))
     assert data(look(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]
@@ -75,7 +75,7 @@ def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, 
 
 def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny_run, monkeypatch):
     """What it would take is told."""
-    monkeypatch.setattr("app.views.sentence.LONGEST", 4)
+    monkeypatch.setattr("app.views.sentence.MAX_PIECES", 4)
     test = look(tiny_run)
     assert "at most 4. Shorten it." in test.info[0].value and not frames(test)
     assert "over all 3 steps" in captions_of(test)[-1]

@@ -161,9 +161,9 @@ def log_probabilities_of_pairs(model: Model, question: query.Question) -> np.nda
     first, second = question.masks
     filled = question.filled(np.arange(model.vocabulary_size)[:, None])  # [V, L]
     rows, mask = np.arange(len(filled)), np.ones_like(filled)
-    given = beam.log_softmax(model.mlm_logits(filled, mask, rows, np.full_like(rows, second)))  # [V, V]
-    alone = beam.log_softmax(model.mlm_logits(question.ids[None], mask[:1], [0], [first]))  # [1, V]
-    return (alone.T + given).ravel()
+    given = model.mlm_logits(filled, mask, rows, np.full_like(rows, second))  # [V, V]
+    alone = model.mlm_logits(question.ids[None], mask[:1], [0], [first])  # [1, V]
+    return ((alone - beam.logsumexp(alone)).T + (given - beam.logsumexp(given))).ravel()
 
 
 def test_a_sure_answer_has_an_exact_rank() -> None:
