@@ -153,7 +153,7 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     command = ["evaluate", "tiny", "--steps", "16", "--probing", str(sample / "probing"), "--limit", "4"]
     assert main([*command, "--probe", f"mine={mine}", "--probe-memory", "1"]) == 0
     output = capsys.readouterr().out
-    assert "Left out, as no data were given for them: token_reconstruction" in output
+    assert "Left out, because no data were given: token_reconstruction" in output
     assert "2 results computed" in output
     scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
