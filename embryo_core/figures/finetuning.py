@@ -47,27 +47,11 @@ def scores(runs: Sequence[Run], axis: Axis, tasks: Sequence[str]) -> Figure:
     def read(one: Run) -> pd.DataFrame:
         return pd.concat([tables[one], found], ignore_index=True) if len(found := average(one)) else tables[one]
 
-    curves = Curves(
-        by="task",
-        value="value",
-        low="low",
-        high="high",
-        baseline="control",
-        label=label,
-        styles=task_styles,
-        y_title="score on the development set",
-        tickformat=".2~f",
-        decimals=".3f",
-        unit="examples",
-        band="seeds",
-        baseline_name="a control that reads no text",
-        height=460,
-    )
     figure = curves_figure(
         runs,
         axis,
         read,
-        curves,
+        CURVES,
         f"{run.name}-finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
@@ -88,6 +72,24 @@ def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
     found = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
     colour, _ = found.get(SQUAD, ways[len(found) % len(ways)])
     return found | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
+
+
+CURVES = Curves(
+    by="task",
+    value="value",
+    low="low",
+    high="high",
+    baseline="control",
+    label=label,
+    styles=task_styles,
+    y_title="score on the development set",
+    tickformat=".2~f",
+    decimals=".3f",
+    unit="examples",
+    band="seeds",
+    baseline_name="a control that reads no text",
+    height=460,
+)
 
 
 def _mark_best_steps(plot: go.Figure) -> None:
