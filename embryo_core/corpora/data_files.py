@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
@@ -57,7 +57,7 @@ def _content_sha256(path: Path) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file, decompressed. Raises CorpusError if it cannot be read."""
     if not path.is_file():  # reading a pipe would wait forever
         raise CorpusError(f"{path} is not a regular file; name one that is.")
