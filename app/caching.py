@@ -1,4 +1,4 @@
-"""Caches whose entries are valid while the files that they depend on stay the same."""
+"""Cached reads, kept while the files that they depend on stay the same."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,12 @@ from embryo_core.types import Run
 
 
 def results_state(run: Run) -> str:
-    """Return a text that changes when a file of the run's results, or a pending evaluation, does."""
+    """Return path, time and size of every file of results and folder of pending parts."""
     return repr((str(run.path), results.results_state(run)))
 
 
 def checkpoints_state(run: Run) -> str:
-    """Return a text that changes when a checkpoint comes, goes or is written again."""
+    """Return the folder of each checkpoint and when it was written."""
     return runs.checkpoints_digest(run)
 
 
@@ -35,12 +35,12 @@ def run_state(run: Run) -> str:
 
 
 def files_state(run: Run, *paths: Path) -> str:
-    """Return the folder of a run, and path, time and size of some files."""
+    """Return the folder of a run, and path, time and size of some of its files."""
     return repr([str(run.path), *map(_file, paths)])
 
 
 def _file(path: Path) -> tuple[str | int, ...]:
-    """Return path, time and size of a file, or the path alone if it is gone."""
+    """Return path, time and size of a file; the path alone if it is gone or cannot be followed."""
     try:
         found = path.stat()
     except OSError:
@@ -52,11 +52,10 @@ def _file(path: Path) -> tuple[str | int, ...]:
 
 
 def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
-    """Return a decorator that caches the results of a function of a run and more, for this state of the run.
+    """Decorate a function of a run and more: its last results are kept while this `state` of the run stays the same.
 
-    A function that may take long has a spinner, and its page lets others draw meanwhile (see drawing.py). A function
-    without a spinner must not call one with a spinner: its page would wait for its turn to draw, while the pages that
-    are drawn wait for its result.
+    A slow function has a spinner, and other pages are drawn meanwhile (see drawing.py). A function without a spinner
+    must not call one with a spinner: its page would wait for its turn while other pages wait for its result.
     """
     cache = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
     return (lambda read: aside()(cache(read))) if spinner else cache
@@ -65,9 +64,9 @@ def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = Fals
 def kept_whole(
     state: Callable[[Run], str], entries: int, spinner: bool | str = False, valid: Callable[..., bool] | None = None
 ) -> Callable:
-    """Return the same for results that take long to copy: every page gets the same object, and must not change it.
+    """Do the same as `cached` without copies: all pages get the same object and must not modify it; for large tables.
 
-    A result that is no longer `valid` is computed again.
+    What is not `valid` any more is read again too.
     """
     cache = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state}, validate=valid)
     return (lambda read: aside()(cache(read))) if spinner else cache

@@ -48,7 +48,7 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
 
     It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
     """
-    return _make(make, view.drawn, Axis(view.scale, view.unit, view.smoothing), **options)
+    return _make(make, view.drawn, view.choice, **options)
 
 
 def _hash_table(table: pd.DataFrame) -> bytes:

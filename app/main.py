@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -11,8 +12,10 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
 
 
-def page(title: str, icon: str | None = None, default: bool = False, visibility: str = "visible") -> st.Page:
-    """What show() in app/views/<name>.py draws, at /<name>, the title in small letters; the default page is at /."""
+def page(
+    title: str, icon: str | None = None, default: bool = False, visibility: Literal["visible", "hidden"] = "visible"
+) -> Any:
+    """Return the page at /<title>, in small letters, that show() in app/views draws; the default page is at /."""
     name = title.lower().replace("-", "")
     show = import_module(f"app.views.{name}").show
     path = None if default else name

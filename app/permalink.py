@@ -1,8 +1,8 @@
-"""The state of the dashboard as it stands in the URL: restored when a link is opened, written when a page is drawn.
+"""The state of the dashboard in the URL: restored when a link is opened, written when a page is drawn.
 
-Streamlit clears a page's query parameters, and forgets its widgets, when the user goes to another page. So the whole
-state lives here, in the session, and the URL is its copy: every value is text, as in the URL. The URL wins when the
-session starts and when the browser goes back or forward; otherwise the session does.
+Streamlit clears the query parameters of a page and forgets its widgets when the user opens another page. So the whole
+state is kept in the session, and the URL is its copy; every value is text. The URL wins when the session starts and
+when the browser goes back or forward; otherwise the session does.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ def one_entry_per_page() -> None:
 
 
 def restore() -> None:
-    """Take over the values in the URL that the user chose; call this before any `get`.
+    """Read the user's choices from the URL; call this before any `get`.
 
-    A value that the URL leaves out is the default again when the browser goes back to it.
+    When the browser goes back, a value that the URL leaves out is the default again.
     """
     context = get_script_run_ctx()
     state = st.session_state.get(STATE)
@@ -43,12 +43,12 @@ def restore() -> None:
 
 
 def get(name: str) -> str | None:
-    """The chosen value, or None where nothing was chosen yet."""
+    """Return the chosen value, or None if nothing was chosen yet."""
     return st.session_state.get(STATE, {}).get(name)
 
 
 def take(name: str) -> str | None:
-    """The same, for a value that is kept elsewhere from now on and forgotten here."""
+    """Return the chosen value and forget it here, because it is kept elsewhere from now on."""
     return st.session_state.get(STATE, {}).pop(name, None)
 
 
@@ -60,30 +60,30 @@ def choose(name: str, value: object) -> None:
 
 
 def of_link(name: str) -> bool:
-    """Whether a value is that of the link which opened this page, and not of a choice or of another page."""
+    """Return whether a value came with the link that opened this page, and was not chosen since."""
     page, names = st.session_state.get(OF_LINK, (None, set()))
     return name in names and page == _page()
 
 
 def show(name: str, value: object | None) -> None:
-    """Put this value into the URL of the page now being drawn; None leaves it out."""
+    """Put this value into the URL of the page that is being drawn; None leaves it out."""
     st.session_state.setdefault(SHOWN, {})[name] = None if value is None else str(value)
 
 
 def lead_to(page: str) -> None:
-    """Have the page of this name opened in place of the one that is about to be drawn; for callbacks."""
+    """Open the page of this name at the next drawing, in place of the current one; for callbacks."""
     st.session_state[LEADS] = page
 
 
 def leads_to() -> str | None:
-    """The page that was asked for, once."""
+    """Return the page that `lead_to` asked for, once."""
     return st.session_state.pop(LEADS, None)
 
 
 def publish() -> None:
-    """Write the values that this page showed to the URL; other parameters are left alone.
+    """Write the values that this page showed to the URL; other parameters stay.
 
-    All at once: each message to the browser is a place of its own in its history.
+    All are written at once, because each message to the browser is an entry of its history.
     """
     shown = st.session_state.get(SHOWN, {})
     before = {name: st.query_params.get_all(name) for name in st.query_params}
@@ -99,10 +99,10 @@ def _page() -> str | None:
 
 
 def joined(values: Iterable[str]) -> str:
-    """Several values as one; see `parts`."""
+    """Join several values into one; see `parts`."""
     return ",".join(value.replace("%", "%25").replace(",", "%2C") for value in values)
 
 
 def parts(text: str) -> list[str]:
-    """The values that `joined` has made one of."""
+    """Split a value that `joined` made."""
     return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",")]

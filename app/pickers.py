@@ -49,7 +49,7 @@ def pick_one(
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
-    draw = st.segmented_control if segmented else st.selectbox
+    draw: Any = st.segmented_control if segmented else st.selectbox
     own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
     chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
@@ -95,7 +95,7 @@ def pick_many(
     key = f"pick_{name}"
     kept = set(default if wanted is None else permalink.parts(wanted))
     st.session_state[key] = [option for option in options if option in kept]
-    shared = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
+    shared: dict[str, Any] = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
     chosen = (
         st.pills(label, options, selection_mode="multi", **shared | {"format_func": _marked(format_func)})
         if pills
@@ -168,7 +168,7 @@ def choose_head(layer: int, head: int) -> None:
 
 def pick_rescaled(label: str) -> bool:
     """Pick and return whether curves are divided by their last values."""
-    return pick_one("unit", label, list(UNITS), format_func=UNITS.get, segmented=True) == "rescaled"
+    return pick_one("unit", label, list(UNITS), format_func=UNITS.__getitem__, segmented=True) == "rescaled"
 
 
 def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:

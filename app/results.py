@@ -1,4 +1,4 @@
-"""Cached reads of runs and results, the only way to them; what is kept goes when the files of its run change."""
+"""Cached reads of runs and results: pages read only through this module."""
 
 from collections import defaultdict
 from contextlib import suppress
@@ -8,12 +8,12 @@ import pandas as pd
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
 from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core.compare import Progress, Unit
 from embryo_core.curves.step_scales import Scale, telling_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.errors import EmbryoError, ResultsError
 from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
@@ -30,21 +30,12 @@ def _audit_state(run: Run) -> str:
 audit = cached(_audit_state, 16)(runs.read_audit)
 
 
-@cached(lambda run: _audit_state(run) + log_state(run), 16)
-def gaps(run: Run) -> tuple[int, ...]:
-    """Steps at which curves break (see `runs.gaps`); the planned ones alone where audit.json cannot be read."""
-    try:
-        return runs.gaps(run)
-    except EmbryoError:
-        return tuple(runs.missing_steps(run))
-
-
 # === What models give ===
 
 
 @cached(checkpoints_state, 64)
 def given(run: Run) -> frozenset[str]:
-    """What the last checkpoint's model gives (see `capabilities.gives`); what most do where that cannot be read."""
+    """Return what the last checkpoint's model gives (see `capabilities.gives`); the usual if it cannot be read."""
     try:
         return gives(runs.checkpoints(run)[-1])
     except EmbryoError:
@@ -58,13 +49,16 @@ def _progress_state(run: Run) -> str:
     return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
+@cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)
+def step_axis(run: Run, choice: Axis, among: tuple[Run, ...]) -> StepAxis:
+    """Return the axis of steps of a run (see `Axis.of`)."""
+    return choice.of(run, among)
+
+
 @cached(_progress_state, 64)
-def progress(run: Run, unit: Unit) -> Progress | None:
-    """How far a run had come at its checkpoints (see `compare.progress`); None too where its files cannot be read."""
-    try:
-        return compare.progress(run, unit)
-    except EmbryoError:
-        return None
+def supports_axis(run: Run, choice: Axis) -> bool:
+    """Return whether a run records what an axis counts."""
+    return choice.supports(run)
 
 
 def _compared_state(run: Run) -> str:
@@ -83,12 +77,12 @@ examples = cached(results_state, 16)(store.read_examples)
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
-    """Steps at which each metric has been written (see `results.done`), sets that nobody may change."""
+    """Return the steps at which each metric has been written (see `results.done`); never modify the sets."""
     return defaultdict(set, _done(run))
 
 
 def last_done(run: Run) -> int:
-    """The last step at which anything has been written; 0 where there is nothing, or a table cannot be read."""
+    """Return the last step with any result; 0 if there is none, or if a table cannot be read."""
     with suppress(ResultsError):
         return max(set().union(*_done(run).values()), default=0)
     return 0
@@ -99,13 +93,13 @@ steps_done = kept_whole(results_state, 64)(store.steps_done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
-    """What a step answered to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
+    """Return what a step answered to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
     found = _answers(run, relation)
     return found[found["step"] == step].astype({"fact": "str", "prediction": "str"})
 
 
 def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
-    """What every step answered to a fact (see `results.read_relation`). Raises ResultsError."""
+    """Return what every step answered to a fact (see `results.read_relation`). Raises ResultsError."""
     found = _answers(run, relation)
     return found[found["fact"] == fact].astype({"fact": "str", "prediction": "str"})
 
@@ -114,12 +108,12 @@ _answers = kept_whole(results_state, 2)(store.read_relation)
 
 
 def note(run: Run, metric: str, default: str = "") -> str:
-    """What a metric's results are of, in a few words; the default where its evaluation did not say."""
+    """Return what a metric was measured on, in a few words; the default if its evaluation did not say."""
     return sources(run).get(metric, {}).get("note", default)
 
 
 def templates(run: Run) -> dict[str, str]:
-    """Template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}; may be none."""
+    """Return the template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}."""
     return sources(run).get(FACTS, {}).get("templates", {})
 
 
@@ -139,28 +133,25 @@ relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables
 
 @cached(results_state, 64)
 def default_scale(run: Run, metric: str) -> Scale:
-    """The scale on which the scores of a metric, or of all whose names begin so, change (see `telling_scale`).
-
-    Raises ResultsError.
-    """
-    return _telling(store.read_scores(run, prefix=metric), ["metric", "group", "layer"], "value")
+    """Return the scale on which the scores of all metrics with this prefix change most. Raises ResultsError."""
+    return _choose_scale(store.read_scores(run, prefix=metric), ["metric", "group", "layer"], "value")
 
 
 @cached(results_state, 64)
 def default_scale_of_heads(run: Run) -> Scale:
-    """The scale on which the heads of a run change. Raises ResultsError."""
-    return _telling(head_scores(run), ["what", "layer", "head"], "value")
+    """Return the scale on which the heads of a run change most. Raises ResultsError."""
+    return _choose_scale(head_scores(run), ["what", "layer", "head"], "value")
 
 
 @cached(log_state, 8)
 def default_scale_of_log(run: Run) -> Scale:
-    """The scale on which the loss on held-out text changes."""
+    """Return the scale on which the held-out loss changes most."""
     frame = pd.DataFrame(runs.read_log(run))
     known = {"split", "masked_lm_loss"} <= set(frame)
-    return _telling(frame[frame["split"] == "heldout"], ["split"], "masked_lm_loss") if known else "log"
+    return _choose_scale(frame[frame["split"] == "heldout"], ["split"], "masked_lm_loss") if known else "log"
 
 
-def _telling(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
+def _choose_scale(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
     if frame.empty:
         return "log"
     by_step = frame.set_index(["step", *curve])[value].unstack(curve).sort_index()
@@ -169,9 +160,9 @@ def _telling(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
 
 @cached(results_state, 32)
 def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
-    """The words behind a category at a step or at all (see `results.read_words`), counted as the model reads them.
+    """Return the words of a category at a step or at all (see `results.read_words`), counted as the model reads them.
 
-    For an uncased model words that differ in case alone are one. Raises ResultsError.
+    For an uncased model, words that differ in case are one. Raises ResultsError.
     """
     return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
@@ -193,7 +184,7 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
 
 
 def default_head(run: Run) -> tuple[str, int, int]:
-    """The same for averaged maps, which are shown where the scores of heads cannot be read too."""
+    """Return the same for averaged maps, also if the scores of heads cannot be read."""
     with suppress(ResultsError):
         return strongest_head(run)
     return FIRST_HEAD
@@ -204,5 +195,5 @@ probe_scores = cached(results_state, 8)(probing_scores.read_probe_scores)
 
 @cached(results_state, 16)
 def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
-    """What a run says about each finding of the paper, or those of these names. Raises ResultsError."""
+    """Return what a run says about each finding of the paper, or those of these names. Raises ResultsError."""
     return judge(run, names)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
 
 from app.components import messages
 
-LEAST = 5e-5  # a smaller probability would be 0 in hundredths of a percent
+MIN_PERCENT = 5e-5  # a smaller probability would be 0.00 %
 PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
@@ -18,18 +18,20 @@ def show_rows(
     key: str,
     on_row: Callable[[int], None],
     columns: dict[str, Any],
-    height: int | str = "auto",
+    height: int | Literal["auto"] = "auto",
     on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
-    """A table whose rows can be clicked in any cell: `on_row` gets the row's number, from 0, before the next drawing.
+    """Draw a table whose rows can be clicked in any cell.
 
-    In a column of `on_cell` its own function gets it.
+    `on_row` gets the number of the clicked row, from 0, before the page is drawn again. In a column of `on_cell` its
+    own function gets it.
     """
 
     def clicked() -> None:
         state = st.session_state[key]
         if (row := messages.clicked_row(state, len(table))) is not None:
-            on_cell.get(messages.clicked_column(state, on_cell), on_row)(row)
+            column = messages.clicked_column(state, on_cell)
+            on_cell.get(column or "", on_row)(row)
 
     st.dataframe(
         table,
@@ -44,13 +46,13 @@ def show_rows(
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
-    """Ranked words (columns rank, token, probability), `what` being the head of their column; never read as markup.
+    """Draw ranked words (columns rank, token, probability) as plain text; `what` is the head of their column.
 
-    Without `bars` beside the probabilities the table is narrow. Answers of several words can be wider than the table,
-    and stand last.
+    Without `bars` next to the probabilities the table is narrow. Answers of several words can be wider than the table,
+    so they are the last column.
     """
     column = st.column_config
-    small = len(table) > 0 and table["probability"].min() < LEAST
+    small = len(table) > 0 and table["probability"].min() < MIN_PERCENT
     number = "%.1e" if small else "percent"
     bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=table["probability"].max())
     columns = {

@@ -1,4 +1,4 @@
-"""What every page is made of: its head (run picker, time bar), captions, and errors that become one sentence."""
+"""Parts of every page: its head (run picker, time bar), captions, and errors as one sentence."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -81,8 +81,8 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
     with overlay:
         if alone:
             st.caption(alone)
-        beside = () if alone else _pick_beside(run, known, labels)
-        view = View(run, checkpoints, step, scale, smoothing, beside, _pick_unit())
+        compared = () if alone else _pick_compared_runs(run, known, labels)
+        view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
     view = _counted(view)
     _show_time(view)
     _name_unknown(view, known, broken)
@@ -108,7 +108,7 @@ def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str])
 
 
 def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
-    """The checkpoints of a run; where there is none, say why and stop."""
+    """Return the checkpoints of a run; if there is none, say why and stop."""
     checkpoints = tuple(runs.checkpoints(run))
     if not checkpoints:
         for _, reason in runs.broken(run):
@@ -117,8 +117,8 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
     return checkpoints
 
 
-def _pick_beside(run: Run, known: Mapping[str, Run], labels: Mapping[str, str]) -> tuple[Run, ...]:
-    """The runs that the reader wants to see beside a run; an empty choice where there is no other."""
+def _pick_compared_runs(run: Run, known: Mapping[str, Run], labels: Mapping[str, str]) -> tuple[Run, ...]:
+    """Return the runs that the reader wants to compare with a run; none if there is no other."""
     others = [name for name in known if name != run.name]
     if not others:
         st.caption("There is no other run here to draw beside this one.")
@@ -128,14 +128,15 @@ def _pick_beside(run: Run, known: Mapping[str, Run], labels: Mapping[str, str]) 
 
 
 def _pick_unit() -> Unit:
-    """What the axis of steps counts; the picker is folded away, so `_name_unknown` tells of others."""
-    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=UNIT_NAMES.get, optional=True, report=False)
+    """Draw the picker of what the axis of steps counts; `_name_unknown` reports an unknown unit in a link."""
+    name = UNIT_NAMES.__getitem__
+    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=name, optional=True, report=False)
 
 
 def _counted(view: View) -> View:
-    """The view on an axis that its run can tell, which is steps where it does not tell another.
+    """Return the view with an axis that its run supports: steps if the run does not record the chosen unit.
 
-    Runs beside it that do not tell what the axis counts are named.
+    Compared runs that do not record it are named.
     """
     if view.supports_axis(view.run):
         for run in view.compared_runs:
@@ -149,7 +150,7 @@ def _counted(view: View) -> View:
 
 
 def _scale(page: str, run: Run, default: Callable[[Run], Scale]) -> Scale:
-    """The scale that the reader chose on this page, by the time bar or a link, else the usual one."""
+    """Return the scale that the reader chose on this page, by the time bar or a link, else the default."""
     chosen = st.session_state.setdefault(SCALE_OF, {})
     if permalink.get("scale") in SCALES:
         chosen[page] = permalink.take("scale")
@@ -160,7 +161,7 @@ def _scale(page: str, run: Run, default: Callable[[Run], Scale]) -> Scale:
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
-    """Say where a link names a run, step, axis or scale that is not here; its address stays until another is chosen."""
+    """Say which run, step, axis or scale of the link is not here; its address stays until another is chosen."""
     run, step = permalink.get("run"), permalink.get("step")
     wanted = [name for name in permalink.parts(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in known]:
@@ -172,8 +173,8 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         permalink.show("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
-        wanted, shown = view.point(named), view.point(view.step)
-        message = f"Run '{view.run.name}' has no checkpoint at {wanted}; showing {shown}."
+        at, shown = view.point(named), view.point(view.step)
+        message = f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}."
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
@@ -183,7 +184,7 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
 
 
 def at_weights(view: View) -> View:
-    """The view at a step that has weights; the page says where that is not the chosen one, and stops where none has."""
+    """Return the view at a step that has weights; say if that is not the chosen step, and stop if no step has."""
     if not view.loadable:
         stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
     found = replace(view, step=view.evaluated(view.loadable))
@@ -219,13 +220,13 @@ def _choose_step(step: int, passing: bool) -> None:
 
 
 def _wanted_step(last: int) -> int:
-    """The step of the URL, which this run may lack; the `last` of its steps where none was chosen."""
+    """Return the step in the URL, which this run may lack; the `last` of its steps if none was chosen."""
     wanted = permalink.get("step") or ""
     return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
 
 
 def stop(message: str, command: str = "") -> None:
-    """End the page calmly with one sentence and, where there is one, the command that mends it."""
+    """End the page with one sentence and, if there is one, the command that helps."""
     st.info(literal(message), icon=":material/info:")
     if command:
         st.code(command, language="bash", wrap_lines=True)
@@ -234,16 +235,16 @@ def stop(message: str, command: str = "") -> None:
 
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
-    """End the page with a sentence and the command that computes this metric; see `require` for runs that cannot."""
+    """End the page with a sentence and the command that computes this metric, or say that the run cannot."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
     stop(message, evaluate_command(run, {metric: wanted.source}))
 
 
 def require(run: Run, needs: Iterable[str]) -> None:
-    """End the page where the run's models do not give what it needs (see `capabilities.gives`)."""
+    """End the page if the models of the run do not give what it needs (see `capabilities.gives`)."""
     if lacking := sorted(set(needs) - results.given(run)):
-        stop(f"The models of run '{run.name}' {' and '.join(map(LACKING.get, lacking))}, which this page needs.")
+        stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
 
 
 def show_caption(caption: Caption | str, **appearance: Any) -> None:
@@ -259,7 +260,7 @@ def show_headline(sentence: str) -> None:
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Sentences on what could not be shown, as warnings; in small print on weights that were removed on purpose."""
+    """Show what could not be shown as warnings; weights that were removed on purpose in small print."""
     on_purpose = runs.left_out(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:
@@ -270,7 +271,7 @@ def show_problems(run: Run, sentences: Iterable[str]) -> None:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """An error that the user can mend becomes one sentence here, and the page goes on."""
+    """Show an error that the user can fix as one sentence here, and go on with the page."""
     try:
         yield
     except QueryError as error:

@@ -57,7 +57,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 
 
 def describe(run: Run) -> list[tuple[str, str]]:
-    """Rows (what, value) of the card, in reading order; what run.json does not say is left out."""
+    """Return the rows (what, value) of the card in reading order; without what run.json does not say."""
     rows = {
         "Model": f"{run.family.upper()}, {run.objective}",
         "Size": _sizes(run.config),
@@ -93,7 +93,7 @@ def _tokenizer(run: Run) -> str:
 
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:
-    """A part of the corpus: its size, and what it was read from."""
+    """Return the size of a part of the corpus, and its sources."""
     words = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
     names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
     if names:

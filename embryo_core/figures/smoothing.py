@@ -1,4 +1,4 @@
-"""Curves as they were measured, bold with markers, and a smoothed line beside them where the reader asks for one."""
+"""Smoothing: curves as measured, with markers, and a smoothed line next to them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ COLUMNS = (SMOOTHED, WINDOW)
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:
-    """The table with the column `value` smoothed along its rows, curve `by` curve; unchanged where smoothing is off."""
+    """Return the table with the column `value` smoothed, curve `by` curve; as it is if the window is 1."""
     if window == 1:
         return table
     means = pd.Series(0.0, table.index)
@@ -28,10 +28,9 @@ def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str
 def curve(
     x: Sequence[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
 ) -> list[dict[str, Any]]:
-    """Traces of the column `value` of `rows`: as measured, bold with markers, and the smoothed line where there is one.
+    """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if there is one.
 
-    Beside a smoothed line the measured points are joined by a faint one. `measured` are further settings of the
-    measured trace; its line may have a width and a dash.
+    The measured points are then joined by a faint line. `measured` are further settings of the measured trace.
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})

@@ -1,4 +1,4 @@
-"""One visual language for every chart: colours that survive colour blindness and a dark page, bands, fonts, margins."""
+"""One style for all figures: colours for colour-blind readers and dark pages, symbols, bands, fonts, margins."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core.corpora.groups import ALL, SINGLE_TAGS
-from embryo_core.words import percent
 
 # Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
 # replaced by olive, purple and grey.
@@ -43,7 +42,7 @@ GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | FREQUENCY_BAND
 
 
 def _symbols() -> dict[str, str]:
-    """A symbol for each category; two tags of one colour have different ones."""
+    """Return a symbol for each category; two tags of one colour have different symbols."""
     shifted = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
     others = shifted[2] + shifted[3] + shifted[5]
     sets = ((PARTS_OF_SPEECH, SYMBOLS), (PAPER_TAGS, SYMBOLS), (FREQUENCY_BANDS, SYMBOLS), (OTHER_TAGS, others))
@@ -62,7 +61,7 @@ def plain(text: str) -> str:
 
 
 def colour(group: str) -> str:
-    """The fixed colour of a category, the same on every chart."""
+    """Return the fixed colour of a category."""
     return GROUPS.get(group, GREY)
 
 
@@ -79,18 +78,12 @@ def layer_colours(layers: Sequence[int]) -> dict[int, str]:
 
 
 def run_look(i: int) -> tuple[str, float]:
-    """The symbol and the opacity by which the i-th of several runs in one figure is told from the others."""
+    """Return the symbol and the opacity of the i-th of several runs in one figure."""
     return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]
 
 
-def told(rows: pd.DataFrame) -> np.ndarray:
-    """Rows as customdata, shares as hovering tells them: to write such texts takes a third of the time of floats."""
-    shares = rows.select_dtypes("float")
-    return rows.assign(**{name: [*map(percent, shares[name])] for name in shares}).to_numpy(object)
-
-
 def faint(colour: str, opacity: float) -> str:
-    """A #rrggbb colour as rgba with this opacity."""
+    """Return a #rrggbb colour as rgba with this opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity})"
 
@@ -104,7 +97,7 @@ def add_band(
     of: str,
     what: str = "95 % band",
 ) -> None:
-    """A band behind the curve named `of`, with which it comes and goes by the legend."""
+    """Add a band behind the curve named `of`; the legend hides and shows both together."""
     figure.add_scatter(
         x=np.array([*x, *x[::-1]]),  # arrays: Plotly checks a list number by number
         y=np.concatenate([high, low[::-1]]),
@@ -119,35 +112,13 @@ def add_band(
     )
 
 
-def add_baseline(
-    figure: go.Figure, ends: Sequence[float], value: float | Sequence[float], colour: str, of: str, hover: str
-) -> None:
-    """A dashed line between the `ends` of the axis at what the curve named `of` has to be above; hovering tells it.
-
-    Where that is another `value` at each point, these are all points, not the ends alone.
-    At one end alone it is a short stroke. It comes and goes with that curve by the legend, where `explain_baselines`
-    names all of them.
-    """
-    figure.add_scatter(
-        x=ends,
-        y=np.broadcast_to(value, len(ends)).tolist(),
-        name=f"{of}, baseline",
-        legendgroup=of,
-        showlegend=False,
-        mode="lines" if len(ends) > 1 else "markers",
-        marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
-        line={"color": colour, "width": 1.5, "dash": "dash"},
-        hovertemplate=f"{hover}<extra></extra>",
-    )
-
-
 def explain_baselines(figure: go.Figure, name: str) -> None:
-    """What dashed lines are, as an entry of the legend."""
+    """Add an entry to the legend that says what dashed lines are."""
     figure.add_scatter(x=[None], y=[None], mode="lines", line={"color": GREY, "width": 1.5, "dash": "dash"}, name=name)
 
 
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:
-    """Sizes, fonts, margins and grid; the legend stands above, where a phone has room for it too."""
+    """Set size, fonts, margins and grid; the legend is above the plot, where it fits on a phone too."""
     above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
@@ -172,14 +143,14 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
 
 
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
-    """A narrow colour bar whose title is as large as that of an axis, with more of Plotly's settings."""
+    """Return a narrow colour bar whose title is as large as that of an axis; `more` are settings of Plotly."""
     return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
 
 
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
-    """The colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
+    """Return the colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
 
-    It stays in sight where a figure wider than the page is scrolled.
+    It stays visible while a figure wider than the page is scrolled.
     """
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
     named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
@@ -187,9 +158,9 @@ def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str])
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
-    """Give every "x" or "y" axis of a figure these settings, nested as Plotly has them; its other settings stay.
+    """Give every "x" or "y" axis of a figure these nested settings; its other settings stay.
 
-    The same as Plotly's own update_xaxes and update_yaxes, and several times as fast.
+    It does the same as Plotly's update_xaxes and update_yaxes several times as fast.
     """
     axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
     changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
@@ -197,13 +168,13 @@ def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
 
 
 def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The settings `kept`, overwritten by those `given`, level by level."""
+    """Return the settings `kept`, overwritten by those `given`, level by level."""
     deeper = {name: _merged(kept.get(name, {}), value) for name, value in given.items() if isinstance(value, dict)}
     return kept | given | deeper
 
 
 def short(number: float) -> str:
-    """A number in few characters: 950, 20 k, 1.5 M."""
+    """Return a number in few characters: 950, 20 k, 1.5 M."""
     for size, unit in ((1e18, " E"), (1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")):
         if number >= size:
             return f"{number / (1e3 if unit == ' k' else size):.3g}{unit}"
@@ -211,7 +182,7 @@ def short(number: float) -> str:
 
 
 def apart(numbers: Iterable[float]) -> list[str]:
-    """Each number in few characters, or in full where another one would be written like it."""
+    """Return each number in few characters, or in full if another number would look the same."""
     numbers = list(numbers)
     alike = Counter(map(short, set(numbers)))
     return [name if alike[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]

@@ -41,5 +41,5 @@ NAMES = {
 
 
 def named(tag: str) -> str:
-    """A tag with its name, "VBD, past tense"; what is no tag of these stays as it is."""
+    """Return a tag with its name, "VBD, past tense"; other texts as they are."""
     return f"{tag}, {NAMES[tag]}" if tag in NAMES else tag

@@ -1,4 +1,4 @@
-"""Lines as they are drawn: long curves at no more points than a screen shows, and breaks where a step is missing."""
+"""Lines for the screen: long curves have no more points than a screen shows, and break where a step is missing."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ OF_MARKERS = ("size", "symbol", "color")
 
 
 def thin_curves(figure: go.Figure, scale: Scale) -> None:
-    """Leave out points of long curves of a figure whose x-axis has this scale.
+    """Remove points of long curves from a figure whose x-axis has this scale.
 
-    Of each stretch of the axis a curve keeps its first and last, lowest and highest point. A band keeps the points of
-    its curve. A curve that lost some says in `meta` how many it had.
+    Of each stretch of the axis a curve keeps its first, last, lowest and highest point. A band keeps the points of its
+    curve. The `meta` of a thinned curve is its former number of points.
     """
     kept: dict[str, tuple[int, np.ndarray]] = {}
     for trace in figure.data:
@@ -37,9 +37,9 @@ def thin_curves(figure: go.Figure, scale: Scale) -> None:
 
 
 def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
-    """Which points [K] of a curve, at ascending `x` [N] with values `y` [N], stay; all where they are few.
+    """Return which points [K] of a curve, at ascending `x` [N] with values `y` [N], stay; all if there are few.
 
-    A point without a value stays, as it breaks the curve.
+    A point without a value stays, because it breaks the curve.
     """
     everything = np.arange(len(x))
     if len(x) <= 4 * STRETCHES or (np.diff(x) < 0).any():
@@ -53,13 +53,13 @@ def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
 
 
 def _ends(points: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-    """The first and the last of the points in each stretch, by which they are sorted."""
+    """Return the first and the last of the points in each stretch; the points are sorted by stretch."""
     new = np.flatnonzero(np.diff(stretch[points])) + 1
     return points[np.concatenate([[0], new, new - 1, [len(points) - 1]])] if len(points) else points
 
 
 def longest(figure: go.Figure) -> int | None:
-    """Points of the longest curve of which some were left out; None where all are drawn."""
+    """Return the number of points of the longest curve that was thinned; None if none was."""
     return max((trace.meta for trace in figure.data if isinstance(trace.meta, int)), default=None)
 
 
@@ -74,9 +74,9 @@ def _keep(trace: go.Scatter, few: np.ndarray) -> None:
 
 
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
-    """Break every curve of a figure at the positions `gaps` on its x-axis; a point at such a position stands alone.
+    """Break every curve of a figure at the positions `gaps` on its x-axis, before and after a point at such a position.
 
-    Curves have a legend group; bands are filled, and stay whole. An entry of the legend alone lies nowhere.
+    Curves have a legend group. Bands are filled and stay whole; entries of the legend alone have no points.
     """
     for trace in figure.data:
         if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.legendgroup and not trace.fill:

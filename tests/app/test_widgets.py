@@ -1,7 +1,6 @@
 """What every page is made of: the view and the one rule that chooses a step."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -52,11 +51,12 @@ def test_weights_removed_on_purpose_are_told_in_small_print(open_page, own_run: 
     assert "step8" in warning.value and not page.exception
 
 
-def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(tiny_run: Run) -> None:
-    """Figures are handed the axis, which also marks where the run's training changed."""
-    assert View(tiny_run, (), 8, "linear").axis == StepAxis("linear", step_unit=StepUnit.UPDATES)
-    phases = replace(tiny_run, config=tiny_run.config | {"short_steps": 8})
-    assert View(phases, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)
+def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(own_run: Run) -> None:
+    """It also has the changes in training, as soon as the run has them."""
+    assert View(own_run, (), 8, "linear").axis == StepAxis("linear", step_unit=StepUnit.UPDATES)
+    own_run.config["short_steps"] = 8
+    runs.write_run(own_run)
+    assert View(own_run, (), 8, "linear").axis.changes == (Change(8, "sequences of 32 tokens"),)
 
 
 @pytest.mark.parametrize(
