@@ -93,7 +93,7 @@ def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared
 
 
 def _weights(
-    run: Run, steps: tuple[int, ...], normalised: bool, head: tuple[int, int] = (slice(None), slice(None))
+    run: Run, steps: tuple[int, ...], normalised: bool, head: tuple[int | slice, ...] = (slice(None), slice(None))
 ) -> np.ndarray:
     """Return averaged maps at these steps, [S, layers, heads, L, L] or of one head."""
     together, weights, _ = _maps_at_first(run)

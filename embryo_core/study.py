@@ -7,7 +7,7 @@ import pandas as pd
 
 from embryo_core import results, runs
 from embryo_core.corpora import baselines
-from embryo_core.findings import judge
+from embryo_core.findings.judge import judge
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.words import quantity
 

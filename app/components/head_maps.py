@@ -130,7 +130,7 @@ def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
 def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
     """Length of the header (uint32, little-endian), the header as JSON, and the bytes of the arrays."""
     text = json.dumps(header).encode()
-    return b"".join((len(text).to_bytes(4, "little"), text, *map(np.ascontiguousarray, arrays)))
+    return b"".join((len(text).to_bytes(4, "little"), text, *(array.tobytes() for array in arrays)))
 
 
 def _in_picture(weights: np.ndarray) -> np.ndarray:

@@ -55,7 +55,8 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         draw_columns(file, kept)
     for name in [name for name in file if AXIS.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
-    text = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left", **PRINT}
+    text: dict[str, Any] = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left"}
+    text |= PRINT
     legend, room = _legend(figure, file, width - 28)
     inner = fit(file, width - 28, max(rows, _tall(figure, width)))
     more = LINE * _break_title(file, width - 28 - beside) if rows else 0

@@ -93,7 +93,7 @@ class _Canvas:
     def _write_turned(self, label: Label, x: int, y: int) -> None:
         """Write a label that reads upwards, its middle column at x; it ends at y, or has its middle there."""
         left, top, right, bottom = font(FONT).getbbox(label.text)
-        image = Image.new("L", (right - left + 2, bottom - top + 2))
+        image = Image.new("L", (int(right - left) + 2, int(bottom - top) + 2))
         ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
         image = image.rotate(90, expand=True)
         corner = (x - image.width // 2, y if label.align == "right" else y - image.height // 2)

@@ -16,6 +16,8 @@ from embryo_core.share.head_history import HeadHistory
 from embryo_core.words import quantity
 
 CLIP = 99  # percentile of the weights at which the colours end: a few larger ones would darken all the others
+Alignment = Literal["left", "center", "right"]
+ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
 DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight
 COLOURS = 256
 VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], as in Plotly
@@ -56,7 +58,7 @@ class Label:
     text: str
     share: tuple[float, float]
     offset: tuple[float, float]
-    align: Literal["left", "center", "right"] = "center"
+    align: Alignment = "center"
     turned: bool = False
     least: float = 0  # width of the box in pixels from which there is room for it
 
@@ -107,7 +109,7 @@ def _larger(history: HeadHistory) -> float:
     return float(np.mean(history.weights > end_of(history)))
 
 
-def colour_positions(weights: np.ndarray, end: float, scale: Scale) -> np.ndarray:
+def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale) -> np.ndarray:
     """Return the place of weights on the colours, 0 to 1: their share of `end`, or its logarithm; larger ones are 1."""
     shares = np.minimum(weights / end, 1)
     if scale == "linear":
@@ -124,7 +126,7 @@ def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
         ends = f"≤ {end / 10**DECADES:.2g}", f"{end / 10 ** (DECADES / 2):.2g}", last
     below = [
         Label(text, (share, 1), (0, 10), align)
-        for text, share, align in zip(ends, (0, 0.5, 1), ("left", "center", "right"), strict=True)
+        for text, share, align in zip(ends, (0, 0.5, 1), ALIGNMENTS, strict=True)
     ]
     beside = [Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")]
     if larger:
