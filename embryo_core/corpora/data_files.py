@@ -57,7 +57,7 @@ def _content_sha256(path: Path) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
+def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile]:
     """Open a file, decompressed. Raises CorpusError if it cannot be read."""
     if not path.is_file():  # reading a pipe would wait forever
         raise CorpusError(f"{path} is not a regular file; name one that is.")
