@@ -36,7 +36,7 @@ def figure_files(figure: go.Figure, chart: str, name: str, title: str, small_pri
 
 
 def map_files(name: str, small_print: str, copied: str) -> None:
-    """The same for the maps that were given this `name` (see head_maps.py), which draw the file themselves."""
+    """Draw the buttons for the maps of this `name` (see head_maps.py), which draw the file themselves."""
     sizes = {
         columns: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for columns, size in SIZES.items()
     }

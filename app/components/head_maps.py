@@ -58,14 +58,14 @@ def head_grid(
 
 
 def history_payload(history: HeadHistory, scale: Scale, name: str, at: Sequence[float] = ()) -> bytes:
-    """One head's history as float32: what is stored, to the digit."""
+    """Return one head's history as float32, exactly as stored."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
     shown |= {"shared": history.shared_end is not None, "at": [*at] or [*map(int, history.steps)]}
     return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
 
 
 def grid_name(run: str) -> str:
-    """What the names of the files of a run's small multiples begin with."""
+    """Return the beginning of the file names of a run's small multiples."""
     return f"{run}-attention-all-heads"
 
 
@@ -87,14 +87,14 @@ class Grid:
 
 
 def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
-    """The small maps of all heads, weights [S, layers, heads, L, L], as one byte per weight (see `quantise`)."""
+    """Make small maps of all heads, weights [S, layers, heads, L, L], with one byte per weight (see `quantise`)."""
     codes, peaks = _codes(_in_picture(weights))
     ends = colour_ends(weights), map_style.colour_end(weights)
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
 def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """What the browser gets of a grid: the maps of a step beside each other as in the picture, step after step.
+    """Pack a grid for the browser: the maps of a step side by side as in the picture, step after step.
 
     They are [S, layers * M, heads * M]. `at` as in `head_history`.
     """
@@ -111,7 +111,7 @@ def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit
 def added_payload(
     run: str, step: int | None = None, weights: np.ndarray | None = None, at: float | None = None
 ) -> bytes:
-    """The maps [layers, heads, L, L] of a step that a grid has not, as the grid's own; or that there is no such step.
+    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only.
 
     Colours end where the grid's do, so they mean the same whatever step is added. `at` as in `head_history`.
     """
@@ -123,29 +123,29 @@ def added_payload(
 
 
 def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
-    """The largest weight of each head [layers, heads], in the small maps and in the maps themselves."""
+    """Return the largest weight of each head [layers, heads], in the small maps and in the maps themselves."""
     return {"peaks": peaks.astype(float).tolist(), "maxima": maxima.astype(float).round(6).tolist()}
 
 
 def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
-    """Length of the header (uint32, little-endian), the header as JSON, and the bytes of the arrays."""
+    """Return the length of the header (uint32, little-endian), the header as JSON, and the bytes of the arrays."""
     text = json.dumps(header).encode()
     return b"".join((len(text).to_bytes(4, "little"), text, *(array.tobytes() for array in arrays)))
 
 
 def _in_picture(weights: np.ndarray) -> np.ndarray:
-    """Maps [..., layers, heads, L, L] made small, and as they lie in a picture: [..., layers, M, heads, M]."""
+    """Return maps [..., layers, heads, L, L] made small and in the order of a picture, [..., layers, M, heads, M]."""
     return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
 
 
 def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Small maps [S, layers, M, heads, M] as shares of each head's largest weight, and these [layers, heads]."""
+    """Return small maps [S, layers, M, heads, M] as shares of each head's largest weight, and these [layers, heads]."""
     peaks = small.max(axis=(0, 2, 4))
     return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, None, :, None]), peaks
 
 
 def quantise(share: np.ndarray) -> np.ndarray:
-    """Shares of the largest weight, in [0, 1], as uint8: code c > 0 stands for 10 ** (DECADES * ((c - 1) / 254 - 1)).
+    """Return shares of the largest weight, in [0, 1], as uint8: code c > 0 is 10 ** (DECADES * ((c - 1) / 254 - 1)).
 
     Neighbouring codes differ by 2.8 %, so no share of 0.001 or more is off by over 1.4 %; code 0 is anything less.
     """
@@ -161,7 +161,7 @@ def _read(*names: str) -> str:
 
 
 def _script(name: str) -> str:
-    """A component's script after what it calls."""
+    """Return a component's script, preceded by the scripts that it calls."""
     return map_style.SCRIPT.read_text(encoding="utf-8") + _read("map_svg.js", "maps.js", name)
 
 

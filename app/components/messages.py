@@ -1,4 +1,4 @@
-"""What a browser sends, taken only where it is what the page would send: anybody can send anything."""
+"""Checks of messages from the browser, which may be forged: only what the page itself would send is accepted."""
 
 from collections.abc import Callable, Container, Sequence
 from inspect import signature
@@ -6,17 +6,17 @@ from typing import Any
 
 
 def member(message: Any, allowed: Container[Any], kind: type = int) -> Any:
-    """The message where it is one of the allowed values, else None; `kind` is their type, which True and 1.0 lack."""
+    """Return the message if it is an allowed value of this exact type (True is no int), else None."""
     return message if type(message) is kind and message in allowed else None
 
 
 def field(message: Any, name: str) -> Any:
-    """A field of a message that is an object; None where it is none, or lacks the field."""
+    """Return a field of a message; None if the message is no object or lacks the field."""
     return message.get(name) if isinstance(message, dict) else None
 
 
 def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
-    """The first of the customdata of the point that was clicked in a figure, as many as the handler has parameters.
+    """Return the first of the clicked point's customdata, one for each parameter of the handler.
 
     Empty where there is no point, or where they are not of the types by which the parameters are annotated.
     """
@@ -28,19 +28,19 @@ def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
 
 
 def clicked_row(state: Any, count: int) -> int | None:
-    """The row whose cell was clicked in a table of so many rows, from 0; None where there is none."""
+    """Return the clicked row of a table of `count` rows, from 0; None if no valid row was clicked."""
     cell = _clicked_cell(state)
     return member(cell[0], range(count)) if cell else None
 
 
 def clicked_column(state: Any, allowed: Container[str]) -> str | None:
-    """The column whose cell was clicked in a table, where it is one of the allowed ones, else None."""
+    """Return the clicked column of a table if it is one of the allowed ones, else None."""
     cell = _clicked_cell(state)
     return member(cell[1], allowed, str) if len(cell) > 1 else None
 
 
 def _clicked_cell(state: Any) -> Sequence[Any]:
-    """Row and column of the cell that was clicked, as they were sent; empty where there is none."""
+    """Return row and column of the clicked cell as they were sent; empty if there is none."""
     cells = field(field(state, "selection"), "cells")
     first = cells[0] if isinstance(cells, list) and cells else None
     return first if isinstance(first, (list, tuple)) else ()

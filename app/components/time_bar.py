@@ -76,7 +76,7 @@ def time_bar(
 def bar_data(
     checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis, phases: Sequence[Phase] = ()
 ) -> dict[str, Any]:
-    """What the browser is given: for both scales where each step lies on the bar (0 to WHOLE) and on a figure's axis.
+    """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
 
     A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps,
     `phases` from one step to another.
@@ -103,18 +103,18 @@ def bar_data(
 
 
 def _places(steps: Sequence[int], scale: Scale) -> list[int]:
-    """Where ascending steps lie between the first (0) and the last (WHOLE)."""
+    """Return the places of ascending steps between the first (0) and the last (WHOLE)."""
     return (axis_shares(steps, scale) * WHOLE).round().astype(int).tolist()
 
 
 def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """A change as the bar marks it: its words, and its place on the bar by scale."""
+    """Return a change as the bar marks it: its words, and its place on the bar by scale."""
     places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
     return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
 
 
 def _stretch(phase: Phase, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """A phase as the bar names it: its steps, and both its ends on the bar by scale."""
+    """Return a phase as the bar names it: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
     what = f"{phase.name}: {points(phase.start, phase.end, axis.step_unit)}"

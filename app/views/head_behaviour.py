@@ -42,7 +42,7 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         options = [name for name in PATTERNS if name in measured]
         labels = {name: PATTERNS[name].label for name in options}
-        what = pickers.pick_one("pattern", "Pattern", options, first_pattern, labels.get, width=240)
+        what = pickers.pick_one("pattern", "Pattern", options, first_pattern, labels.__getitem__, width=240)
         layer = pickers.pick_layer(int(frame["layer"].max()), layer)
         head = pickers.pick_head(int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}

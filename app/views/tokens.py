@@ -1,6 +1,6 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import streamlit as st
 
@@ -27,7 +27,7 @@ def show() -> None:
     if not titles:
         widgets.require(view.run, {"masked_words"})
     with choices:
-        metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.get, segmented=True)
+        metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.__getitem__, segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
         message = f"{titles[metric]} has not been computed for '{view.run.name}' yet."
@@ -74,9 +74,9 @@ def _applies(run: Run, metric: Metric) -> bool:
     return not results.scores(run, metric.name).empty or metric.needs <= results.given(run)
 
 
-def _metric(names: Iterable[str]) -> str:
+def _metric(names: Collection[str]) -> str:
     """Return the metric in the URL, else the first."""
-    wanted = permalink.get("metric")
+    wanted = permalink.get("metric") or ""
     return wanted if wanted in names else min(names)
 
 

@@ -1,8 +1,8 @@
 """The tokens page: what its pickers show, and the words behind a point."""
 
-from app.views import coverage, tokens
+from app.views import tokens
 from embryo_core import results
-from embryo_core.figures import tags
+from embryo_core.figures import overview, tags
 from embryo_core.metric import Metric
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
@@ -88,7 +88,7 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     dashboard_without_results, own_run: Run, monkeypatch
 ) -> None:
     """A metric in METRICS whose page is "tokens" has its title, its own categories and its curve."""
-    for module in (tokens, coverage):
+    for module in (tokens, overview):
         monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
     for step, value in ((0, 0.1), (16, 0.4)):
         scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e")]
@@ -97,5 +97,5 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     assert not page.exception and not page.error
     assert page.header[0].value == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
-    overview = dashboard_without_results.open("overview")
-    assert "--metrics vowel_prediction --treebank PATH" in overview.code[-1].value
+    shown = dashboard_without_results.open("overview")
+    assert "--metrics vowel_prediction --treebank PATH" in shown.code[-1].value
