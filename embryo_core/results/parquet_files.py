@@ -10,13 +10,14 @@ there, and readers need not wait for writers.
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -42,6 +43,7 @@ MAX_BYTES = 2**31  # of a file
 MAX_FOREIGN_BYTES = 2**30  # of a file of others
 MAGIC = b"PAR1"  # at both ends of a parquet file
 NOTHING = hashlib.sha256().hexdigest()
+ANY_STEP = (0, np.iinfo(np.int64).max)
 
 State = tuple[int, ...]
 
@@ -125,6 +127,24 @@ def _state(found: os.stat_result) -> State:
 def footer_of(file: VerifiedFile) -> pq.FileMetaData:
     """Return the footer of a table's file. Raise ValueError as `check_size` does."""
     return check_size(file.opened)
+
+
+def groups_with_steps(file: VerifiedFile, steps: Collection[int]) -> list[int]:
+    """Return the row groups of a table's file that may hold rows of one of these steps."""
+    first, last = _steps_of_groups(file)
+    known = np.array(sorted(steps))
+    return np.flatnonzero(np.searchsorted(known, first) < np.searchsorted(known, last, side="right")).tolist()
+
+
+@lru_cache(maxsize=4)
+def _steps_of_groups(file: VerifiedFile) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the last step that each row group may hold, [groups] each."""
+    footer = footer_of(file)
+    column = footer.schema.names.index("step")
+    statistics = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
+    known = [(each.min, each.max) if each and each.has_min_max else ANY_STEP for each in statistics]
+    first, last = np.array(known, object).reshape(-1, 2).T  # bounds in a stranger's file may exceed an int64
+    return first, last
 
 
 # === Writing ===

@@ -17,7 +17,7 @@ from embryo_core import runs
 from embryo_core.errors import ResultsError, first_line
 from embryo_core.results import attention_codec
 from embryo_core.results.checks import check_keys, check_rows
-from embryo_core.results.parquet_files import footer_of, is_stored, verified
+from embryo_core.results.parquet_files import VerifiedFile, footer_of, groups_with_steps, is_stored, verified
 from embryo_core.results.pending import Pending, list_pending
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.types import Run
@@ -62,7 +62,9 @@ def read_table(
 
 def read_pending(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
     """Return the rows of each pending evaluation that has some, by its metric and step."""
-    return retry_until_stable(run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, columns)))
+    return retry_until_stable(
+        run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, None, columns))
+    )
 
 
 def read_values(run: Run, table: Table, column: str) -> list:
@@ -103,25 +105,27 @@ def _read_files(
     for metric in {name for name, _ in pending}:
         replaced = pa.array([step for name, step in pending if name == metric], pa.int64())
         kept &= ~((pc.field("evaluation") == metric) & pc.field("step").isin(replaced))
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, kept, columns)
+    compacted = _load(run, run.results / f"{table.name}.parquet", table, kept, steps, columns)
     tables = [table.schema_of(columns).empty_table() if compacted is None else compacted]
-    return tables + [rows for _, rows in _load_pending(run, table, pending, where, columns)]
+    return tables + [rows for _, rows in _load_pending(run, table, pending, where, steps, columns)]
 
 
 def _load_pending(
-    run: Run, table: Table, pending: Pending, where: pc.Expression, columns: list[str] | None
+    run: Run, table: Table, pending: Pending, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Yield the rows of each pending evaluation that has some. Raise FileNotFoundError if one is gone meanwhile."""
     for key, folder in pending.items():
         path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where, columns) if is_stored(path) else None
+        found = _load(run, path, table, where, steps, columns) if is_stored(path) else None
         if found is not None:
             yield key, found
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
 
 
-def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: list[str] | None) -> pa.Table | None:
+def _load(
+    run: Run, path: Path, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
+) -> pa.Table | None:
     """Return the rows of one file, or None if there is no file. Raise ResultsError.
 
     Raise FileNotFoundError if a writer replaced the file meanwhile.
@@ -129,19 +133,31 @@ def _load(run: Run, path: Path, table: Table, where: pc.Expression, columns: lis
     with _explained(run, path), verified(run, path) as file:
         if file is None:
             return None
-        names = footer_of(file).schema.names  # of which the size is checked before any rows are read
-        ahead = table not in (ATTENTION, CLOZE)  # these are large: reading ahead in threads would take much memory
-        rows = pq.read_table(
-            file.opened,
-            columns=columns and attention_codec.stored_names(columns, names),
-            filters=where,
-            use_threads=ahead,
-            pre_buffer=ahead,
-            page_checksum_verification=True,
-        )
+        footer = footer_of(file)  # of which the size is checked before any rows are read
+        if table is ATTENTION and columns is None and steps is not None:
+            rows = _read_attention_steps(file, footer, where, steps)
+        else:
+            ahead = table not in (ATTENTION, CLOZE)  # these are large: reading ahead would take much memory
+            rows = pq.read_table(
+                file.opened,
+                columns=columns and attention_codec.stored_names(columns, footer.schema.names),
+                filters=where,
+                use_threads=ahead,
+                pre_buffer=ahead,
+                page_checksum_verification=True,
+            )
         rows = attention_codec.decode(rows) if table is ATTENTION else rows
         check_rows(table, rows, columns)
         return rows
+
+
+def _read_attention_steps(
+    file: VerifiedFile, footer: pq.FileMetaData, where: pc.Expression, steps: frozenset[int]
+) -> pa.Table:
+    """Return the maps of some steps: with the footer at hand, twice as fast as a filter of the whole file."""
+    stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
+    found = [stored.read_row_group(i, use_threads=False).filter(where) for i in groups_with_steps(file, steps)]
+    return pa.concat_tables(found) if found else stored.schema_arrow.empty_table()
 
 
 @contextmanager
