@@ -18,7 +18,7 @@ def show_rows(
     key: str,
     on_row: Callable[[int], None],
     columns: dict[str, Any],
-    height: int | Literal["auto"] = "auto",
+    height: int | Literal["auto", "content"] = "auto",
     on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
     """Draw a table whose rows can be clicked in any cell.

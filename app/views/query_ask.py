@@ -129,13 +129,18 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     if not templates:
         st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
         return None
+
+    def choose_relation(chosen: str) -> None:
+        permalink.choose("template", chosen)
+        permalink.choose("subject", "")
+
     relation = _pick_optional(
         "template",
         "LAMA relation",
         sorted(templates, key=knowledge.label),
         lambda name: f"{knowledge.label(name)}: {templates[name]}",
         "a template to fill in",
-        lambda chosen: (permalink.choose("template", chosen), permalink.choose("subject", "")),
+        choose_relation,
     )
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
@@ -151,7 +156,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         lambda name: choose_text(known[name].question if name else text, name),
         asked_for,
     )
-    if not asked_for:
+    if wanted and not asked_for:
         pickers.tell_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
     return known.get(chosen or "")
 
@@ -206,7 +211,7 @@ def _pick_comparison(first: Request) -> list[Request]:
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
         wanted = pickers.pick_one(
-            "compare", "Compare with", options, format_func=COMPARISONS.get, segmented=True, optional=True
+            "compare", "Compare with", options, format_func=COMPARISONS.__getitem__, segmented=True, optional=True
         )
     views, sentences = [first.view], [first.text]
     with right:

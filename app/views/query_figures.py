@@ -55,19 +55,21 @@ def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
 
 
 def _show_fact(known: Known, best: Prediction, number: int) -> None:
-    rows = _fact_rows(known, best)
-    if not rows:
+    fact, rows = known.request.fact, _fact_rows(known, best)
+    if fact is None or not rows:
         return
     table = pd.DataFrame.from_dict(rows, orient="index", columns=FACT_COLUMNS).rename_axis("").reset_index()
     shares = [name for name in FACT_COLUMNS if name[0] == "p"]
     formats = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in shares}
     st.dataframe(table, hide_index=True, column_config=formats, key=f"fact_{number}")
-    widgets.show_caption(query.describe_fact(known.request.fact.object, "stored" in rows))
+    widgets.show_caption(query.describe_fact(fact.object, "stored" in rows))
 
 
 def _fact_rows(known: Known, best: Prediction) -> dict[str, tuple]:
     """Return answer and true object at the chosen step: as asked "now", and as "stored" by the evaluation."""
     fact, view = known.request.fact, known.request.view
+    if fact is None:
+        return {}
     rows = {}
     if TRUE_OBJECT in known.words:
         table = known.words[TRUE_OBJECT][1].table

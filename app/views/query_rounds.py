@@ -194,7 +194,8 @@ def show_rounds(found: Found, draw: Callable[[Found], None]) -> None:
 
     @st.fragment(run_every=PAUSE if goes_on else None)
     def drawn() -> None:
-        along_with_page = not get_script_run_ctx().fragment_ids_this_run
+        context = get_script_run_ctx()
+        along_with_page = not (context and context.fragment_ids_this_run)
         with drawing(), widgets.explaining():
             known = found if along_with_page else _by_now(found)
             draw(known)
@@ -286,7 +287,7 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
     at = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
     steps = lens_steps(run) if step is None else [step]
-    seconds = cost.ask_layers(run, text, steps and len(steps))
+    seconds = cost.ask_layers(run, text, len(steps) if steps else None)
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))
 
 

@@ -54,7 +54,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
 
 
 def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:
-    """The words of these categories, with the column category."""
+    """Return the words of these categories, with the column category."""
     found = [results.words(view.run, metric, group, step).assign(category=group) for group in groups]
     words = pd.concat(found, ignore_index=True)
     return words.assign(accuracy=words["correct"] / words["n"])

@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
@@ -71,7 +71,7 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile]:
 def read_lines(path: Path) -> Lines:
     """Read the lines of a text file without trailing blanks, each with its location for error messages."""
     with _opened(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8")
+        text = io.TextIOWrapper(cast(io.BufferedReader, file), encoding="utf-8")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 

@@ -41,7 +41,7 @@ SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in
 
 
 def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
-    """The layout of a figure's file, as Plotly takes it; `columns` is a name of SIZES."""
+    """Return the layout of a figure's file for Plotly; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
     kept = legible(figure, width)
     if kept:
@@ -94,7 +94,7 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
 
 
 def _categories(figure: go.Figure, axis: str) -> list[str]:
-    """The names along a vertical axis of names, in the order of the traces; none along one of numbers."""
+    """Return the names along a vertical axis, in the order of the traces; empty for an axis of numbers."""
     short = axis.replace("axis", "")
     own = [trace.y for trace in figure.data if (trace.yaxis or "y") == short and trace.y is not None]
     return list(dict.fromkeys(name for names in own for name in names if isinstance(name, str)))
@@ -121,7 +121,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _legend(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[dict[str, Any], int]:
-    """A legend above the plot in columns as wide as its longest name, and the pixels in height that it takes.
+    """Return a legend above the plot in columns as wide as its longest name, and its height in pixels.
 
     Names of marks stand on two lines where that makes room for more columns.
     """

@@ -19,12 +19,12 @@ Layout = dict[str, Any]
 
 
 def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
-    """The axes of each panel, row by row."""
+    """Return the axes of each panel, row by row."""
     return [(layout[f"xaxis{i}"], layout[f"yaxis{i}"]) for i in _numbers(layout)]
 
 
 def _numbers(layout: Layout) -> Iterator[str]:
-    """What the names of the axes of a panel end in: nothing, 2, 3, ..."""
+    """Return the suffix of the names of a panel's axes: nothing, 2, 3, ..."""
     for i in range(1, len(layout)):
         number = "" if i == 1 else str(i)
         x, y = (layout.get(f"{axis}axis{number}", {}) for axis in "xy")
@@ -79,7 +79,7 @@ def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height
 
 
 def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
-    """The title above a panel, which is an annotation; empty where there is none."""
+    """Return the title above a panel, which is an annotation; empty if there is none."""
     middle, top = sum(x["domain"]) / 2, y["domain"][1]
     return next((note for note in layout.get("annotations", ()) if _stands_at(note, middle, top)), {})
 
@@ -91,7 +91,7 @@ def _stands_at(note: Layout, x: float, y: float) -> bool:
 
 
 def _wrapped(text: str, width: float, size: float) -> str:
-    """A text in lines that fit into a width in letters of this size, both in pixels; its own lines are kept."""
+    """Break a text into lines that fit into a width at a letter size, both in pixels; existing line breaks stay."""
     letters = max(8, int(width / (LETTER * size / style.FONT)))
     lines = [line for own in text.split("<br>") for line in textwrap.wrap(own, letters, break_on_hyphens=False)]
     return "<br>".join(lines)

@@ -46,6 +46,6 @@ def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
 
 
 def counted(figure: go.Figure, kept: Sequence[int]) -> str:
-    """What the small print says of columns that are left out."""
+    """Return the small print about columns that are left out."""
     (words,) = (trace for trace in figure.data if trace.meta == WORDS)
     return f" {len(kept)} of the {len(words.x)} steps on the page are drawn."

@@ -7,8 +7,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from embryo_core.errors import EmbryoError
 
@@ -45,12 +46,12 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def sha256(file: Path | IO[bytes]) -> str:
+def sha256(file: Path | BufferedIOBase) -> str:
     """Return the hexadecimal SHA-256 of a file, or of the content of an open one."""
     if isinstance(file, Path):
         with file.open("rb") as opened:
             return sha256(opened)
-    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # binary files have readinto
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
