@@ -18,7 +18,7 @@ help:
 	@echo "make test     install everything (once), the browser too, then lint and run the tests"
 	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe on every page"
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
-	@echo "make lint     ruff on every file"
+	@echo "make lint     ruff on every file, mypy on the packages"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
 	@echo "make demo-tables  write data/demo/tables.md from the runs and results there"
 	@echo "make tree     write the file tree of docs/architecture.md from the first sentence of each file"
@@ -41,6 +41,7 @@ fuzz: $(VENV)/dev.installed
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 
 lock: $(VENV)/dev.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/lock.py
