@@ -107,7 +107,7 @@ def test_a_click_on_a_task_chooses_it(visit, probed):
     """In the first figure, with the step of the point; the task is opened layer by layer."""
     visitor = visit(probed)
     visitor.open("probing")
-    click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic role"), 1, "semantic role, step 8, layer 2")
+    click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic role"), 1, "step 8:")
     visitor.expect_query(probe_task="srl", step="8", probing="layers")
     visitor.settle()
 
