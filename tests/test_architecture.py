@@ -148,14 +148,14 @@ def test_opening_the_dashboard_imports_no_torch(tiny_results):
 
 
 def test_requirements_are_what_is_imported():
-    """requirements.txt names all that app and embryo_core import, and orjson; pretrain's file completes it.
+    """requirements.txt names all that app and embryo_core import, orjson and kaleido; pretrain's file completes it.
 
     What one command alone needs has a file of its own, or is in pretrain's.
     """
     assert requirements("requirements-cluster.txt") == {"ray"}  # `evaluate --ray`
     apart = {"datasets", "ray"}  # `fetch glue` asks for the former
     needed = third_party("app/", "embryo_core/") - apart
-    assert needed | {"orjson"} == requirements("requirements.txt")  # with which Plotly writes figures where it is there
+    assert needed | {"orjson", "kaleido"} == requirements("requirements.txt")  # with which Plotly writes figures and pictures
     backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user
     missing = third_party("pretrain/") - backends - needed - requirements("requirements-pretrain.txt")
     assert not missing
