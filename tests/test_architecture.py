@@ -155,7 +155,7 @@ def test_requirements_are_what_is_imported():
     assert requirements("requirements-cluster.txt") == {"ray"}  # `evaluate --ray`
     apart = {"datasets", "ray"}  # `fetch glue` asks for the former
     needed = third_party("app/", "embryo_core/") - apart
-    assert needed | {"orjson", "kaleido"} == requirements("requirements.txt")  # with which Plotly writes figures and pictures
+    assert needed | {"orjson", "kaleido"} == requirements("requirements.txt")  # plotly uses them
     backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user
     missing = third_party("pretrain/") - backends - needed - requirements("requirements-pretrain.txt")
     assert not missing

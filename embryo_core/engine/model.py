@@ -129,10 +129,9 @@ class Model:
         if capability not in self.gives:
             path = self.checkpoint.path
             kind = runs.read_config(self.checkpoint, runs.ModelClass).name
-            wanted, given = capability.replace("_", " "), ", ".join(sorted(self.gives)).replace("_", " ")
-            raise MissingCapability(
-                f"{path} ({kind}) gives no {wanted}, only {given}; choose a run whose model gives them."
-            )
+            wanted = capability.replace("_", " ")
+            given = ", ".join(sorted(self.gives)).replace("_", " ") or "nothing that Embryo reads"
+            raise MissingCapability(f"{path} ({kind}) gives no {wanted}, only {given}; choose a run of another model.")
 
 
 @torch.inference_mode()

@@ -72,6 +72,11 @@ def plan_evaluation(
     chosen = None if steps is None else runs.loadable(run, steps)
     done, named = results.done(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
+    if not named and not any(_gives_needs(one, plan.metric) for one in runs.checkpoints(run)[-1:] for plan in plans):
+        raise MissingCapability(
+            f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
+            "evaluate a run of another family."
+        )
     without_data = [plan.metric for plan in plans if plan.pending and plan.metric.source not in data]
     if without_data and (named or len(without_data) == sum(bool(plan.pending or plan.done_before) for plan in plans)):
         raise _missing_data(without_data[0])

@@ -1,10 +1,12 @@
 """An evaluation computes what is missing, passes over what is broken, mixes no data, and survives being killed."""
 
+import json
 import lzma
 import multiprocessing
 import os
 import shutil
 import signal
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -313,3 +315,13 @@ def test_killed_again_and_again_and_resumed_gives_identical_files(own_run):
         assert process.exitcode == -signal.SIGKILL
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES) - 8, done_before=8)
     assert files(own_run) == whole
+
+
+def test_a_family_that_no_metric_reads_is_named(own_run, sample):
+    """It is one sentence, and nothing is written."""
+    for checkpoint in runs.checkpoints(own_run):
+        config = checkpoint.path / "config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": "gpt2"}))
+    with pytest.raises(MissingCapability, match="give nothing that a metric reads"):
+        evaluate_all(replace(own_run, family="gpt2"), {"treebank": sample / "treebank.conllu"})
+    assert not own_run.results.exists()
