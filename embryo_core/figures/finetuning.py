@@ -186,7 +186,7 @@ def describe_scores(
         f"{averaged}).",
         sentences(
             "Bands span the seeds, lines are their mean." if most > 1 else "",
-            "The large marker is the best step. Dashed, or a stroke at the right: a control that reads no text.",
+            "The large marker is the best checkpoint. Dashed, or a stroke at the right: a control that reads no text.",
             _describe_random_weights(table, unit),
             "Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if published else "",
             f"Left out, because data or settings differ from the task's first seed: {others}." if others else "",
