@@ -98,7 +98,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
     """Show a Figure with its caption and a menu of its files, and name runs that it lacks.
 
     `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
-    customdata, one for each annotated parameter. A figure with a width of its own is scrolled on a narrower page.
+    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page.
     """
     for run in figure.missing:
         st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")

@@ -131,7 +131,7 @@ def pick_smoothing() -> None:
         WINDOWS,
         key=key,
         format_func=_smoothing_name,
-        help="Adds the mean of so many neighbouring points to each curve. Markers stay as measured.",
+        help="Adds the mean of this number of neighbouring points to each curve. Markers stay as measured.",
         on_change=_keep,
         args=(SMOOTHING,),
         width=150,

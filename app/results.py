@@ -8,7 +8,7 @@ import pandas as pd
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
 from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core.curves.step_scales import Scale, telling_scale
+from embryo_core.curves.step_scales import Scale, informative_scale
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
 from embryo_core.errors import EmbryoError, ResultsError
 from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
@@ -155,7 +155,7 @@ def _choose_scale(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
     if frame.empty:
         return "log"
     by_step = frame.set_index(["step", *curve])[value].unstack(curve).sort_index()
-    return telling_scale(by_step.index.to_numpy(), by_step)
+    return informative_scale(by_step.index.to_numpy(), by_step)
 
 
 @cached(results_state, 32)

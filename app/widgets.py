@@ -53,7 +53,7 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 
 
 def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
-    """Draw the head of a page and return what it shows; where there is no run, say what to do and stop.
+    """Draw the head of a page and return what it shows; without a run, say what to do and stop.
 
     The axis of steps has the `default` scale until the reader chooses one on this page. If a page draws no other runs,
     the sentence `alone` says where to see them.
@@ -121,9 +121,9 @@ def _pick_compared_runs(run: Run, known: Mapping[str, Run], labels: Mapping[str,
     """Return the runs that the reader wants to compare with a run; none if there is no other."""
     others = [name for name in known if name != run.name]
     if not others:
-        st.caption("There is no other run here to draw beside this one.")
+        st.caption("There is no other run to compare with this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Runs beside this one", others, (), labels.__getitem__, report=False)
+    chosen = pickers.pick_many("beside", "Compared runs", others, (), labels.__getitem__, report=False)
     return tuple(known[name] for name in chosen)
 
 
@@ -157,7 +157,7 @@ def _scale(page: str, run: Run, default: Callable[[Run], Scale]) -> Scale:
     try:
         return chosen.get(page) or default(run)
     except EmbryoError:
-        return "log"  # the page itself tells which results cannot be read
+        return "log"  # the page itself names the results that cannot be read
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:

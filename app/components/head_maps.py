@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Sequence[float] = ()) -> None:
     """Show one head's maps at the time bar's step; `name` begins the names of its files (see `map_files`).
 
-    Of a run beside the one of the time bar, `at` has the steps of the bar [S] at which its own steps are shown.
+    For a run other than that of the time bar, `at` has the steps of the bar [S] at which its own steps are shown.
     """
     _history(key=key, data=history_payload(history, scale, name, at))
 

@@ -18,7 +18,7 @@ def field(message: Any, name: str) -> Any:
 def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
     """Return the first of the clicked point's customdata, one for each parameter of the handler.
 
-    Empty where there is no point, or where they are not of the types by which the parameters are annotated.
+    Empty if no point was clicked, or if they are not of the types that annotate the parameters.
     """
     kinds = [parameter.annotation for parameter in signature(handler).parameters.values()]
     points = field(field(state, "selection"), "points")

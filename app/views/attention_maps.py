@@ -74,8 +74,8 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
     other, *more = view.compared_runs
     for run in more:
         st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
-    beside = view.of(other)
-    steps = map_reads.steps_of(other, beside.evaluated)
+    other_view = view.of(other)
+    steps = map_reads.steps_of(other, other_view.evaluated)
     layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
@@ -89,7 +89,7 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
         else:
             at = tuple(view.at(other, steps))
             shown = map_reads.head_history(other, history.layer, history.head, steps, drawn.normalised, drawn.shared)
-            _of_one_run(beside, shown, drawn, at)
+            _of_one_run(other_view, shown, drawn, at)
 
 
 def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:

@@ -67,7 +67,7 @@ def _table(words: pd.DataFrame, key: str, with_category: bool) -> None:
         f"words_{key}",
         lambda row: _ask(*words[["word", "tag"]].iloc[row]),
         {
-            "n": st.column_config.NumberColumn("n", help="How often the word stands in the treebank with this tag"),
+            "n": st.column_config.NumberColumn("n", help="How often the treebank has the word with this tag"),
             "accuracy": st.column_config.ProgressColumn("accuracy", format="percent", min_value=0, max_value=1),
         },
     )

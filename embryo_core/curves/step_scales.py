@@ -30,7 +30,7 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
     return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
 
 
-def telling_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
+def informative_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
     """Return the scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
 
     It is the scale on which half of all change has happened closest to the middle; "log" if nothing changes. Every

@@ -107,7 +107,7 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
     """Return the plot of an `acquisition_table`; `lines` has the axis of each run, in the order of the legend.
 
-    Rows are in the order of the first run. A single run has its places beside the categories, and a grey ground behind
+    Rows are in the order of the first run. A single run has places in front of its categories, and a grey ground behind
     rows that share one.
     """
     there, figure = table.dropna(subset="onset"), go.Figure()
@@ -189,7 +189,7 @@ def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
 
 
 def _describe_slope(row: Any, unit: StepUnit) -> str:
-    """Return the slope of a row on a line of its own; "" if its rule has none."""
+    """Return the slope of a row as another line; "" if its rule has none."""
     if pd.isna(getattr(row, "slope", None)):
         return ""
     per = "steps" if unit == StepUnit.UPDATES else unit

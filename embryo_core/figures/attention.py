@@ -156,7 +156,7 @@ def all_heads(
 ) -> Figure:
     """Return the maps of all heads at a step, weights [layers, heads, L, L]; `note` is what they were averaged over.
 
-    Each map in the plot has colours of its own range.
+    In the plot, the colours of each map cover its own range.
     """
     layers, heads, size, _ = weights.shape
     largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
@@ -184,7 +184,7 @@ def all_heads(
 def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalised: bool, more: str = "") -> Caption:
     """Return the caption of the small maps of all heads, a pixel for `block` x `block` weights.
 
-    Colours are those over so many `steps`, for all heads if `shared`. `more` is added to the details.
+    Colours cover the weights of `steps` steps, of all heads if `shared`. `more` is added to the details.
     """
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return Caption(

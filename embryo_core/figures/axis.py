@@ -82,7 +82,7 @@ class StepAxis:
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
     unit: Unit = "step"  # what the axis counts
     progress: Progress | None = None  # of the run in another unit than steps
-    zero: float = STEP_0  # where nothing seen yet lies on a log axis
+    zero: float = STEP_0  # the place of zero on a log axis
     step_unit: StepUnit = field(kw_only=True)
 
     @property
@@ -149,8 +149,8 @@ class StepAxis:
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
 
-        Where changes of several runs are drawn, `of` names this one, its `opacity` tells its lines from others,
-        and the legend has one entry for all of them.
+        With several runs, `of` names this one, `opacity` distinguishes its lines, and the legend has one entry for
+        all of them.
         """
         named = set()
         for change in self.changes:

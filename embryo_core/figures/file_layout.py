@@ -77,7 +77,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
-    """Break long names of rows beside the plot into lines; pixels that they take in width, and in height (0: short)."""
+    """Break long names of rows into lines; return the pixels that they take in width and in height (0: short)."""
     room = max(BESIDE, NAMED * width)
     letter = LETTER * (style.FONT - 1) / 14
     letters, rows, most = int((room - 8) / letter), 0, 0

@@ -1,4 +1,4 @@
-"""Panels of a figure's file: as many beside each other as its width has room for, with nothing written over another."""
+"""Panels of a figure's file: as many in a row as its width has room for, without overlapping text."""
 
 import math
 import textwrap

@@ -42,7 +42,7 @@ QUANTITIES = {
     "control": Quantity(
         "Control F1",
         "F1 on the control task",
-        "F1 of the same probe on the control task, where each word (or span) has a random label of its own: what it "
+        "F1 of the same probe on the control task, where each word type (or span) has a random label: what it "
         "can memorize",
     ),
 }

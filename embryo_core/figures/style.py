@@ -184,5 +184,5 @@ def short(number: float) -> str:
 def apart(numbers: Iterable[float]) -> list[str]:
     """Return each number in few characters, or in full if another number would look the same."""
     numbers = list(numbers)
-    alike = Counter(map(short, set(numbers)))
-    return [name if alike[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]
+    counts = Counter(map(short, set(numbers)))
+    return [name if counts[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]

@@ -34,8 +34,8 @@ def roots() -> list[Path]:
     named = os.environ.get("EMBRYO_DATA")
     if named:
         return [Path(part).expanduser().resolve() for part in named.split(os.pathsep) if part]
-    beside = REPOSITORY if (REPOSITORY / "pyproject.toml").exists() else Path.cwd()
-    return [beside / "data", beside / "data" / "demo"]
+    folder = REPOSITORY if (REPOSITORY / "pyproject.toml").exists() else Path.cwd()
+    return [folder / "data", folder / "data" / "demo"]
 
 
 def data_folder(name: str) -> Path:

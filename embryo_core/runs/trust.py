@@ -168,7 +168,7 @@ def is_link(path: Path | str) -> bool:
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
     """Return a folder (or file) that a command is about to change.
 
-    Raise `error` if it is a link, lies below one inside the folder `within`, or directly contains one.
+    Raise `error` if it is a link, is below one inside the folder `within`, or directly contains one.
     """
     for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
         if is_link(parent):

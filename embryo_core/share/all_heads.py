@@ -1,4 +1,4 @@
-"""The maps of all heads beside each other, as an animated GIF: rows are layers, columns are heads, a frame a step."""
+"""The maps of all heads as an animated GIF: rows are layers, columns are heads, and each step is a frame."""
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -11,7 +11,7 @@ from embryo_core.words import point
 
 SIDE = 64  # pixels of a head's map, or a little less
 GAP = 4  # pixels between two of them
-LEFT, TOP = 34, 60  # pixels beside and above them, for the numbers of layers and heads, and the title
+LEFT, TOP = 34, 60  # pixels left of and above them, for the numbers of layers and heads, and the title
 EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's letters, and from one of its lines to the next
 
 

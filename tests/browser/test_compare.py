@@ -43,7 +43,7 @@ def test_runs_are_chosen_in_the_head_of_a_page(visit, app_of_two: str):
     visitor = visit(app_of_two)
     visitor.open("tokens")
     visitor.page.get_by_role("button", name="Overlay").click()
-    visitor.page.get_by_role("combobox", name="Runs beside this one").click()
+    visitor.page.get_by_role("combobox", name="Compared runs").click()
     visitor.page.get_by_role("option", name="twin").click()
     visitor.expect_query(beside="twin")
     visitor.page.keyboard.press("Escape")

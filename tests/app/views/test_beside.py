@@ -344,7 +344,7 @@ def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) ->
     """It offers no runs to overlay, and keeps the axis."""
     page = open_page("query", two, beside="twin")
     assert any("Compare with" in caption for caption in captions_of(page))
-    assert not [one for one in page.multiselect if one.label == "Runs beside this one"]
+    assert not [one for one in page.multiselect if one.label == "Compared runs"]
     assert "Unit of the axis" in [one.label for one in page.selectbox]
 
 
@@ -358,4 +358,4 @@ def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity:
 
 def test_a_run_that_is_alone_says_so(open_page, tiny_results: Run) -> None:
     """The menu of runs to draw beside it is never empty without a word."""
-    assert any("There is no other run here" in caption for caption in captions_of(open_page("overview", tiny_results)))
+    assert any("There is no other run" in caption for caption in captions_of(open_page("overview", tiny_results)))
