@@ -51,7 +51,8 @@ def write_cpu_torch(requirement: str) -> None:
 
 def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
     """Return the entries of a lock file: a package with version and marker, and a line for each hash."""
-    command = ["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
+    uv = str(Path(sys.executable).with_name("uv"))  # of the environment that runs this
+    command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
     command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *options, requirements]
     command += [] if given else ["-"]
     done = subprocess.run(command, cwd=REPOSITORY, input=given or BUILD, check=True, capture_output=True, text=True)

@@ -1,5 +1,6 @@
 """What a reader sees: a plotly figure with its title, the table of its numbers, and its caption."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -134,9 +135,12 @@ class Figure:
             ) from error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Return what a notebook displays: plotly's own rendering, and the caption as text."""
-        bundle = dict(self.plot._repr_mimebundle_(include, exclude, **kwargs) or {})
-        return bundle | {"text/plain": f"{self.title}\n\n{self.caption}"}
+        """Return what a notebook displays: the plot as plotly's JSON and as HTML, title and caption as text."""
+        return {
+            "application/vnd.plotly.v1+json": json.loads(self.plot.to_json()),
+            "text/html": self.plot.to_html(full_html=False, include_plotlyjs="cdn"),
+            "text/plain": f"{self.title}\n\n{self.caption}",
+        }
 
 
 def small_print(runs: Sequence[str], note: str, more: str = "") -> str:

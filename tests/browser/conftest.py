@@ -253,10 +253,11 @@ def free_port() -> int:
 @contextmanager
 def started(command: list[str], port: int, root: Path, folder: Path, **settings: str) -> Iterator[str]:
     """Start a server of a data root in a folder; yield its address when it answers, and end its processes at last."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
     server = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, "EMBRYO_DATA": str(root), "PYTHONPATH": str(REPOSITORY), **settings},
+        env={**os.environ, "PATH": path, "EMBRYO_DATA": str(root), "PYTHONPATH": str(REPOSITORY), **settings},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
