@@ -111,7 +111,7 @@ def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache)
     (cache / "models--owner--series" / "snapshots" / series[20] / "model.safetensors").unlink()
     added = add([f"hf:{NAME}"], "public")
     assert added.steps == (0, 10) and len(added.troubles) == 1
-    assert "has no config.json with one of" in added.troubles[0] and "in the local cache" in added.troubles[0]
+    assert "has no config.json" in added.troubles[0] and "in the local cache" in added.troubles[0]
     with pytest.raises(RunError, match=r"beside it, in the local cache \(the network is off\)"):
         add([f"hf:{NAME}"], "public", [20])
 
@@ -204,7 +204,7 @@ def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
     """Its folder is named."""
     commit = store(cache, NAME, "step16", electra.path)
     (cache / "models--owner--series" / "snapshots" / commit / "generator" / "model.safetensors").unlink()
-    with pytest.raises(RunError, match=r"has no generator/config\.json with one of"):
+    with pytest.raises(RunError, match=r"has no generator/config\.json"):
         add([f"hf:{NAME}"], "public", [16], tokenizer=str(electra.run.tokenizer))
 
 
