@@ -112,7 +112,7 @@ def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache)
     added = add([f"hf:{NAME}"], "public")
     assert added.steps == (0, 10) and len(added.troubles) == 1
     assert "has no config.json" in added.troubles[0] and "in the local cache" in added.troubles[0]
-    with pytest.raises(RunError, match=r"beside it, in the local cache \(the network is off\)"):
+    with pytest.raises(RunError, match=r"in the local cache \(the network is off\)"):
         add([f"hf:{NAME}"], "public", [20])
 
 
