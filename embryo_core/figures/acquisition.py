@@ -113,8 +113,12 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     there, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: there[there["run"] == line] for line in lines}
     order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
+    labels = [style.plain(tags.named(group)) for group in order]
+    labels = _with_places(there, labels) if len(lines) == 1 else labels
     for i, (line, rows) in enumerate(of_runs.items()):
-        heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
+        heights: Sequence[float | str] = labels  # of a single run: names of rows
+        if len(lines) > 1:
+            heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, lines[line], i, len(lines))
     first = next(iter(lines.values()))
     _set_ends(figure, of_runs, lines, steps)
@@ -122,10 +126,9 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     if len(lines) == 1:
         first.mark_changes(figure, steps)
     style.finish(figure, "", height=_height(len(order), len(lines)))
-    labels = [style.plain(tags.named(group)) for group in order]
     if len(lines) == 1:
-        labels = _with_places(there, labels)
         _frame_ties(figure, there)
+        return style.set_axes(figure, "y", categoryorder="array", categoryarray=labels[::-1], showgrid=False)
     ticks = {"tickvals": [len(order) - 1 - i for i in range(len(order))], "ticktext": labels}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
 
@@ -156,7 +159,7 @@ def _set_ends(
 
 
 def _add_intervals(
-    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
+    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float | str], axis: StepAxis, i: int, runs: int
 ) -> None:
     """Add the categories of the i-th run: an interval and a mark each, in the category's colour."""
     if rows.empty:
