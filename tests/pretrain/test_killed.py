@@ -65,7 +65,7 @@ def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: 
 
 
 def last_step(run: Path) -> int:
-    """Return the highest step of a log to which another process is writing; 0 where there is none yet."""
+    """Return the highest step of a log to which another process is writing; 0 if it has none yet."""
     text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
     return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
 

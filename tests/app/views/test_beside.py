@@ -54,7 +54,7 @@ def drawn(page: AppTest) -> str:
 
 
 def infos(page: AppTest) -> str:
-    """Return what a page tells on blue ground, without the escapes."""
+    """Return the info messages of a page, without escapes."""
     return " ".join(info.value for info in page.info).replace("\\", "")
 
 

@@ -9,7 +9,7 @@ NARROW, WIDE = 372, 772  # pixels
 
 
 def drawn(rows: int, columns: int, **more) -> dict:
-    """Return the layout of a figure of so many panels, with titles of axes and of panels."""
+    """Return the layout of a figure with this number of panels, their titles and those of their axes."""
     count = rows * columns
     titles = [f"[X] was given this long name in [Y] , number {i} ." for i in range(count)]
     figure = make_subplots(rows, columns, subplot_titles=titles, **more)

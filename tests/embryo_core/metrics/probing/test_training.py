@@ -131,7 +131,7 @@ def test_nothing_is_kept_after_the_stop():
 def test_the_paper_protocol_clips_a_gradients_norm_at_5():
     """That of weight and bias together; shorter ones stay, and the fast protocol clips none.
 
-    Adam's first step hides the length of a gradient; its second, after one of 1, tells it.
+    Adam's first step hides the length of a gradient; its second shows it, after a gradient of length 1.
     """
 
     def second(protocol: Protocol, gradient: float, bias: float = 0.0) -> float:
