@@ -47,9 +47,7 @@ def main() -> None:
     """Print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", help="a run to query instead of random weights")
-    parser.add_argument(
-        "--sizes", nargs="+", metavar="PRESET", help="measure on random weights of these sizes"
-    )
+    parser.add_argument("--sizes", nargs="+", metavar="PRESET", help="measure on random weights of these sizes")
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     for name in options.sizes or ():

@@ -54,8 +54,7 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
         maps = [AttentionMap(i + 1, j + 1, weights[i, j], 100) for i in range(layers) for j in range(heads)]
         scores = [Score("mask_prediction", rng.random(), 500, f"group {i}") for i in range(GROUPS)]
         words = [
-            WordCount("mask_prediction", tags[tag_of[i]], f"word{i}", 3, int(rng.integers(0, 4)))
-            for i in range(WORDS)
+            WordCount("mask_prediction", tags[tag_of[i]], f"word{i}", 3, int(rng.integers(0, 4))) for i in range(WORDS)
         ]
         checkpoint = Checkpoint(run, step, run.path / f"step{step}", sequences=step, tokens=step, written=0)
         results.write(checkpoint, "attention", Findings(attention=maps))

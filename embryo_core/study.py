@@ -38,9 +38,7 @@ class Study:
         """Return the scores of a metric or of all: run, metric, step, layer, group, value, n."""
         return results.read_scores(self.run, metric)
 
-    def words(
-        self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None
-    ) -> pd.DataFrame:
+    def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
         Columns: metric, step, tag, word, band, n, correct.

@@ -162,7 +162,7 @@ def build_run(path: Path) -> Run:
         tokenizer_sha256=runs.sha256(data.corpus.tokenizer_folder / "tokenizer.json"),
         corpus=data.corpus.fingerprint,
         planned_steps=STEPS,
-        code_version="0.1.0"
+        code_version="0.1.0",
     )
     runs.write_run(run)
     data.copy_to(run)

@@ -40,7 +40,5 @@ def _findings(tasks: list[str], step: int) -> Findings:
             for control, top in ((False, f1), (True, CONTROL)):
                 for iteration in range(4):
                     reached = MAJORITY + (top - MAJORITY) * iteration / 3
-                    found.probes.append(
-                        ProbeCurve(task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached)
-                    )
+                    found.probes.append(ProbeCurve(task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached))
     return found

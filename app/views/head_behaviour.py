@@ -78,9 +78,7 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
                 y_min=0,
                 y_max=1,
             ),
-            "appears": st.column_config.NumberColumn(
-                headed("present since", view.run.step_unit), format="localized"
-            ),
+            "appears": st.column_config.NumberColumn(headed("present since", view.run.step_unit), format="localized"),
         },
     )
     widgets.show_caption("Click a row to see that pattern in all heads.")

@@ -19,9 +19,7 @@ from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
 from embryo_core.query import TOGETHER
 
 ALL_MASKS = "all together"  # the choice of all masks at once, in the URL too
-ALONE = (
-    "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
-)
+ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 
 Part = Callable[[Known, int], None]  # draws a part of a question, the `number`-th of the page
 

@@ -31,9 +31,7 @@ TINY = 1e-30
 MIN_STEPS = 3  # that can be compared
 
 
-def odd_tensors(
-    series: Series, among: Sequence[int], known: Collection[tuple[int, int]] = ()
-) -> list[tuple[int, int]]:
+def odd_tensors(series: Series, among: Sequence[int], known: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
     """Return (tensor, step) by index, in order, `among` these steps; those `known` to be wrong are left out."""
     evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))  # most tensors have the same steps
     found = []

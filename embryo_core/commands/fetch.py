@@ -19,9 +19,7 @@ ONTONOTES = (
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the name of the data."""
-    command.add_argument(
-        "what", choices=(*FETCHED, "ontonotes"), help="ontonotes is licensed: prints where to get it"
-    )
+    command.add_argument("what", choices=(*FETCHED, "ontonotes"), help="ontonotes is licensed: prints where to get it")
 
 
 def execute(options: argparse.Namespace) -> int:

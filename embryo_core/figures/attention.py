@@ -122,9 +122,7 @@ def describe_head(
 
     `sentences_at` [L] are the sentences that reach each position, if known; `evaluated` the steps that have maps.
     """
-    reach = (
-        f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
-    )
+    reach = f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
     return Caption(
         f"{history.note}.",
         sentences(

@@ -26,9 +26,7 @@ GAP = 0.06  # of a map's side, between two
 SIDE = 130  # pixels of a map
 
 
-def layers_over_steps(
-    runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False
-) -> Figure:
+def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False) -> Figure:
     """Return the averaged maps of a head in every layer of the first run, at steps around the evaluated one, `step`.
 
     Raises FigureError if the run has no such head, and ResultsError.

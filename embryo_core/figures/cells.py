@@ -75,9 +75,7 @@ def outline(
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 
 
-def outline_step(
-    figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object
-) -> None:
+def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object) -> None:
     """Draw a line that follows the column of the chosen step; `columns` gives the column of each sorted step."""
     last = max(columns.values())
     outline(figure, (last, last), rows, STEP_MARK, **line)

@@ -224,5 +224,3 @@ def listed(names: Sequence[str]) -> str:
     """Return names as a list in a sentence: "a, b and c"."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
-
-

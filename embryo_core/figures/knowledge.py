@@ -325,9 +325,7 @@ def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     top = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
     hollow, full = ({"size": 7, "symbol": symbol} for symbol in ("circle-open", "circle"))
     names = (("the top answer", style.GREY), ("the true object", style.BLUE))
-    smoothing.add_curve(
-        figure, x, top, "prediction_probability", *names[0], line={"width": 1}, marker=hollow, **shared
-    )
+    smoothing.add_curve(figure, x, top, "prediction_probability", *names[0], line={"width": 1}, marker=hollow, **shared)
     smoothing.add_curve(figure, x, history, "probability", *names[1], marker=full, **shared)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")

@@ -51,7 +51,9 @@ def lens(
     caption = Caption(
         f"The word that each layer would put in the place of this [MASK], at {quantity(steps, 'checkpoint')}{part}.",
         sentences(
-            DEFINITION, *(f"Outlined in {OUTLINED[role]}." for role in marked.values()), empty,
+            DEFINITION,
+            *(f"Outlined in {OUTLINED[role]}." for role in marked.values()),
+            empty,
             describe_networks([run], NEEDS),
         ),
         f"Run '{run.name}', one text{subject.which}.",

@@ -49,8 +49,9 @@ def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Captio
             f"“{HEAD}” is the one whose weight changed most. “{RATIO}” is the standard deviation of the position "
             f"embeddings divided by that of the words; “{SIMILARITY}” is the mean cosine between the states of two "
             "pieces of a sentence.",
-            "" if any(phase.name == "take-off" for phase in phases) else "Nothing takes off in this run: no fast fall "
-            "follows a plateau.",
+            ""
+            if any(phase.name == "take-off" for phase in phases)
+            else "Nothing takes off in this run: no fast fall follows a plateau.",
             "docs/metrics.md has the rules.",
         ),
         " ".join(f"{title}: n = {n:,}." for title, n in cases.items()),

@@ -129,9 +129,7 @@ def _layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
     return {layer: (colours[layer], "circle" if layer else "circle-open") for layer in sorted(layers, reverse=True)}
 
 
-def _describe_layers(
-    run: Run, table: pd.DataFrame, task: str, quantity: str, bold: int | None, bands: bool
-) -> Caption:
+def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bold: int | None, bands: bool) -> Caption:
     thick = "" if bold is None else f"; thick: {layer_name(bold)}"
     drawn = "Line: as measured"
     drawn += "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
@@ -252,9 +250,7 @@ def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.
     return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends, axis)
 
 
-def _add_peaks(
-    figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis
-) -> None:
+def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis) -> None:
     """Add the peaks of one task on the left and its decays on the right, `shift` below the middle of their rows."""
     (colour, symbol), task = own_style, rows["task"].iloc[0]
     shared = {

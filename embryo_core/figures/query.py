@@ -253,9 +253,7 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
     return sorted(sorted(by_answer), key=key)
 
 
-def _stars(
-    final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour: str
-) -> list[dict[str, Any]]:
+def _stars(final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour: str) -> list[dict[str, Any]]:
     """Return marks on the final answer's curve: where it first led, and where it began to lead for good."""
     labels = {lead.first: ("star-open", "first leads"), lead.for_good: ("star", "leads for good")}
     if lead.first == lead.for_good:

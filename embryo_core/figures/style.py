@@ -128,8 +128,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
         "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT, "color": INK}, "align": "left"},
         "showlegend": legend,
-        "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}}
-        | {"tracegroupgap": 0},
+        "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}} | {"tracegroupgap": 0},
     }
     axis = {
         "title": {"font": {"size": FONT, "color": INK}, "standoff": 10},

@@ -196,7 +196,7 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
     if not models:
         return
     count, rows, length = ids.shape
-    most = max(1, int(OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size**2 * length)))  # rows
+    most = max(1, int(OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size ** 2 * length)))  # rows
     together = max(1, most // rows)  # models
     for i in range(0, count, together):
         for j in range(0, rows, most):

@@ -116,8 +116,7 @@ def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, st
     weights = next((folder + name for name in (*WEIGHTS, *INDEXES) if folder + name in names), None)
     if weights is None or f"{folder}config.json" not in names:
         raise RunError(
-            f"{HUB}{repository}@{commit[:7]} has no {folder}config.json, or none of {', '.join(WEIGHTS)}, "
-            f"{_where()}."
+            f"{HUB}{repository}@{commit[:7]} has no {folder}config.json, or none of {', '.join(WEIGHTS)}, {_where()}."
         )
     config = fetch_file(repository, commit, f"{folder}config.json")
     pointer = Pointer(weights, repository, commit)

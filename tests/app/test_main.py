@@ -224,6 +224,7 @@ def test_every_metric_has_its_page() -> None:
     """A metric names a page that there is."""
     assert {metric.page for metric in METRICS} <= set(PAGES)
 
+
 # === What a step counts ===
 
 IN_WORDS = [

@@ -1,6 +1,5 @@
 """Orders of acquisition of several runs, and how far they agree, checked against slow and obvious counts."""
 
-
 import pandas as pd
 import pytest
 

@@ -125,9 +125,7 @@ def test_noise_alone_seldom_counts_as_a_fall():
 
 
 def _newcombe(first: float, second: float, n: int, z: float) -> tuple[float, float]:
-    (a, b), (c, d) = (
-        [float(end) for end in curves.interval(share, n, z)] for share in (first, second)
-    )
+    (a, b), (c, d) = ([float(end) for end in curves.interval(share, n, z)] for share in (first, second))
     difference = first - second
     return (
         difference - ((first - a) ** 2 + (d - second) ** 2) ** 0.5,

@@ -75,9 +75,7 @@ def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch
     monkeypatch.setitem(training.PROTOCOLS, "fast", replace(training.PROTOCOLS["fast"], iterations=1, least_epochs=1))
     text = "The dog saw the river"
     labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
-    splits = {
-        split: [(text, [(label, (i, i + 1)) for i, label in enumerate(own)])] for split, own in labels.items()
-    }
+    splits = {split: [(text, [(label, (i, i + 1)) for i, label in enumerate(own)])] for split, own in labels.items()}
     metric = EdgeProbing("mine")
     found = metric.compute(trained, read(metric, trained, write_task(tmp_path / "t", **splits)))
     (score,) = [score for score in found.scores if score.metric == "edge_probing_majority"]

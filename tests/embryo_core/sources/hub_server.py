@@ -103,7 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif name.endswith(LFS):
             etag = hashlib.sha256(content).hexdigest()
             linked = {"X-Linked-Etag": f'"{etag}"', "X-Linked-Size": str(len(content)), "X-Repo-Commit": commit}
-            self._send(b"", "", 302, linked | {"Location": f"http://localhost:{self.server.server_port}/stored/{repository}/{commit}/{name}"})
+            self._send(
+                b"",
+                "",
+                302,
+                linked
+                | {"Location": f"http://localhost:{self.server.server_port}/stored/{repository}/{commit}/{name}"},
+            )
         else:
             told = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
             self._send(content, name, headers=told)
