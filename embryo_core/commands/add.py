@@ -30,6 +30,7 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
         help="how a name gives the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
     )
     command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, if the checkpoints have none")
+    command.add_argument("--seed", type=whole, help="seed of the pretraining, unless a name or config.json has it")
     command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")
 
 
@@ -38,7 +39,8 @@ def add_source(options: argparse.Namespace) -> int:
     from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
-    added = add(options.source, options.name, options.steps, options.pattern, options.tokenizer, options.copy)
+    more = options.tokenizer, options.copy, options.seed
+    added = add(options.source, options.name, options.steps, options.pattern, *more)
     run, steps = added.run, added.steps
     counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")

@@ -13,7 +13,7 @@ from msgspec import convert
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-LOCATION = ("name", "path")  # fields of a run that are no part of its design
+NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that are no part of its design
 RANGE = {"earliest": ("onset", "min"), "latest": ("onset", "max")}
 ONSETS = {"place": ("place", "mean"), "onset": ("onset", "mean")} | RANGE
 SLOPES = {"slope": ("slope", "mean"), "slope_low": ("slope", "min"), "slope_high": ("slope", "max")}
@@ -22,7 +22,7 @@ STEPS = ("onset", "earliest", "latest")
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
-    """Group runs whose run.json differ in the seed only, in the order of the first run of each group.
+    """Group runs whose run.json differ in the seed alone (and notes), in the order of the first run of each group.
 
     Copies with the same seed are never averaged together: the second copies form a second group.
     """
@@ -52,7 +52,7 @@ def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
 
 @lru_cache(maxsize=512)
 def _design_key(run: Run) -> str:
-    card = {name: value for name, value in asdict(run).items() if name not in LOCATION}
+    card = {name: value for name, value in asdict(run).items() if name not in NO_DESIGN}
     card["config"] = {name: value for name, value in run.config.items() if name != "seed"}
     return json.dumps(card, sort_keys=True, default=str)
 

@@ -38,6 +38,7 @@ from embryo_core.types import Pointer, Run, SpecialTokens, StepUnit
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
+SEED = re.compile(r"seed[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 SIZES = [name for name in Settings.__struct_fields__ if name in runs.Architecture.__struct_fields__]
 
 
@@ -61,11 +62,13 @@ def add(
     patterns: Sequence[str] = (),
     tokenizer: str | None = None,
     copy: bool = False,
+    seed: int | None = None,
 ) -> Added:
     """Make the run `name` of a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
     `patterns` describe the names of checkpoints (see patterns.py), `steps` selects some, `tokenizer` is the folder of
-    the pretraining's tokenizer if the checkpoints have none. Raises RunError for a source without checkpoints, a run of
+    the pretraining's tokenizer if the checkpoints have none. The seed is, unless given, that in the source's name, the
+    run's name or config.json. Raises RunError for a source without checkpoints, a run of
     that name that was not added, results of that name that belong to other models, and while another process adds.
     """
     target = _target(name)
@@ -81,7 +84,7 @@ def add(
             raise RunError(f"No checkpoint of {' '.join(source)} can be read: {troubles[0]}")
         text, special = _tokenizer(added[-1], tokenizer)
         _check_room(added, text)
-        run = _draft(target.name, folder, added[-1], source, copy)
+        run = _draft(target.name, folder, added[-1], source, copy, seed)
         run.tokenizer.mkdir()
         (run.tokenizer / "tokenizer.json").write_text(text, encoding="utf-8")
         run = replace(run, tokenizer_sha256=runs.sha256(run.tokenizer / "tokenizer.json"), special_tokens=special)
@@ -231,18 +234,20 @@ def _check_room(added: list[Found], tokenizer: str) -> None:
             )
 
 
-def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: bool) -> Run:
+def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: bool, seed: int | None) -> Run:
     """Return the run as its last checkpoint describes it."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
-    sizes = {name: config[name] for name in SIZES if config.get(name) is not None}
+    settings = {name: config[name] for name in SIZES if config.get(name) is not None}
+    if (found := _seed([*source, name], config) if seed is None else seed) is not None:
+        settings["seed"] = found
     where = source[0] if len(source) == 1 else f"a list of {len(source)} checkpoints"
     return Run(
         name=name,
         path=folder,
         family=model.model_type,
         objective=model.name or "unknown",
-        config=sizes,
+        config=settings,
         tokenizer_sha256="",
         corpus={},
         planned_steps=(),
@@ -250,6 +255,13 @@ def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: 
         note=f"Added from {where}{'' if copied else ', where its weights are'}.",
         step_unit=StepUnit(last.counts.first[1]),
     )
+
+
+def _seed(names: Sequence[str], config: dict[str, Any]) -> int | None:
+    """Return the seed in the first name that has one ("multiberts-seed_0"), or else in config.json; None if unknown."""
+    named = [found[-1] for name in names if (found := SEED.findall(name))]
+    seed = int(named[0]) if named else config.get("seed")
+    return seed if type(seed) is int else None
 
 
 def _local(pointer: Pointer) -> Path:

@@ -1,25 +1,30 @@
 """Patterns of names that contain a step: "step1000-tokens4B" matches "step{step}-tokens{tokens}B".
 
-A pattern has the text of a name and fields in braces. A field matches a whole number; k, M, B or T right after it
-multiplies, and {step+1000} adds 1000, for a phase whose numbers begin again. A step counts updates; a pattern without
-{step} counts sequences, tokens or words instead. {k} is another name of {step}.
+A pattern has the text of a name and fields in braces. A field matches a whole number; a unit right after it (k, M, B,
+T; BT means billions of tokens) multiplies and allows decimals, and {step+1000} adds 1000, for a phase whose numbers
+begin again. A step counts updates; a pattern without {step} counts sequences, tokens or words instead. {k} is another
+name of {step}.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from embryo_core.errors import RunError
 
 FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # what each counts
 ALIASES = {"k": "step"}  # "step_{k}k" is how some name their thousands
-FIELD = re.compile(r"\{(\w+)(?:\+(\d{1,15}))?\}([kMBT](?![A-Za-z]))?")
-NUMBERED = re.compile(r"\D{1,40}\d{1,18}[kMBT]?")  # a name that may contain a step
+UNIT = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
+FIELD = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT})?")
+NUMBER, DECIMAL = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
+NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # a name that may contain a step
 MAX_COUNT = 2**63 - 1  # that manifest.json can hold
-UNITS = {None: 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # by its first letter
 KNOWN = (  # patterns tried by default; the one with most matches is used
     "checkpoint-{step}",
     "step{step}-tokens{tokens}B",
+    "step-{step}-{tokens}BT",
     "step{step}",
     "step_{step}",
     "step-{step}",
@@ -27,6 +32,7 @@ KNOWN = (  # patterns tried by default; the one with most matches is used
     "chck_{words}M",
     "pytorch_model_{step}.bin",
     "{step}",
+    "{tokens}B",
 )
 
 
@@ -51,24 +57,25 @@ class Pattern:
     def __init__(self, text: str):
         self.text = text
         fields = [(ALIASES.get(name, name), start, unit) for name, start, unit in FIELD.findall(text)]
-        self._fields = [(name, int(start or 0), UNITS[unit or None]) for name, start, unit in fields]
+        self._fields = [(name, int(start or 0), UNITS[unit[:1].upper()]) for name, start, unit in fields]
         names = [name for name, _, _ in self._fields]
         if not names or not set(names) <= FIELDS.keys() or len(set(names)) < len(names):
             known = ", ".join(f"{{{name}}}" for name in FIELDS)
             raise RunError(f"The pattern '{text}' has no field, or not one of each; known: {known}.")
         parts = re.split(FIELD.pattern, text)[:: FIELD.groups + 1]
-        units = [found[2] or "" for found in FIELD.findall(text)] + [""]
-        numbers = [r"(\d{1,18})" + unit for unit in units[:-1]] + [""]
+        numbers = [DECIMAL + unit if unit else NUMBER for _, _, unit in fields] + [""]
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
-        """Return the counts in a name; None if it does not match completely, or its count is too large."""
+        """Return the counts in a name; None unless all of it matches and gives whole numbers that are not too large."""
         found = self._regex.fullmatch(name)
         if found is None:
             return None
         values = zip(self._fields, found.groups(), strict=True)
-        counts = {field: int(number) * unit + start for (field, start, unit), number in values}
-        return Counts(**counts) if max(counts.values()) <= MAX_COUNT else None
+        counts = {field: Decimal(number) * unit + start for (field, start, unit), number in values}
+        if any(count % 1 or count > MAX_COUNT for count in counts.values()):
+            return None
+        return Counts(**{field: int(count) for field, count in counts.items()})
 
 
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:

@@ -22,8 +22,18 @@ def test_a_seed_alone_makes_no_other_design(tiny_run: Run):
     """Any other setting does."""
     again = replace(tiny_run, name="again", path=tiny_run.path / "again", config=tiny_run.config | {"seed": 9})
     wider = replace(again, name="wider", config=again.config | {"hidden_size": 99})
-    noted = replace(again, name="noted", note="other text")
-    assert group_by_design([tiny_run, wider, again, noted]) == [(tiny_run, again), (wider,), (noted,)]
+    assert group_by_design([tiny_run, wider, again]) == [(tiny_run, again), (wider,)]
+
+
+def test_notes_are_no_part_of_a_design(tiny_run: Run):
+    """Runs of other sources and versions of the code are seeds of one design."""
+    seeds = [
+        replace(
+            tiny_run, name=f"{i}", note=f"from seed_{i}", code_version=f"0.{i}", config={**tiny_run.config, "seed": i}
+        )
+        for i in range(5)
+    ]
+    assert group_by_design(seeds) == [tuple(seeds)]
 
 
 def test_the_order_of_settings_makes_no_other_design(tiny_run: Run):

@@ -11,6 +11,7 @@ import torch
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
+from embryo_core.compare import group_by_design
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, QueryError, RunError
 from embryo_core.sources import add
@@ -128,6 +129,33 @@ def test_weights_of_every_step_beside_one_config(root, trainer_folder, byte_leve
         model, probabilities = load(runs.checkpoint(flat, step)), [one.probability for one in expected]
         tolerance = probability_rounding(model, model.max_positions, np.array(probabilities))
         assert [one.probability for one in found] == pytest.approx(probabilities, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "given", "config", "seed"),
+    [
+        ("bert-seed_3-long", "added", None, None, 3),
+        ("seed1/plain", "added", 7, None, 7),
+        ("plain", "mySeed4", None, 5, 4),
+        ("plain", "added", None, 5, 5),
+        ("plain", "added", None, "five", None),
+    ],
+)
+def test_the_seed_is_given_or_in_a_name_or_config(root, trainer_folder, tmp_path, folder, name, given, config, seed):
+    """Without one it is unknown."""
+    source = shutil.copytree(trainer_folder, tmp_path / folder)
+    path = source / "checkpoint-20" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": config}))
+    assert add([str(source)], name, seed=given).run.config.get("seed") == seed
+
+
+def test_seeds_of_one_design_are_one_band(root, trainer_folder, tmp_path):
+    """Added from a source each, as MultiBERTs are."""
+    seeds = []
+    for seed in range(5):
+        source = shutil.copytree(trainer_folder, tmp_path / f"multi-seed_{seed}")
+        seeds.append(add([str(source)], f"seed{seed}").run)
+    assert group_by_design(seeds) == [tuple(seeds)]
 
 
 def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):

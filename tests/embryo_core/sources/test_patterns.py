@@ -14,6 +14,12 @@ from embryo_core.sources.patterns import Counts, Pattern, left_alone, match_name
         ("owner/seed_0-step_{step}k", "owner/seed_0-step_20k", Counts(step=20_000)),
         ("owner/seed_0-step_{k}k", "owner/seed_0-step_20k", Counts(step=20_000)),
         ("chck_{words}M", "chck_100M", Counts(words=10**8)),
+        ("step-{step}-{tokens}BT", "step-1000-2BT", Counts(step=1000, tokens=2 * 10**9)),
+        ("hf_ckpt/{tokens}B", "hf_ckpt/16.78B", Counts(tokens=16_780_000_000)),
+        ("x-step-{step}K-{tokens}b", "x-step-50K-105b", Counts(step=50_000, tokens=105 * 10**9)),
+        ("{tokens}T", "1.5T", Counts(tokens=1_500 * 10**9)),
+        ("{step}k", "1.2345k", None),  # no whole step
+        ("{step}", "1.5", None),
         ("{step}Model", "5Model", Counts(step=5)),
         ("ext{step+1000}", "ext5", Counts(step=1005)),
         ("a.{sequences}", "a.7", Counts(sequences=7)),
@@ -44,8 +50,8 @@ def test_the_known_pattern_that_matches_most_is_taken():
 
 def test_names_with_a_number_that_no_pattern_took():
     """Those of another phase; a name without a number, or with a word behind it, is no step."""
-    names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024"]
-    assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k"]
+    names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024", "1.5T"]
+    assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k", "1.5T"]
 
 
 def test_the_first_pattern_given_that_matches_is_taken():
