@@ -1,11 +1,11 @@
-"""`runs` lists the runs and their results, or removes weights of one run (`--thin`)."""
+"""`runs` lists the runs and their results, or removes weights of one run (`--thin`); `trust` vouches for a run."""
 
 import argparse
 import re
 import sys
 
 from embryo_core import runs
-from embryo_core.commands.arguments import Command
+from embryo_core.commands.arguments import RUN, Command
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
 from embryo_core.words import point, points, quantity
@@ -27,6 +27,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Thin a run, or list all runs."""
     return _thin(options) if options.thin or options.keep or options.yes else _list()
+
+
+def add_trust_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the run."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+
+
+def trust(options: argparse.Namespace) -> int:
+    """Note the hashes of a run's files, and print the list that has them."""
+    run = runs.read_run(runs.find_run(options.run))
+    path, files = runs.trust_files(run)
+    print(f"{run.name}: the hashes of {quantity(files, 'file')} are in {path}, for a server with EMBRYO_TRUSTED=listed")
+    return 0
 
 
 def _list() -> int:
@@ -98,3 +111,6 @@ def _kept(text: str) -> str:
 
 
 RUNS = Command("runs", "list the runs and their results, or remove weights of one", add_arguments, execute)
+TRUST = Command(
+    "trust", "vouch for a run: a server may then show these files of it, and no others", add_trust_arguments, trust
+)

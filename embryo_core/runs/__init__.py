@@ -9,6 +9,7 @@ from embryo_core.runs.layout import (
     broken_runs,
     changes,
     data_folder,
+    find_run,
     list_runs,
     open_run,
     read_run,
@@ -56,6 +57,7 @@ from embryo_core.runs.trust import (
     shown,
     write_checksums,
 )
+from embryo_core.runs.trusted import trust_files
 
 __all__ = [
     "AUDIT",
@@ -82,6 +84,7 @@ __all__ = [
     "damaged_lines",
     "data_folder",
     "digest",
+    "find_run",
     "gaps",
     "generator",
     "hub_folder",
@@ -125,6 +128,7 @@ __all__ = [
     "step_grid",
     "tensor_shapes",
     "to_remove",
+    "trust_files",
     "verify",
     "was_added",
     "weights_file",

@@ -18,6 +18,7 @@ from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.atomic_files import UNFINISHED, write_json
 from embryo_core.runs.schema import Corpus, OriginCard, RunCard, Settings
 from embryo_core.runs.trust import read_json, refusal
+from embryo_core.runs.trusted import check_trusted
 from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -55,9 +56,16 @@ def broken_runs() -> list[tuple[Path, str]]:
 
 def open_run(name: str | Path) -> Run:
     """Return the run of that name under the roots, or in the folder of that path. Raise UnknownRun, BrokenRun."""
+    folder = find_run(name)
+    check_trusted(folder)
+    return read_run(folder)
+
+
+def find_run(name: str | Path) -> Path:
+    """Return the folder of the run that `open_run` opens. Raise UnknownRun."""
     for folder in (Path(name), *(root / "runs" / str(name) for root in roots())):
         if os.path.lexists(folder / "run.json"):
-            return read_run(folder)
+            return folder
     known = [run.name for run in list_runs()]
     raise UnknownRun(unknown("run", str(name), known, "List them with: python -m embryo_core runs"))
 
@@ -137,6 +145,7 @@ def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
         for path in (root / "runs" / name for name in names):
             try:
                 os.lstat(path / "run.json")
+                check_trusted(path)
                 yield path, read_run(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue

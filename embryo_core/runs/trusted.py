@@ -1,0 +1,94 @@
+"""Runs that this user vouches for: the hashes of their files, in a list outside the runs.
+
+`python -m embryo_core trust RUN` writes the list. A server with EMBRYO_TRUSTED=listed shows only runs whose files are
+those of the list, by name and content; at home every run is shown. The hashes of weights are in the manifests, and are
+checked when weights are loaded (`verify`). Names, not paths, identify runs, so that the list can be copied to a host.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from embryo_core.errors import BrokenList, BrokenRun
+from embryo_core.runs.atomic_files import UNFINISHED, locked, write_json
+from embryo_core.runs.checkpoint_files import WEIGHTS
+from embryo_core.runs.pointers import settings_folder
+from embryo_core.runs.trust import digest, own_entries, read_json, shown
+from embryo_core.runs.value_types import Sha256, Text
+from embryo_core.types import Run
+
+MAX_BYTES = 2**31  # of a file
+NOT_SHOWN = ("state", *WEIGHTS)  # no page reads the state of pretraining
+Hashes = dict[str, str]  # by the path below the root
+Trusted = Annotated[dict[Text, dict[Text, Sha256]], Meta(max_length=10_000)]
+States = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def trust_files(run: Run) -> tuple[Path, int]:
+    """Note the hashes of a run's files; return the list that has them now, and how many files they are.
+
+    Raise BrokenRun if a file of the run or of its results is a link, BrokenList if the list cannot be read.
+    """
+    root, states = run.path.parents[1], _states(run.path)
+    with locked(settings_folder()):
+        known = read_json(_list(), _list().parent, Trusted, BrokenList) if _list().is_file() else {}
+        write_json(_list(), known | {run.name: _hashes(root, states)})
+    return _list(), len(states)
+
+
+def check_trusted(path: Path) -> None:
+    """Raise BrokenRun if only listed runs are shown, and this folder of a run, or its results, is not as listed."""
+    if os.environ.get("EMBRYO_TRUSTED") != "listed":
+        return
+    path = Path(os.path.realpath(path))
+    try:
+        found = os.stat(_list())
+    except FileNotFoundError:
+        listed: dict[str, Hashes] = {}
+    else:
+        listed = _parse(_list(), found.st_ino, found.st_mtime_ns, found.st_size)
+    expected = listed.get(path.name, {})  # a run that is not listed is not even hashed
+    own = _hashes(path.parents[1], _states(path)) if expected else {}
+    if own != expected or not expected:
+        differing = min((name for name, _ in own.items() ^ expected.items()), default="")
+        why = f"{shown(differing)} is not the listed file" if expected else "it is not in the list of trusted runs"
+        raise BrokenRun(
+            f"Run '{shown(path.name)}' is not shown: {why}; if you trust the run, list it with: "
+            f"python -m embryo_core trust {shown(path.name)}"
+        )
+
+
+def _list() -> Path:
+    return settings_folder() / "trusted.json"
+
+
+def _states(run: Path) -> States:
+    """Return path and state of each file of a run and of its results. Raise BrokenRun for a link."""
+    folders = (run, run.parents[1] / "results" / run.name)
+    return tuple(sorted(found for folder in folders for found in _walk(folder)))
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for entry in own_entries(folder, BrokenRun):
+        if entry.name in NOT_SHOWN or entry.name.endswith(UNFINISHED):
+            continue
+        if entry.is_dir():
+            yield from _walk(Path(entry.path))
+        elif entry.is_file():
+            found = entry.stat()
+            yield entry.path, (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _hashes(root: Path, states: States) -> Hashes:
+    """Return the hash of each file; files are hashed again only if one of them changed."""
+    return {os.path.relpath(path, root): digest(Path(path), root, BrokenRun, MAX_BYTES) for path, _ in states}
+
+
+@lru_cache(maxsize=4)
+def _parse(path: Path, *_state: int) -> dict[str, Hashes]:
+    return read_json(path, path.parent, Trusted, BrokenList)

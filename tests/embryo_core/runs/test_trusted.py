@@ -1,0 +1,85 @@
+"""A server with EMBRYO_TRUSTED=listed shows only runs whose files have the hashes that their owner listed."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from embryo_core import runs
+from embryo_core.cli import main
+from embryo_core.errors import BrokenRun
+from embryo_core.types import Run
+
+
+@pytest.fixture
+def listed(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a run with results that its owner listed, and that a server would show."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    root = shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
+    monkeypatch.setenv("EMBRYO_DATA", str(root))
+    monkeypatch.setenv("EMBRYO_TRUSTED", "listed")
+    assert main(["trust", "tiny"]) == 0
+    return runs.open_run("tiny")
+
+
+def test_the_list_is_outside_the_run_and_the_command_names_it(listed: Run, tmp_path, capsys):
+    """Each file is listed by its path below the root, with the hash of its bytes; weights are those of manifests."""
+    assert main(["trust", "tiny"]) == 0
+    path = tmp_path / "settings" / "embryo" / "trusted.json"
+    found = json.loads(path.read_text())["tiny"]
+    assert str(path) in capsys.readouterr().out
+    assert found["runs/tiny/run.json"] == runs.sha256(listed.path / "run.json")
+    assert found["results/tiny/scores.parquet"] == runs.sha256(listed.results / "scores.parquet")
+    assert not [name for name in found if name.endswith("safetensors")]
+
+
+def test_a_run_that_is_not_listed_is_not_opened(listed: Run):
+    """Not even its run.json is parsed: what is wrong with it is not said."""
+    other = shutil.copytree(listed.path, listed.path.with_name("other"))
+    (other / "run.json").write_text("{")
+    assert runs.list_runs() == [listed]
+    [(path, reason)] = runs.broken_runs()
+    assert path == other and "not in the list" in reason
+    with pytest.raises(BrokenRun, match="trust other"):
+        runs.open_run("other")
+
+
+def _change(run: Run) -> str:
+    state, path = os.stat(run.path / "log.jsonl"), run.path / "log.jsonl"
+    path.write_bytes(b" " + path.read_bytes()[1:])
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return "log.jsonl"
+
+
+def _remove(run: Run) -> str:
+    (run.results / "scores.parquet").unlink()
+    return "scores.parquet"
+
+
+def _add(run: Run) -> str:
+    (run.path / "checkpoints" / "step99").mkdir()
+    (run.path / "checkpoints" / "step99" / "manifest.json").write_text("{}")
+    return "step99/manifest.json"
+
+
+@pytest.mark.parametrize("change", [_change, _remove, _add])
+def test_a_run_with_another_file_is_not_opened(listed: Run, change: Callable[[Run], str], monkeypatch):
+    """A file changed (its time and size kept), removed or added: the message names it, and at home the run is shown."""
+    name = change(listed)
+    for seen in (lambda: runs.open_run("tiny"), lambda: runs.open_run(listed.path)):
+        with pytest.raises(BrokenRun, match=f"{name} is not the listed file"):
+            seen()
+    assert runs.list_runs() == []
+    monkeypatch.delenv("EMBRYO_TRUSTED")
+    assert runs.list_runs() == [listed]
+
+
+def test_a_link_cannot_be_listed(listed: Run, capsys):
+    """What it leads to may change without a file of the run changing."""
+    (listed.path / "log.jsonl").rename(listed.path.parent / "log.jsonl")
+    (listed.path / "log.jsonl").symlink_to(listed.path.parent / "log.jsonl")
+    assert main(["trust", "tiny"]) == 2
+    assert "is a link" in capsys.readouterr().err
+    assert runs.list_runs() == []
