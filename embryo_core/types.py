@@ -135,6 +135,7 @@ class Example:
     words: tuple[str, ...]
     targets: tuple[Target, ...]
     heads: tuple[int | None, ...] = ()  # index of each word's syntactic head, None at a root; empty: not annotated
+    blanks: tuple[bool, ...] = ()  # whether a blank follows each word in the text; empty: one follows each
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 A text file holds one paragraph per line and a blank line between documents.
 """
 
+import gzip
 import hashlib
 import lzma
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 
-SUFFIXES = (".txt", ".txt.xz")
+OPENERS = {".txt": open, ".txt.xz": lzma.open, ".txt.gz": gzip.open}  # by the end of the name
 MIN_WORDS = 8  # a document of fewer words is dropped
 
 Document = list[str]  # its paragraphs
@@ -61,9 +63,9 @@ def _expand(name: str) -> list[TextSource]:
         return [TextSource(path.name, path)]
     if not path.is_dir():
         raise CorpusError(f"{path} does not exist; name a text file, a folder of them, or hf:NAME:CONFIG.")
-    files = sorted(p for p in path.rglob("*.txt*") if p.is_file() and p.name.endswith(SUFFIXES))
+    files = sorted(p for p in path.rglob("*.txt*") if p.is_file() and p.name.endswith(tuple(OPENERS)))
     if not files:
-        raise CorpusError(f"{path} holds no text files; files that end in {' or '.join(SUFFIXES)} are read.")
+        raise CorpusError(f"{path} holds no text files; files that end in {' or '.join(OPENERS)} are read.")
     return [TextSource(p.name, p) for p in files]
 
 
@@ -75,14 +77,14 @@ def read_documents(source: TextSource) -> Iterator[Document]:
     if source.path is None:
         yield from _read_dataset(source.name)
         return
-    opener = lzma.open if source.path.name.endswith(".xz") else open
+    opener = next((one for end, one in OPENERS.items() if source.path.name.endswith(end)), open)
     try:
-        with opener(source.path, "rt", encoding="utf-8") as lines:
+        with opener(source.path, "rt", encoding="utf-8-sig") as lines:
             yield from _split_documents(lines)
     except UnicodeDecodeError as error:
         raise CorpusError(f"{source.path} is not UTF-8 text ({error.reason}); convert it to UTF-8 first.") from None
-    except (lzma.LZMAError, EOFError) as error:
-        raise CorpusError(f"{source.path} is a damaged xz archive ({error}); fetch or compress it again.") from None
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise CorpusError(f"{source.path} is a damaged archive ({error}); fetch or compress it again.") from None
 
 
 def _split_documents(lines: Iterable[str]) -> Iterator[Document]:

@@ -1,9 +1,11 @@
 """Files of evaluation data: open, decompress, read lines, and hash their content."""
 
+import gzip
 import hashlib
 import io
 import json
 import lzma
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +16,12 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Source
 
 FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
+OPENERS = {".xz": lzma.open, ".gz": gzip.open}  # by suffix, which follows the file's usual one
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 
 def read_text(folder: Path, split: str) -> list[str]:
-    """Read the non-blank lines of one split (train, heldout) of a text: `<split>.txt`, or with .xz, in its folder.
+    """Read the non-blank lines of one split (train, heldout) of a text: `<split>.txt`, also compressed, in its folder.
 
     Raises CorpusError.
     """
@@ -26,13 +29,13 @@ def read_text(folder: Path, split: str) -> list[str]:
 
 
 def split_file(folder: Path, name: str) -> Path:
-    """Return the file of this name, or with .xz, in a folder. Raises CorpusError if there is neither."""
-    files = [folder / name, folder / f"{name}.xz"]
+    """Return the file of this name, also compressed, in a folder. Raises CorpusError if there is none."""
+    files = [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)]
     path = next((file for file in files if file.is_file()), None)
     if path is None:
         names = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else ""
         found = f"the folder has {names or 'no files'}" if folder.is_dir() else "nor does its folder"
-        raise CorpusError(f"{files[0]} (or .xz) does not exist, {found}; add that split.")
+        raise CorpusError(f"{files[0]} (or .xz, .gz) does not exist, {found}; add that split.")
     return path
 
 
@@ -46,32 +49,37 @@ def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
 
 
 def _content_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file or folder, regardless of its name, compression (.xz) and hidden files."""
+    """Return the SHA-256 of a file or folder, regardless of its name, compression and hidden files."""
     if path.is_file():
         with _opened(path) as file:
             return runs.sha256(file)
     inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
-    names = {str(name).removesuffix(".xz"): name for name in inside if not any(p.startswith(".") for p in name.parts)}
+    names = {without_compression(str(name)): name for name in inside if not any(p.startswith(".") for p in name.parts)}
     listing = "".join(f"{_content_sha256(path / names[name])}  {name}\n" for name in names)
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
+def without_compression(name: str) -> str:
+    """Return the name of a file without .xz or .gz."""
+    return next((name.removesuffix(suffix) for suffix in OPENERS if name.endswith(suffix)), name)
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile]:
+def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.GzipFile]:
     """Open a file, decompressed. Raises CorpusError if it cannot be read."""
     if not path.is_file():  # reading a pipe would wait forever
         raise CorpusError(f"{path} is not a regular file; name one that is.")
     try:
-        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+        with OPENERS[path.suffix](path) if path.suffix in OPENERS else path.open("rb") as file:
             yield file
-    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as reason:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, UnicodeDecodeError) as reason:
         raise CorpusError(f"{path} cannot be read ({reason}); fetch it again, or convert it to UTF-8 text.") from None
 
 
 def read_lines(path: Path) -> Lines:
-    """Read the lines of a text file without trailing blanks, each with its location for error messages."""
+    """Read the lines of a text file without trailing blanks, each with its location; a byte order mark is skipped."""
     with _opened(path) as file:
-        text = io.TextIOWrapper(cast(io.BufferedReader, file), encoding="utf-8")
+        text = io.TextIOWrapper(cast(io.BufferedReader, file), encoding="utf-8-sig")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 

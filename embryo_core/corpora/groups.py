@@ -1,8 +1,10 @@
 """Groups of words and facts that share a score: parts of speech, Penn tags, frequency bands, types of relations.
 
-Word groups are those of Section 3 and Figure 1, relations those of Section 6.
+Word groups are those of Section 3 and Figure 1, relations those of Section 6. A treebank without Penn tags has
+groups of its own, the parts of speech of Universal Dependencies (https://universaldependencies.org/u/pos/).
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 PARTS_OF_SPEECH = {  # with their Penn tags
@@ -20,7 +22,11 @@ SINGLE_TAGS = tuple(  # all Penn tags but punctuation
     "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
     "VBZ WDT WP WP$ WRB".split()
 )
-TAGS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # the Penn tags of each part of speech and single tag
+# All universal tags but punctuation and symbols.
+UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB X".split())
+PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # tags of each part of speech and single tag
+UNIVERSAL_GROUPS = {tag: (tag,) for tag in UNIVERSAL_TAGS}
+TAGS = PENN_GROUPS | UNIVERSAL_GROUPS
 BANDS = {  # first and last rank by frequency in the training corpus; 1 is the most frequent word
     "rank 50-99": (50, 99),
     "rank 300-349": (300, 349),
@@ -44,3 +50,20 @@ TYPES: dict[str, Kind] = {relation: kind for kind, names in _RELATIONS.items() f
 def band_of(rank: int | None) -> str | None:
     """Return the band of a word's rank; None if it is in no band or the corpus does not have the word."""
     return next((band for band, (low, high) in BANDS.items() if rank is not None and low <= rank <= high), None)
+
+
+def are_penn(tags: Sequence[str]) -> bool:
+    """Return whether nearly all tags of words are Penn's; other tag sets share some names, such as NN in German."""
+    return _share(tags, PENN_GROUPS) >= 0.9
+
+
+def groups_of_tags(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the groups, with their tags, to which most of these tags of words belong; none if half do not."""
+    shares = {_share(tags, groups): groups for groups in (UNIVERSAL_GROUPS, PENN_GROUPS)}
+    return shares[max(shares)] if max(shares) >= 0.5 else {}
+
+
+def _share(tags: Sequence[str], groups: Mapping[str, tuple[str, ...]]) -> float:
+    """Return the share of tags that are in a group; those of punctuation, which have no letters, do not count."""
+    of_words = [tag for tag in tags if tag.rstrip("$").isalpha()]
+    return sum(tag in groups for tag in of_words) / max(1, len(of_words))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from embryo_core.corpora.data_files import read_json_lines
+from embryo_core.corpora.data_files import OPENERS, read_json_lines, split_file, without_compression
 from embryo_core.errors import CorpusError
 from embryo_core.types import Fact
 
@@ -18,8 +18,9 @@ def read_lama(path: Path) -> list[Fact]:
     The paper's relations come first, in the order of Table 8, then others in the order of their templates. Repeated
     facts count once. Raises CorpusError, also for a file whose relation has no template.
     """
-    templates = _read_templates(path / "relations.jsonl")
-    files = {file.stem: file for file in sorted((path / "TREx").glob("*.jsonl"))}
+    templates = _read_templates(path)
+    found = sorted(one for suffix in ("", *OPENERS) for one in (path / "TREx").glob(f"*.jsonl{suffix}"))
+    files = {without_compression(file.name).removesuffix(".jsonl"): file for file in found}
     for relation in files.keys() - templates.keys():
         raise CorpusError(
             f"{files[relation]} has no template; add a line to {path / 'relations.jsonl'}, such as: "
@@ -41,13 +42,15 @@ def read_lama(path: Path) -> list[Fact]:
     return list(facts.values())
 
 
-def _read_templates(path: Path) -> dict[str, str]:
+def _read_templates(folder: Path) -> dict[str, str]:
     """Read the template of each relation."""
-    if not path.is_file():
+    try:
+        path = split_file(folder, "relations.jsonl")
+    except CorpusError:
         raise CorpusError(
-            f"{path} does not exist; add it with a line for each relation, such as "
+            f"{folder / 'relations.jsonl'} does not exist; add it with a line for each relation, such as "
             '{"relation": "P19", "template": "[X] was born in [Y] ."}, or run: python -m embryo_core fetch lama'
-        )
+        ) from None
     templates = {}
     for location, row in read_json_lines(path):
         try:

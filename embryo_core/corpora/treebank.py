@@ -2,36 +2,66 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from embryo_core.corpora.data_files import Lines, read_json_lines, read_lines, split_file
+from embryo_core.corpora.data_files import Lines, read_json_lines, read_lines, split_file, without_compression
+from embryo_core.corpora.groups import are_penn
 from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Target, spans_of_words
 
-TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz"  # what read_treebank reads
-Row = tuple[str, str, int]  # word, tag, and the number of its syntactic head, from 1; 0 for none
+TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # what read_treebank reads
 # How CoNLL-2012 escapes the characters that its format uses.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 
 
+class Word(NamedTuple):
+    """A word of a column format."""
+
+    form: str
+    tag: str  # of the language: Penn's in English
+    universal: str = "_"  # part of speech of Universal Dependencies
+    head: int = 0  # the number of its syntactic head, from 1; 0: none
+    blank: bool = True  # follows it in the text
+
+
+class Contraction(NamedTuple):
+    """Words that the text writes as one: "didn't" from the second word to the third."""
+
+    first: int
+    last: int
+    form: str
+    blank: bool
+
+
 def read_treebank(path: Path) -> list[Example]:
-    """Read sentences with one target per tagged word, whose label is its Penn tag, from a file or a folder of files.
+    """Read sentences with one target per tagged word, whose label is its tag, from a file or a folder of files.
 
     Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in
-    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz). The extension decides on
-    the format, else the first line. Raises CorpusError, with file and line if one is wrong.
+    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz, .gz). The extension
+    decides on the format, else the first line. If column 5 of CoNLL-U is empty or does not have Penn tags, labels are
+    the universal tags of column 4. Raises CorpusError, with file and line if one is wrong.
     """
-    examples = [example for file in _treebank_files(path) for example in _read_file(file)]
-    if not examples:
+    sentences = [sentence for file in _treebank_files(path) for sentence in _read_file(file)]
+    if not sentences:
         raise CorpusError(f"{path} holds no sentence; give a CoNLL-U, CoNLL-2012 or JSON-lines treebank.")
-    if not any(example.targets for example in examples):
-        raise CorpusError(
-            f"{path} has no part-of-speech tag (column 5 is '_' throughout); give a treebank with Penn tags."
-        )
-    return examples
+    words = [word for sentence in sentences if not isinstance(sentence, Example) for word in sentence]
+    universal = any(word.universal != "_" for word in words) and not are_penn([word.tag for word in words])
+    return [one if isinstance(one, Example) else _example(one, universal) for one in sentences]
+
+
+def _example(sentence: Sequence[Word], universal: bool) -> Example:
+    """Return a sentence with its universal tags or those of its language; "_" is no tag."""
+    words, tags, universal_tags, heads, blanks = zip(*sentence, strict=True)
+    targets = spans_of_words(words, universal_tags if universal else tags).targets
+    return Example(
+        words,
+        tuple(target for target in targets if target.label != "_"),
+        tuple(head - 1 if head else None for head in heads) if any(heads) else (),
+        () if all(blanks) else blanks,
+    )
 
 
 def _treebank_files(path: Path) -> list[Path]:
@@ -41,17 +71,17 @@ def _treebank_files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise CorpusError(f"{path} does not exist; name a treebank, or run: python -m embryo_core fetch treebank")
     endings = (".conllu", "_conll", ".conll", ".jsonl", ".json")
-    files = sorted(p for p in path.rglob("*") if p.is_file() and p.name.removesuffix(".xz").endswith(endings))
+    files = sorted(p for p in path.rglob("*") if p.is_file() and without_compression(p.name).endswith(endings))
     if not files:
         raise CorpusError(
-            f"{path} has no treebank file in it; known endings: {', '.join(endings)}, each also with .xz."
+            f"{path} has no treebank file in it; known endings: {', '.join(endings)}, each also with .xz or .gz."
         )
     return files
 
 
-def _read_file(path: Path) -> Iterator[Example]:
+def _read_file(path: Path) -> Iterator[Example] | Iterator[list[Word]]:
     """Read one file in the format of its extension or first line."""
-    name = path.name.removesuffix(".xz")
+    name = without_compression(path.name)
     lines = read_lines(path)
     first = next((line for _, line in lines if line), "")
     if name.endswith((".json", ".jsonl")) or first.startswith("{"):
@@ -61,56 +91,70 @@ def _read_file(path: Path) -> Iterator[Example]:
     return _sentences(lines, _conllu_word)
 
 
-def _sentences(lines: Lines, parse: Callable[[str, str], Row | None]) -> Iterator[Example]:
+def _sentences(lines: Lines, parse: Callable[[str, str], Word | Contraction | None]) -> Iterator[list[Word]]:
     """Read a column format: one word per line, a blank line after each sentence, comments begin with "#"."""
-    rows: list[Row] = []
+    words: list[Word] = []
+    contractions: list[Contraction] = []
     for location, line in [*lines, *((last, "") for last, _ in lines[-1:])]:
         if line.startswith("#"):
             continue
-        if line and (row := parse(location, line)):
-            rows.append(row)
-        elif not line and rows:
-            words, tags, heads = zip(*rows, strict=True)
-            if max(heads) > len(words):
+        row = parse(location, line) if line else None
+        if isinstance(row, Word):
+            words.append(row)
+        elif isinstance(row, Contraction):
+            contractions.append(row)
+        elif not line and words:
+            if (head := max(word.head for word in words)) > len(words):
                 raise CorpusError(
-                    f"{location}: the sentence that ends here has {len(words)} words, but a head is {max(heads)}."
+                    f"{location}: the sentence that ends here has {len(words)} words, but a head is {head}."
                 )
-            targets = tuple(target for target in spans_of_words(words, tags).targets if target.label != "_")
-            yield Example(words, targets, tuple(head - 1 if head else None for head in heads) if any(heads) else ())
-            rows = []
+            yield _contracted(words, contractions)
+            words, contractions = [], []
 
 
-def _conllu_word(location: str, line: str) -> Row | None:
-    """Parse word, tag and head; return None for multiword tokens (3-4) and empty nodes (5.1)."""
+def _contracted(words: list[Word], contractions: list[Contraction]) -> list[Word]:
+    """Return the words with blanks as the text has them; parts that do not spell their contraction stay apart."""
+    for first, last, form, blank in contractions:
+        parts = words[first - 1 : last]
+        together = "".join(word.form for word in parts) == form
+        for i, word in enumerate(parts, first - 1):
+            words[i] = word._replace(blank=blank if i == last - 1 else not together)
+    return words
+
+
+def _conllu_word(location: str, line: str) -> Word | Contraction | None:
+    """Parse a word or a multiword token (3-4); return None for empty nodes (5.1)."""
     columns = line.split("\t")
     if len(columns) != 10:
         raise CorpusError(
             f"{location}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
         )
-    if columns[0].isdecimal():
-        if not ((columns[6].isdecimal() and len(columns[6]) < 10) or columns[6] == "_"):
-            raise CorpusError(
-                f"{location}: column 7 of CoNLL-U is the number of a head or '_', received {columns[6]!r}."
-            )
-        return columns[1], columns[4], int(columns[6].replace("_", "0"))
-    if re.fullmatch(r"\d+[-.]\d+", columns[0]):
+    number, form, _, universal, tag, _, head, _, _, misc = columns
+    blank = "SpaceAfter=No" not in misc.split("|")
+    if number.isdecimal():
+        if not ((head.isdecimal() and len(head) < 10) or head == "_"):
+            raise CorpusError(f"{location}: column 7 of CoNLL-U is the number of a head or '_', received {head!r}.")
+        return Word(form, tag, universal, int(head.replace("_", "0")), blank)
+    if span := re.fullmatch(r"([1-9]\d{0,8})-(\d{1,9})", number):
+        return Contraction(int(span[1]), int(span[2]), form, blank)
+    if re.fullmatch(r"\d+[-.]\d+", number):
         return None
-    raise CorpusError(f"{location}: the first column of CoNLL-U is a number (3, 3-4 or 3.1), received {columns[0]!r}.")
+    raise CorpusError(f"{location}: the first column of CoNLL-U is a number (3, 3-4 or 3.1), received {number!r}.")
 
 
-def _conll2012_word(location: str, line: str) -> Row:
+def _conll2012_word(location: str, line: str) -> Word:
     """Parse word and tag."""
     columns = line.split()
     if len(columns) < 5 or not columns[2].isdecimal():
         raise CorpusError(f"{location}: CoNLL-2012 has document, part, number, word, tag, ...; received {line[:60]!r}.")
-    return UNESCAPED.get(columns[3], columns[3]), columns[4], 0
+    return Word(UNESCAPED.get(columns[3], columns[3]), columns[4])
 
 
 # === Edge probing ===
 
 
 def read_probing(folder: Path, split: str) -> list[Example]:
-    """Read one split (train, dev, test) of an edge-probing task: `<split>.jsonl`, or with .xz, in its folder.
+    """Read one split (train, dev, test) of an edge-probing task: `<split>.jsonl`, also compressed, in its folder.
 
     All targets have one span, or all have two. Raises CorpusError, with file and line if one is wrong.
     """

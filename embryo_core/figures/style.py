@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.corpora.groups import ALL, SINGLE_TAGS
+from embryo_core.corpora.groups import ALL, SINGLE_TAGS, UNIVERSAL_TAGS
 
 # Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
 # replaced by olive, purple and grey.
@@ -37,15 +37,17 @@ VERB_FORMS = dict(zip(("VB", "VBD", "VBG", "VBN", "VBZ", "VBP"), (VERMILION, ORA
 PAPER_TAGS = dict(zip(("CC", "DT", "IN", "PRP", "VB", "RB", "JJ", "NN", "NNP"), PARTS_OF_SPEECH.values()))
 _OTHERS = [tag for tag in SINGLE_TAGS if tag not in PAPER_TAGS | VERB_FORMS]
 OTHER_TAGS = dict(zip(_OTHERS, [*PARTS_OF_SPEECH.values()] * 3))
+UNIVERSAL = dict(zip(UNIVERSAL_TAGS, PALETTE * 2))
 FREQUENCY_BANDS = dict(zip(("rank 50-99", "rank 300-349", "rank 1550-1599"), (BLUE, GREEN, ORANGE)))
-GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | FREQUENCY_BANDS | {ALL: GREY}
+GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | UNIVERSAL | FREQUENCY_BANDS | {ALL: GREY}
 
 
 def _symbols() -> dict[str, str]:
     """Return a symbol for each category; two tags of one colour have different symbols."""
     shifted = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
     others = shifted[2] + shifted[3] + shifted[5]
-    sets = ((PARTS_OF_SPEECH, SYMBOLS), (PAPER_TAGS, SYMBOLS), (FREQUENCY_BANDS, SYMBOLS), (OTHER_TAGS, others))
+    nine = (PARTS_OF_SPEECH, PAPER_TAGS, FREQUENCY_BANDS)
+    sets = (*((groups, SYMBOLS) for groups in nine), (OTHER_TAGS, others), (UNIVERSAL, SYMBOLS + shifted[2]))
     return {group: symbol for groups, own in (*sets, (VERB_FORMS, shifted[4])) for group, symbol in zip(groups, own)}
 
 

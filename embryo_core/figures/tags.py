@@ -1,4 +1,4 @@
-"""The names of Penn part-of-speech tags, for readers who do not know them by heart."""
+"""The names of Penn and universal part-of-speech tags, for readers who do not know them by heart."""
 
 NAMES = {
     "CC": "conjunction",
@@ -37,6 +37,21 @@ NAMES = {
     "WP": "wh-pronoun",
     "WP$": "possessive wh-pronoun",
     "WRB": "wh-adverb",
+    "ADJ": "adjective",
+    "ADP": "adposition",
+    "ADV": "adverb",
+    "AUX": "auxiliary",
+    "CCONJ": "coordinating conjunction",
+    "DET": "determiner",
+    "INTJ": "interjection",
+    "NOUN": "noun",
+    "NUM": "number",
+    "PART": "particle",
+    "PRON": "pronoun",
+    "PROPN": "proper noun",
+    "SCONJ": "subordinating conjunction",
+    "VERB": "verb",
+    "X": "other",
 }
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from embryo_core import compare, results
 from embryo_core.corpora import baselines
-from embryo_core.corpora.groups import SINGLE_TAGS
+from embryo_core.corpora.groups import SINGLE_TAGS, UNIVERSAL_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
@@ -24,6 +24,7 @@ SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
     "verb forms": tuple(style.VERB_FORMS),
     "single tags": SINGLE_TAGS,
+    "universal tags": UNIVERSAL_TAGS,
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
 IN_PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1

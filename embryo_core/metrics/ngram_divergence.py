@@ -70,7 +70,7 @@ class NgramDivergence(Metric):
     name = "ngram_divergence"
     page = "overview"
     source = "ngrams"
-    form = "folder with train and heldout as .txt or .txt.xz"
+    form = "folder with train and heldout as .txt, .txt.xz or .txt.gz"
     needs = frozenset({"masked_words"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MaskedText:

@@ -16,7 +16,7 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.corpora import TREEBANK, read_treebank
-from embryo_core.corpora.groups import ALL, BANDS, PARTS_OF_SPEECH, TAGS, band_of
+from embryo_core.corpora.groups import ALL, BANDS, band_of, groups_of_tags
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.types import Example, Findings, Score, WordCount
@@ -116,6 +116,8 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
         for number, sentence in enumerate(encoded.sentences)
         for row in _targets(sentence.example, sentence.word_of_piece)
     ]
+    if not rows and not any(sentence.example.targets for sentence in encoded.sentences):
+        raise CorpusError(f"{source.path} has no part-of-speech tag; give a treebank with Penn or universal tags.")
     if not rows:
         raise CorpusError(
             f"{source.path} has no tagged word in a sentence of at most {limits.positions} pieces; "
@@ -161,12 +163,12 @@ def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int,
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
     """Return the members of each non-empty group and frequency band. Raises CorpusError for other tags."""
-    by_tag = {group: np.isin(tags, members) for group, members in TAGS.items()}
-    if not any(by_tag[group].any() for group in PARTS_OF_SPEECH):
+    if not (known := groups_of_tags(tags)):
         raise CorpusError(
-            f"The treebank's tags are not Penn part-of-speech tags (received {', '.join(sorted(set(tags))[:5])}); "
-            "give one with tags such as NN, VBD and IN."
+            "The treebank's tags are neither Penn's nor universal parts of speech (received "
+            f"{', '.join(sorted(set(tags))[:5])}); give one with tags such as NN, VBD and IN, or NOUN, VERB and ADP."
         )
+    by_tag = {group: np.isin(tags, members) for group, members in known.items()}
     by_band = {name: np.array([band == name for band in bands]) for name in BANDS}
     return {group: members for group, members in {**by_tag, **by_band}.items() if members.any()}
 

@@ -1,5 +1,6 @@
 """Tests of pretrain.sources."""
 
+import gzip
 import lzma
 import sys
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_the_identity_holds_the_name_and_no_path(tmp_path: Path) -> None:
     assert identities[0]["name"] == "a.txt" and identities[0]["bytes"] == 3 and str(tmp_path) not in str(identities)
 
 
+def test_gzip_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    """As .xz and plain text are."""
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfone\ntwo\n\nthree\n"))
+    (source,) = find_sources([str(tmp_path)])
+    assert list(read_documents(source)) == [["one\n", "two\n"], ["three\n"]]
+
+
 def test_bad_sources_are_said(tmp_path: Path) -> None:
     """A missing path, an empty folder, text that is not UTF-8 and a damaged archive are one sentence each."""
     with pytest.raises(CorpusError, match="nowhere does not exist"):
@@ -57,9 +65,10 @@ def test_bad_sources_are_said(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"latin.txt is not UTF-8"):
         read(tmp_path / "latin.txt")
     whole = lzma.compress(LONG.encode() * 1000)
-    for name, content in (("cut.txt.xz", whole[:-30]), ("other.txt.xz", b"no archive at all")):
+    other = b"no archive at all"
+    for name, content in (("cut.txt.xz", whole[:-30]), ("other.txt.xz", other), ("other.txt.gz", other)):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(CorpusError, match=f"{name} is a damaged xz archive"):
+        with pytest.raises(CorpusError, match=f"{name} is a damaged archive"):
             read(tmp_path / name)
 
 

@@ -1,5 +1,6 @@
 """Data are known by their content, whatever their name and compression."""
 
+import gzip
 import lzma
 
 import pytest
@@ -33,6 +34,8 @@ def test_compression_changes_nothing(sample, tmp_path):
     packed.parent.mkdir()
     packed.write_bytes(lzma.compress(content))
     assert open_source(packed).sha256 == open_source(sample / "treebank.conllu").sha256
+    (tmp_path / "treebank.conllu.gz").write_bytes(gzip.compress(content))
+    assert open_source(tmp_path / "treebank.conllu.gz").sha256 == open_source(packed).sha256
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "packed.conllu").write_bytes(content)
     assert open_source(packed.parent).sha256 == open_source(tmp_path / "b").sha256

@@ -1,5 +1,6 @@
 """LAMA's facts have their relation's template, and faults are reported with file and line."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -28,6 +29,16 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
         Fact("u1", "P19", "[X] was born in [Y] .", "Ada", "London"),
         Fact("P19/Bo/Oslo", "P19", "[X] was born in [Y] .", "Bo", "Oslo"),
     ]
+
+
+def test_files_may_be_compressed_and_begin_with_a_byte_order_mark(tmp_path):
+    """Templates and facts alike."""
+    folder = lama(tmp_path, [{"uuid": "u1", "sub_label": "Ada", "obj_label": "London"}])
+    before = read_lama(folder)
+    for file in (folder / "relations.jsonl", folder / "TREx" / "P19.jsonl"):
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + file.read_bytes()))
+        file.unlink()
+    assert read_lama(folder) == before
 
 
 @pytest.mark.parametrize(

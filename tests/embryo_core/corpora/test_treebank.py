@@ -1,5 +1,6 @@
 """Treebanks in every format are read to the same Examples, and faults are reported with file and line."""
 
+import gzip
 import json
 import lzma
 from dataclasses import replace
@@ -52,6 +53,11 @@ def json_lines(path: Path) -> Path:
     return path
 
 
+def read_words(path: Path) -> list[Example]:
+    """Read a treebank without its blanks, which CoNLL-U alone has."""
+    return [replace(example, blanks=()) for example in read_treebank(path)]
+
+
 @pytest.mark.parametrize(
     ("write", "name"),
     [
@@ -66,15 +72,24 @@ def json_lines(path: Path) -> Path:
 )
 def test_every_format_gives_the_same_examples(tmp_path, write, name):
     """The format is known by the extension, or by the first line."""
-    assert read_treebank(write(tmp_path / name)) == EXAMPLES
+    assert read_words(write(tmp_path / name)) == EXAMPLES
 
 
 @pytest.mark.parametrize("write", [conllu, json_lines])
 def test_compressed_files_are_read(tmp_path, write):
-    """.xz is unpacked on reading."""
+    """.xz and .gz are unpacked on reading."""
     plain = write(tmp_path / "a.txt")
     (tmp_path / "a.xz").write_bytes(lzma.compress(plain.read_bytes()))
-    assert read_treebank(tmp_path / "a.xz") == EXAMPLES
+    (tmp_path / "a.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_words(tmp_path / "a.xz") == read_words(tmp_path / "a.gz") == EXAMPLES
+
+
+@pytest.mark.parametrize("write", [conllu, conll2012, json_lines])
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path, write):
+    """Editors of Windows begin a file with it."""
+    path = write(tmp_path / "a.txt")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_words(path) == EXAMPLES
 
 
 def test_a_folder_is_read_file_by_file(tmp_path):
@@ -104,8 +119,57 @@ def test_syntactic_heads_are_indices_of_words(tmp_path):
     assert read_treebank(json_lines(tmp_path / "c.jsonl"))[0].heads == ()
 
 
+GERMAN = [  # word, universal tag, tag of the Stuttgart-Tübingen set, whether a blank follows
+    ("Das", "PRON", "PDS", True),
+    ("Haus", "NOUN", "NN", True),
+    ("zu", "ADP", "APPR", True),
+    ("dem", "DET", "ART", True),
+    ("See", "NOUN", "NN", False),
+    (",", "PUNCT", "$,", True),
+    ("FM", "X", "FM", False),
+    (".", "PUNCT", "$.", True),
+]
+
+
+def columns(path: Path, rows: list[tuple[str, str, str, bool]], *more: str) -> Path:
+    """Write one sentence with its blanks; `more` lines go before the first word."""
+    lines = [
+        f"{i}\t{word}\t_\t{universal}\t{tag}\t_\t_\t_\t_\t{'_' if blank else 'SpaceAfter=No'}"
+        for i, (word, universal, tag, blank) in enumerate(rows, 1)
+    ]
+    path.write_text("\n".join([*more, *lines]) + "\n\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("with_tags", [True, False])
+def test_without_penn_tags_labels_are_universal(tmp_path, with_tags):
+    """German NN is not Penn's NN, and an empty column 5 is no tag."""
+    rows = [(word, universal, tag if with_tags else "_", blank) for word, universal, tag, blank in GERMAN]
+    targets = read_treebank(columns(tmp_path / "a.conllu", rows))[0].targets
+    assert [target.label for target in targets] == [universal for _, universal, _, _ in GERMAN]
+
+
+def test_penn_tags_are_read_although_a_few_are_others(tmp_path):
+    """English treebanks have HYPH and ADD beside Penn's."""
+    rows = [("dog", "NOUN", "NN", True)] * 19 + [("-", "PUNCT", "HYPH", True)]
+    assert {target.label for target in read_treebank(columns(tmp_path / "a.conllu", rows))[0].targets} == {"NN", "HYPH"}
+
+
+def test_sentences_without_tags_are_read(tmp_path):
+    """Attention needs none; words are targets only with a tag."""
+    path = columns(tmp_path / "a.conllu", [("It", "_", "_", True), ("rains", "_", "_", True)])
+    assert read_treebank(path) == [Example(("It", "rains"), ())]
+
+
+def test_blanks_are_those_of_the_text(tmp_path):
+    """SpaceAfter=No, and a token of several words that it spells; "zum" does not spell "zu dem"."""
+    zum, das_haus = "3-4\tzum" + "\t_" * 7 + "\tSpaceAfter=No", "1-2\tDasHaus" + "\t_" * 8
+    (example,) = read_treebank(columns(tmp_path / "a.conllu", GERMAN, zum, das_haus))
+    assert example.blanks == (False, True, True, False, False, True, False, True)
+    assert read_treebank(columns(tmp_path / "b.conllu", GERMAN[:4]))[0].blanks == ()
+
+
 FAULTS = {
-    "no tags": ("a.conllu", "1\tIt\t_\tPRON\t_\t_\t_\t_\t_\t_\n\n", "no part-of-speech tag"),
     "no tag column": ("a.conllu", "1\tIt\t_\n\n", r"a\.conllu, line 1: CoNLL-U has 10 columns .* has 3"),
     "text": ("a.txt", "This is no treebank.\n", r"a\.txt, line 1: CoNLL-U has 10 columns"),
     "number": ("a.conllu", "one" + "\tX" * 9 + "\n\n", r"line 1: the first column .* received 'one'"),
@@ -118,6 +182,8 @@ FAULTS = {
     "json list": ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
     "span": ("a.jsonl", '{"text": "It", "targets": [{"span1": [0, 2], "label": "X"}]}', "not within .* 1 words"),
     "encoding": ("a.conllu", "1\tÉté".encode("latin-1"), "cannot be read .*UTF-8"),
+    "cut gz": ("a.conllu.gz", gzip.compress(b"1\tIt" * 99)[:20], "cannot be read"),
+    "no gz": ("a.conllu.gz", b"1\tIt", "cannot be read"),
     "cut xz": ("a.conllu.xz", lzma.compress(b"1\tIt" * 99)[:50], "cannot be read"),
 }
 
@@ -142,5 +208,5 @@ def test_the_real_treebank_and_its_edge_probing_form_agree(shared_data):
     """CoNLL-U and JSON lines of the same sentences give the same examples, all words counted."""
     examples = read_treebank(shared_data / "treebank" / "en_ewt-ud-test.conllu.xz")
     probing = read_treebank(shared_data / "probing" / "pos" / "test.jsonl.xz")
-    assert [replace(example, heads=()) for example in examples] == probing
+    assert [replace(example, heads=(), blanks=()) for example in examples] == probing
     assert (len(examples), sum(len(example.words) for example in examples)) == (2077, 25094)

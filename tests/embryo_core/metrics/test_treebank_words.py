@@ -14,6 +14,7 @@ from tests.conftest import copy_run
 from tests.embryo_core.metrics.conftest import read, write_treebank
 
 RECONSTRUCTION = TokenReconstruction()
+BAND = {"rank 50-99": 2}  # river and town
 NAMES = ("token_reconstruction", "mask_prediction")
 
 
@@ -136,7 +137,25 @@ def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
 
 
 def test_tags_of_another_kind_are_refused(trained, tmp_path):
-    """Universal tags, or the labels of another edge-probing task, are no Penn tags."""
+    """The labels of another edge-probing task are no parts of speech, nor are German tags."""
     (tmp_path / "srl.jsonl").write_text('{"text": "It rained", "targets": [{"span1": [1, 2], "label": "ARG1"}]}\n')
-    with pytest.raises(CorpusError, match=r"not Penn part-of-speech tags .*ARG1"):
-        read(RECONSTRUCTION, trained, tmp_path / "srl.jsonl")
+    german = write_treebank(tmp_path / "a.conllu", ("ich", "PPER"), ("sehe", "VVFIN"), ("das", "ART"), ("Haus", "NN"))
+    for path, tag in ((tmp_path / "srl.jsonl", "ARG1"), (german, "VVFIN")):
+        with pytest.raises(CorpusError, match=f"neither Penn's nor universal .*{tag}"):
+            read(RECONSTRUCTION, trained, path)
+
+
+def test_universal_tags_have_groups_of_their_own(trained, tmp_path):
+    """Named as the tags; no group of Penn's has these words."""
+    path = write_treebank(tmp_path / "a.conllu", ("the", "DET"), ("river", "NOUN"), ("town", "NOUN"), (".", "PUNCT"))
+    groups = read(RECONSTRUCTION, trained, path).groups
+    assert {name: members.sum() for name, members in groups.items()} == {"DET": 1, "NOUN": 2} | BAND
+
+
+def test_words_without_tags_cannot_be_scored_and_their_sentences_are_read(trained, tmp_path):
+    """Attention and positions measure sentences, whatever their tags."""
+    path = write_treebank(tmp_path / "a.conllu", *[("the", "_"), ("river", "_"), ("town", "_")])
+    with pytest.raises(CorpusError, match="no part-of-speech tag"):
+        read(RECONSTRUCTION, trained, path)
+    for metric in metrics.get_metrics(["attention", "positions"]):
+        assert read(metric, trained, path).summary["sentences"] == 1
