@@ -154,6 +154,16 @@ class Fact:
         return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
 
 
+@dataclass(frozen=True)
+class MinimalPair:
+    """Two sentences that differ in one point of grammar, of which speakers accept the good one alone."""
+
+    paradigm: str  # set/phenomenon/paradigm, such as "zorro/case/case-subjective_pronoun"
+    number: int  # in its paradigm, from 0
+    good: str
+    bad: str
+
+
 # === Findings of a metric; the store adds run and step ===
 
 
@@ -192,6 +202,16 @@ class ClozeAnswer:
     probability: float
     prediction: str
     prediction_probability: float
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """The scores of both sentences of a minimal pair: log probabilities in nats, rounded to float32."""
+
+    paradigm: str  # set/phenomenon/paradigm
+    pair: int  # its number in the paradigm
+    good: float
+    bad: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +290,7 @@ class Findings:
     scores: list[Score] = field(default_factory=list)
     words: list[WordCount] = field(default_factory=list)
     cloze: list[ClozeAnswer] = field(default_factory=list)
+    pairs: list[PairScore] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
     probes: list[ProbeCurve] = field(default_factory=list)
     task_scores: list[TaskScore] = field(default_factory=list)

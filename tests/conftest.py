@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
 SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu"}
-SAMPLE_DATA |= {name: SAMPLE / name for name in ("lama", "probing", "ngrams")}
+SAMPLE_DATA |= {name: SAMPLE / name for name in ("lama", "probing", "ngrams", "pairs")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

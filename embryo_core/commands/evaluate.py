@@ -28,7 +28,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--limit",
         type=positive,
         metavar="N",
-        help="use the first N sentences, facts of each relation, examples of each split",
+        help="use the first N sentences, facts of each relation, pairs of each paradigm, examples of each split",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--discard", action="store_true", help="remove weights again that were fetched from the Hub")

@@ -8,6 +8,7 @@ from embryo_core.metrics.attention import Attention
 from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
+from embryo_core.metrics.minimal_pairs import MinimalPairs
 from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.positions import Positions
 from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
@@ -21,6 +22,7 @@ METRICS: tuple[Metric, ...] = (
     MaskPrediction(),
     ReplacedTokenAccuracy(),
     WorldKnowledge(),
+    MinimalPairs(),
     Attention(),
     HeadBehaviour(),
     EdgeProbing(),

@@ -19,6 +19,7 @@ from embryo_core.types import (
     Checkpoint,
     ClozeAnswer,
     Findings,
+    PairScore,
     ProbeCurve,
     Score,
     SpanAnswer,
@@ -44,6 +45,7 @@ BOUNDS = {  # least and largest value of a column
     "rank": (1, INT64),
     "probability": (0, 1.001),  # rounded
     "prediction_probability": (0, 1.001),
+    "pair": (0, INT32),
     "sentences": (1, INT64),
     "length": (1, 4096),
     "iteration": (0, INT32),
@@ -87,6 +89,8 @@ def _is_measurement(row: Any) -> bool:
             return row.n > 0 and 0 <= row.correct <= row.n
         case ClozeAnswer():
             return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
+        case PairScore():
+            return row.pair >= 0 and math.isfinite(row.good) and math.isfinite(row.bad)
         case ProbeCurve():
             return row.iteration >= 0 and math.isfinite(row.train_loss) and 0 <= row.dev_f1 <= 1
         case TaskScore():

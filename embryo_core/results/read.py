@@ -28,6 +28,7 @@ from embryo_core.results.tables import (
     ANSWERS,
     ATTENTION,
     CLOZE,
+    PAIRS,
     PROBES,
     SCORES,
     SPANS,
@@ -140,6 +141,16 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
     rows = read_table(run, CLOZE, _equals("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
+
+
+@remembered
+def read_pairs(run: Run, paradigm: str, step: int | None = None) -> pd.DataFrame:
+    """Return the scores of the minimal pairs of a paradigm, at one step or all: step, pair, good, bad; sorted by pair.
+
+    `paradigm` is the group of its accuracy: set/phenomenon/paradigm.
+    """
+    rows = read_table(run, PAIRS, _equals("paradigm", paradigm), step)
+    return rows.select(["step", "pair", "good", "bad"]).to_pandas()
 
 
 # === Probes and fine-tuning ===

@@ -73,6 +73,13 @@ CLOZE = Table(
     group=("relation",),
     max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
 )
+PAIRS = Table(
+    "pairs",
+    {"paradigm": "string", "pair": "int32", "good": "float32", "bad": "float32"},
+    key=("paradigm", "pair", "step"),
+    group=("paradigm",),
+    max_group_rows=2**16,  # bounds the memory of reading a paradigm of a long series
+)
 ATTENTION = Table(
     "attention",
     # `length` is L; `weights` holds the L x L matrix row by row
@@ -128,4 +135,4 @@ SPANS = Table(
     group=("task",),
     command="finetune",
 )
-TABLES = (SCORES, WORDS, CLOZE, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)
+TABLES = (SCORES, WORDS, CLOZE, PAIRS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)

@@ -104,6 +104,22 @@ class Tokenizer:
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
 
+    def encode_sentences(self, texts: Sequence[str]) -> list[Encoding]:
+        """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words (`word_ids`)."""
+        return [
+            Encoding(np.array(one.ids, np.int64), self._number_words(one))
+            for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ]
+
+    def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
+        """Return the word of each piece, from 0; without a pre-tokenizer only the pieces show where one begins."""
+        if self._tokenizer.pre_tokenizer is None:
+            starts = [token.startswith(self.word_start) for token in encoding.tokens]
+        else:
+            words = encoding.word_ids
+            starts = [i == 0 or words[i] != words[i - 1] for i in range(len(words))]
+        return np.maximum(np.cumsum(starts, dtype=np.int64) - 1, 0)
+
     def frame(self, texts: int) -> Frame:
         """Return the special tokens that surround one text or a pair; by default [CLS] first [SEP] second [SEP]."""
         found = self._tokenizer.encode("a", "a" if texts == 2 else None)

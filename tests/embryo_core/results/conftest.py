@@ -9,6 +9,7 @@ from embryo_core.types import (
     AttentionMap,
     ClozeAnswer,
     Findings,
+    PairScore,
     ProbeCurve,
     Run,
     Score,
@@ -61,6 +62,9 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
         findings.cloze = [
             ClozeAnswer(f"f{i}", f"P{i % 3}", f"s{i}", "Rome", int(rng.integers(1, 99)), 0.25, "the", 0.5)
             for i in rng.permutation(10)
+        ]
+        findings.pairs = [
+            PairScore(f"blimp/a/p{i % 3}", int(i), -float(rng.random()), -0.5) for i in rng.permutation(9)
         ]
     else:
         findings.words = [

@@ -14,6 +14,7 @@ from embryo_core.types import (
     AttentionMap,
     ClozeAnswer,
     Findings,
+    PairScore,
     ProbeCurve,
     Score,
     SpanAnswer,
@@ -120,6 +121,7 @@ REFUSED = {
         "train_loss nan",
     ),
     "an answer that is NaN": (Findings(answers=[TaskAnswer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
+    "a pair without a score": (Findings(pairs=[PairScore("a/b/c", 0, float("nan"), -1.0)]), "good nan"),
     "a span that ends before it begins": (Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]), "end 3"),
     "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
 }

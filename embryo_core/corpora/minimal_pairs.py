@@ -1,0 +1,86 @@
+"""Read minimal pairs, such as BLiMP's, Zorro's and BabyLM's: a good and a bad sentence each, by paradigm.
+
+BLiMP: Warstadt et al. (2020), "BLiMP: The Benchmark of Linguistic Minimal Pairs for English". Zorro: Huebner et al.
+(2021), "BabyBERTa". Their columns are understood, and those of BabyLM's files, some of which have nothing but the
+sentences.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from embryo_core.corpora.data_files import read_json_lines
+from embryo_core.errors import CorpusError
+from embryo_core.types import MinimalPair
+
+PAIRS = "JSON lines or parquet of minimal pairs, or a folder of such files"
+LINES, PARQUET = (".jsonl", ".jsonl.xz"), ".parquet"
+GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+PARADIGM, PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
+MAX_NAME = 100  # characters
+
+Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # columns of files (`results.read_foreign`)
+
+
+def read_pairs(path: Path, read_parquet: Parquet) -> list[MinimalPair]:
+    """Read the pairs of a file, or of all files in a folder and its subfolders, in the order of their names.
+
+    Without a column for it, the paradigm is the name of the file, and the phenomenon is the paradigm. A file with
+    several paradigms is a set by its own name, and other files form the set of their folder. Raises CorpusError.
+    """
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_read(file.relative_to(path)))
+    pairs: list[MinimalPair] = []
+    counts: Counter[str] = Counter()
+    for file in files:
+        rows = list(_rows(file, read_parquet))
+        own = {paradigm for _, paradigm, *_ in rows}
+        name = _stem(file) if len(own) > 1 else file.absolute().parent.name
+        for phenomenon, paradigm, good, bad in rows:
+            group = "/".join(part.replace("/", "-") for part in (name, phenomenon, paradigm))
+            pairs.append(MinimalPair(group, counts[group], good, bad))
+            counts[group] += 1
+    if not pairs:
+        raise CorpusError(
+            f"{path} has no minimal pairs; give a .jsonl or .parquet file, or a folder of them, whose rows have "
+            f"{GOOD[0]}, {BAD[0]} and {PARADIGM[0]}."
+        )
+    return pairs
+
+
+def _is_read(file: Path) -> bool:
+    """Return whether a file of a folder has pairs, by its name; hidden files and folders have none."""
+    return file.name.endswith((*LINES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".xz").removesuffix(".jsonl").removesuffix(PARQUET)
+
+
+def _rows(file: Path, read_parquet: Parquet) -> Iterator[tuple[str, str, str, str]]:
+    """Yield phenomenon, paradigm, good and bad sentence of each pair in a file."""
+    for location, row in _read_parquet(file, read_parquet) if file.name.endswith(PARQUET) else read_json_lines(file):
+        good, bad = _text(location, row, GOOD), _text(location, row, BAD)
+        paradigm = _text(location, row, PARADIGM, _stem(file))
+        phenomenon = _text(location, row, PHENOMENON, paradigm)
+        for name in (paradigm, phenomenon):
+            if len(name) > MAX_NAME:
+                raise CorpusError(f"{location}: a name has at most {MAX_NAME} characters, received '{name[:40]}...'.")
+        yield phenomenon, paradigm, good, bad
+
+
+def _read_parquet(file: Path, read: Parquet) -> Iterator[tuple[str, dict[str, Any]]]:
+    columns = read([file])
+    for number, values in enumerate(zip(*columns.values(), strict=True), 1):
+        yield f"{file}, row {number}", dict(zip(columns, values, strict=True))
+
+
+def _text(location: str, row: Mapping[str, Any], names: tuple[str, ...], default: str | None = None) -> str:
+    """Return the text of a row under one of these names. Raises CorpusError."""
+    found = next((row[name] for name in names if row.get(name) is not None), default)
+    if found is None:
+        columns = ", ".join(map(str, row)) or "nothing"
+        raise CorpusError(f"{location}: a minimal pair needs {' or '.join(names)}, this one has {columns[:200]}.")
+    if not isinstance(found, str) or not found.strip():
+        raise CorpusError(f"{location}: {names[0]} must be a text, received {str(found)[:60]!r}.")
+    return found.strip()

@@ -1,0 +1,194 @@
+"""Minimal pairs: does the model give the good sentence of a pair a higher score than the bad one?
+
+A masked language model's score of a sentence is its pseudo-log-likelihood: the sum, over the pieces, of the log
+probability of a piece that is masked. By default the pieces of its word after it are masked too, or a word of many
+pieces would give itself away (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model
+Scoring"). The plain form is that of Salazar et al. (2020), "Masked Language Model Scoring". Scores are sums, never
+divided by a sentence's length.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora.minimal_pairs import PAIRS, read_pairs
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Option, Source
+from embryo_core.metrics import batches
+from embryo_core.results import read_foreign
+from embryo_core.types import Findings, MinimalPair, PairScore, Score
+from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
+
+WORD_L2R, PLAIN = "word-l2r", "plain"
+FEW_PAIRS = 10  # paradigms with fewer are counted in the note
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSentence:
+    """A sentence of P pieces: ids [P + 2] with [CLS] and [SEP], and the word of each piece [P], never decreasing."""
+
+    ids: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPairs:
+    """The n pairs that can be scored; each distinct sequence of pieces is there once."""
+
+    pairs: list[MinimalPair]
+    sentences: list[EncodedSentence]
+    good: np.ndarray  # [n] the sentence of each pair
+    bad: np.ndarray  # [n]
+    whole_words: bool  # the pieces of a word after the masked one are masked too
+    summary: dict[str, Any]
+
+
+class MinimalPairs(Metric):
+    """Measures accuracy by paradigm, phenomenon and set, and records the scores of every pair.
+
+    A tie counts as half a right answer; `minimal_pairs_ties` is the share of ties, where there are any. Left out are
+    pairs of equal sentences, of sentences longer than the model's positions, and with a word that the tokenizer cannot
+    write.
+    """
+
+    name = "minimal_pairs"
+    page = "grammar"
+    source = "pairs"
+    form = PAIRS
+    needs = frozenset({"masked_words"})
+    options = (
+        Option(
+            "pll",
+            WORD_L2R,
+            "score of a sentence: the rest of the masked piece's word is hidden too, or not",
+            (WORD_L2R, PLAIN),
+            identifies=True,
+        ),
+    )
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedPairs:
+        pairs = [
+            pair for pair in read_pairs(source.path, read_foreign) if source.limit is None or pair.number < source.limit
+        ]
+        encoded = tokenizer.encode_sentences([text for pair in pairs for text in (pair.good, pair.bad)])
+        numbers: dict[tuple[bytes, bytes], int] = {}
+        sentences: list[EncodedSentence] = []
+        kept, places, reasons = [], [], Counter[str]()
+        for pair, both in zip(pairs, zip(encoded[::2], encoded[1::2], strict=True), strict=True):
+            if why := _unusable(pair, both, tokenizer.unk_id, limits.positions):
+                reasons[why] += 1
+                continue
+            kept.append(pair)
+            for one in both:
+                key = one.ids.tobytes(), one.word_of_piece.tobytes()
+                if key not in numbers:
+                    numbers[key] = len(sentences)
+                    ids = np.concatenate([[tokenizer.cls_id], one.ids, [tokenizer.sep_id]])
+                    sentences.append(EncodedSentence(ids, one.word_of_piece))
+                places.append(numbers[key])
+        if not kept:
+            raise CorpusError(
+                f"None of the {quantity(len(pairs), 'pair')} in {source.path} can be scored "
+                f"({_describe_left_out(reasons)}); give other pairs."
+            )
+        method = source.options.get("pll", WORD_L2R)
+        summary = _summarize(pairs, kept, reasons, method)
+        return EncodedPairs(kept, sentences, np.array(places[::2]), np.array(places[1::2]), method == WORD_L2R, summary)
+
+    def compute(self, model: "Model", data: EncodedPairs) -> Findings:
+        pieces = score_pieces(model, data.sentences, data.whole_words)
+        scores = np.array([own.sum() for own in pieces]).astype(np.float32)  # as stored: a tie is one in the table too
+        good, bad = scores[data.good], scores[data.bad]
+        found = [
+            PairScore(pair.paradigm, pair.number, *both)
+            for pair, *both in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
+        ]
+        return Findings(scores=list(_accuracies(self.name, found)), pairs=found)
+
+
+def score_pieces(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
+    """Return the log probability (nats) of each piece of each sentence where it is masked: float64 [P] each.
+
+    If `whole_words`, the pieces of its word after it are masked too.
+    """
+    counts = np.array([len(one.words) for one in sentences])
+    sentence = np.repeat(np.arange(len(sentences)), counts)  # [n] of each piece
+    position = np.concatenate([np.arange(1, count + 1) for count in counts])
+    end = position + 1
+    if whole_words:
+        end = np.concatenate([1 + np.searchsorted(one.words, one.words, side="right") for one in sentences])
+    found = np.zeros(len(sentence))
+
+    def score(batch: np.ndarray) -> None:
+        ids = np.stack([sentences[i].ids for i in sentence[batch]])  # [b, L]
+        columns, places = position[batch], np.arange(ids.shape[1])
+        hidden = (places >= columns[:, None]) & (places < end[batch, None])
+        seen = np.where(hidden, model.tokenizer.mask_id, ids)
+        rows = np.arange(len(batch))
+        logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
+        found[batch] = _log_probabilities(logits, ids[rows, columns])
+
+    batches.compute(counts[sentence] + 2, model.passes_at_once, score, model.tokens_at_once)
+    return np.split(found, np.cumsum(counts)[:-1])
+
+
+def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """Return the log probability [n] of one piece for each row of logits [n, V]."""
+    top = logits.max(axis=1, keepdims=True)
+    own = np.take_along_axis(logits, pieces[:, None], axis=1) - top
+    return own[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))
+
+
+def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", unknown: int | None, positions: int) -> str:
+    """Return why a pair cannot be scored, as a phrase after its number; "" if it can."""
+    if pair.good == pair.bad:
+        return "of equal sentences"
+    if any(not len(one.ids) or (one.ids == unknown).any() for one in both):
+        return "with a word that the tokenizer cannot write"
+    return f"longer than {positions} pieces" if any(len(one.ids) + 2 > positions for one in both) else ""
+
+
+def _summarize(
+    pairs: Sequence[MinimalPair], kept: Sequence[MinimalPair], reasons: Counter[str], method: str
+) -> dict[str, Any]:
+    """Return the numbers of pairs, and the note for captions."""
+    sizes = Counter(pair.paradigm for pair in kept)
+    sets = list(dict.fromkeys(name.split("/")[0] for name in sizes))
+    note = f"{quantity(len(kept), 'pair')} of {quantity(len(sizes), 'paradigm')} of {', '.join(sets)}"
+    if reasons:
+        note += f"; left out: {_describe_left_out(reasons)}"
+    if lost := len({pair.paradigm for pair in pairs}) - len(sizes):
+        note += f"; {quantity(lost, 'paradigm')} without any pair left"
+    if few := sum(count < FEW_PAIRS for count in sizes.values()):
+        note += f"; {quantity(few, 'paradigm')} with fewer than {FEW_PAIRS} pairs"
+    return {
+        "pairs": len(kept),
+        "paradigms": len(sizes),
+        "left_out": dict(reasons),
+        "note": f"{note}; scored by {'PLL-word-l2r' if method == WORD_L2R else 'plain PLL'}",
+    }
+
+
+def _describe_left_out(reasons: Counter[str]) -> str:
+    return ", ".join(f"{quantity(count, 'pair')} {why}" for why, count in sorted(reasons.items()))
+
+
+def _accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
+    """Yield accuracy, and share of ties if there are any, of each paradigm, phenomenon and set."""
+    outcomes: dict[str, list[float]] = {}
+    for one in scored:
+        right = 0.5 if one.good == one.bad else float(one.good > one.bad)
+        parts = one.paradigm.split("/")
+        for depth in range(1, len(parts) + 1):
+            outcomes.setdefault("/".join(parts[:depth]), []).append(right)
+    for group, own in outcomes.items():
+        yield Score(name, float(np.mean(own)), len(own), group)
+        if ties := own.count(0.5):
+            yield Score(f"{name}_ties", ties / len(own), len(own), group)

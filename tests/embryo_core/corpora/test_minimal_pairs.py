@@ -1,0 +1,88 @@
+"""Minimal pairs are read from the columns of BLiMP, Zorro and BabyLM, from files of one paradigm or of several."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from embryo_core.corpora.minimal_pairs import read_pairs
+from embryo_core.errors import CorpusError
+from embryo_core.results import read_foreign
+
+BLIMP = {
+    "sentence_good": "Cats sleep.",
+    "sentence_bad": "Cats sleeps.",
+    "UID": "verbs",
+    "linguistics_term": "agreement",
+}
+ZORRO = {"sentence_good": "she sees me .", "sentence_bad": "her sees me .", "paradigm": "case-1", "phenomenon": "case"}
+
+
+def write(path: Path, *rows: dict) -> Path:
+    """Write rows as JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def paradigms(path: Path) -> list[tuple[str, int]]:
+    return [(pair.paradigm, pair.number) for pair in read_pairs(path, read_foreign)]
+
+
+def test_a_file_with_several_paradigms_is_a_set(tmp_path):
+    """Pairs are numbered within their paradigm, in the order of the file."""
+    path = write(tmp_path / "blimp.jsonl", BLIMP, ZORRO, BLIMP)
+    assert paradigms(path) == [("blimp/agreement/verbs", 0), ("blimp/case/case-1", 0), ("blimp/agreement/verbs", 1)]
+    first = read_pairs(path, read_foreign)[0]
+    assert (first.good, first.bad) == ("Cats sleep.", "Cats sleeps.")
+
+
+def test_files_of_one_paradigm_are_the_set_of_their_folder(tmp_path):
+    """As BLiMP and BabyLM are distributed; where a row has the sentences alone, the file names the paradigm."""
+    bare = {"sentence_good": "I am.", "sentence_bad": "I is."}
+    write(tmp_path / "babylm" / "blimp_filtered" / "verbs.jsonl", BLIMP)
+    write(tmp_path / "babylm" / "supplement" / "hypernym.jsonl", bare, bare)
+    write(tmp_path / "babylm" / ".cache" / "other.jsonl", bare)
+    assert paradigms(tmp_path / "babylm") == [
+        ("blimp_filtered/agreement/verbs", 0),
+        ("supplement/hypernym/hypernym", 0),
+        ("supplement/hypernym/hypernym", 1),
+    ]
+
+
+def test_a_slash_in_a_name_is_no_level(tmp_path):
+    path = write(tmp_path / "pairs" / "a.jsonl", BLIMP | {"linguistics_term": "syntax/semantics"})
+    assert paradigms(path) == [("pairs/syntax-semantics/verbs", 0)]
+
+
+def test_parquet_has_the_pairs_of_json_lines(tmp_path):
+    """The same rows in both give the same pairs."""
+    import pandas as pd
+
+    rows = [BLIMP, BLIMP | {"UID": "other"}]
+    pd.DataFrame(rows).to_parquet(tmp_path / "blimp.parquet")
+    lines = write(tmp_path / "blimp.jsonl", *rows)
+    assert read_pairs(tmp_path / "blimp.parquet", read_foreign) == read_pairs(lines, read_foreign)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"sentence_good": "Cats sleep."}, "sentence_bad"),
+        (BLIMP | {"sentence_bad": 3}, "3"),
+        (BLIMP | {"sentence_good": " "}, "sentence_good"),
+        (BLIMP | {"UID": "x" * 500}, "100 characters"),
+    ],
+    ids=("no bad sentence", "a number", "an empty sentence", "a long name"),
+)
+def test_a_row_that_is_no_pair_is_named_with_its_line(tmp_path, row, named):
+    path = write(tmp_path / "a.jsonl", BLIMP, row)
+    with pytest.raises(CorpusError, match=named) as error:
+        read_pairs(path, read_foreign)
+    assert "line 2" in str(error.value)
+
+
+def test_a_folder_without_pairs_says_what_it_needs(tmp_path):
+    (tmp_path / "notes.txt").write_text("no pairs")
+    with pytest.raises(CorpusError, match="sentence_good"):
+        read_pairs(tmp_path, read_foreign)

@@ -1,0 +1,114 @@
+"""Minimal pairs are scored as plain transformers score them, one masked piece at a time."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForPreTraining, PreTrainedTokenizerFast
+
+from embryo_core import corpora
+from embryo_core.corpora.minimal_pairs import read_pairs
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits
+from embryo_core.metrics.minimal_pairs import MinimalPairs
+from embryo_core.results import read_foreign
+from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.metrics.conftest import read
+
+
+def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
+    """Compute the score of a sentence by transformers' own tokenizer and model, one pass for each piece."""
+    checkpoint = model.checkpoint
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint.run.tokenizer / "tokenizer.json"))
+    encoding = tokenizer(sentence, add_special_tokens=False)
+    words, mask = encoding.word_ids(), tokenizer.convert_tokens_to_ids("[MASK]")
+    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    ids = torch.tensor([[cls, *encoding.input_ids, sep]])
+    network = AutoModelForPreTraining.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
+    total = 0.0
+    for i, word in enumerate(words):
+        seen = ids.clone()
+        hidden = [j for j, other in enumerate(words) if j == i or (whole_words and j > i and other == word)]
+        seen[0, [1 + j for j in hidden]] = mask
+        with torch.inference_mode():
+            logits = network(seen).prediction_logits[0, 1 + i]
+        total += torch.log_softmax(logits.double(), -1)[ids[0, 1 + i]].item()
+    return total
+
+
+@pytest.mark.parametrize("pll", ["word-l2r", "plain"])
+def test_scores_equal_those_of_one_masked_piece_at_a_time(trained, pll):
+    """Of every sentence of the sample; some words have several pieces, so that the two forms differ."""
+    metric = MinimalPairs()
+    found = metric.compute(trained, read(metric, trained, pll=pll)).pairs
+    pairs = read_pairs(SAMPLE_DATA["pairs"], read_foreign)
+    assert [(one.paradigm, one.pair) for one in found] == [(pair.paradigm, pair.number) for pair in pairs]
+    for one, pair in zip(found, pairs, strict=True):
+        expected = [plain_score(trained, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
+        assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)
+        assert (one.good > one.bad) == (expected[0] > expected[1])
+
+
+def test_the_two_forms_differ_in_words_of_several_pieces(trained):
+    """And are equal in sentences whose words are single pieces."""
+    metric = MinimalPairs()
+    data = read(metric, trained)
+    by_word, plain = (metric.compute(trained, read(metric, trained, pll=pll)).pairs for pll in ("word-l2r", "plain"))
+    single = [np.unique(data.sentences[i].words).size == data.sentences[i].words.size for i in data.good]
+    assert 0 < sum(single) < len(single)
+    for one, other, same in zip(by_word, plain, single, strict=True):
+        assert (one.good == pytest.approx(other.good, abs=1e-4)) == same
+
+
+def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained):
+    """Each is the share of pairs whose good sentence has the higher score."""
+    metric = MinimalPairs()
+    found = metric.compute(trained, read(metric, trained))
+    scores = {score.group: score for score in found.scores if score.metric == metric.name}
+    assert {"nouns", "nouns/agreement", "nouns/agreement/subject_verb", "pairs/word_order/word_order"} <= scores.keys()
+    for group, score in scores.items():
+        own = [pair.good > pair.bad for pair in found.pairs if f"{pair.paradigm}/".startswith(f"{group}/")]
+        assert (score.n, score.value) == (len(own), pytest.approx(np.mean(own)))
+    assert scores["nouns"].n == 10 and scores["nouns/agreement"].n == 7
+
+
+def write(path: Path, *pairs: tuple[str, str]) -> Path:
+    """Write pairs of one paradigm."""
+    rows = [json.dumps({"sentence_good": good, "sentence_bad": bad}) + "\n" for good, bad in pairs]
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def test_a_tie_counts_half(trained, tmp_path):
+    """Sentences that the tokenizer does not distinguish have one score."""
+    path = write(tmp_path / "case.jsonl", ("Rome is old.", "rome is old."))
+    metric = MinimalPairs()
+    found = metric.compute(trained, read(metric, trained, path))
+    (pair,) = found.pairs
+    assert pair.good == pair.bad
+    values = {(score.metric, score.group.count("/")): (score.value, score.n) for score in found.scores}
+    assert values[metric.name, 2] == (0.5, 1) and values["minimal_pairs_ties", 2] == (1.0, 1)
+
+
+def test_what_cannot_be_scored_is_left_out_and_counted(trained, tmp_path):
+    """Equal sentences, sentences longer than the model reads, and words that the tokenizer cannot write."""
+    good = ("Rome is old.", "Rome are old.")
+    pairs = [good, ("Rome.", "Rome."), ("Rome 中.", "Rome."), ("Rome " * 40 + ".", "Rome.")]
+    source = corpora.open_source(write(tmp_path / "a.jsonl", *pairs), pll="word-l2r")
+    data = MinimalPairs().read(trained.tokenizer, Limits(32), source)
+    assert [pair.number for pair in data.pairs] == [0]
+    assert sorted(data.summary["left_out"].values()) == [1, 1, 1] and "32 pieces" in data.summary["note"]
+    assert "1 pair of 1 paradigm" in data.summary["note"] and "fewer than 10" in data.summary["note"]
+
+
+def test_data_of_which_nothing_can_be_scored_are_reported(trained, tmp_path):
+    with pytest.raises(CorpusError, match="equal sentences"):
+        read(MinimalPairs(), trained, write(tmp_path / "a.jsonl", ("Rome.", "Rome.")))
+
+
+def test_a_limit_takes_the_first_pairs_of_each_paradigm(trained):
+    data = read(MinimalPairs(), trained, limit=2)
+    assert [pair.number for pair in data.pairs] == [0, 1] * 4
