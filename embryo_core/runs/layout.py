@@ -56,9 +56,7 @@ def broken_runs() -> list[tuple[Path, str]]:
 
 def open_run(name: str | Path) -> Run:
     """Return the run of that name under the roots, or in the folder of that path. Raise UnknownRun, BrokenRun."""
-    folder = find_run(name)
-    check_trusted(folder)
-    return read_run(folder)
+    return check_trusted(read_run(find_run(name)))
 
 
 def find_run(name: str | Path) -> Path:
@@ -145,8 +143,7 @@ def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
         for path in (root / "runs" / name for name in names):
             try:
                 os.lstat(path / "run.json")
-                check_trusted(path)
-                yield path, read_run(path)
+                yield path, check_trusted(read_run(path))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as reason:  # a folder that may not be entered, a link in a circle

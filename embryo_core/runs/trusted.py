@@ -17,6 +17,7 @@ from embryo_core.errors import BrokenList, BrokenRun
 from embryo_core.runs.atomic_files import UNFINISHED, locked, write_json
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import settings_folder
+from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import digest, own_entries, read_json, shown
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
@@ -33,43 +34,43 @@ def trust_files(run: Run) -> tuple[Path, int]:
 
     Raise BrokenRun if a file of the run or of its results is a link, BrokenList if the list cannot be read.
     """
-    root, states = run.path.parents[1], _states(run.path)
+    root, states = run.path.parents[1], _states(run)
     with locked(settings_folder()):
         known = read_json(_list(), _list().parent, Trusted, BrokenList) if _list().is_file() else {}
         write_json(_list(), known | {run.name: _hashes(root, states)})
     return _list(), len(states)
 
 
-def check_trusted(path: Path) -> None:
-    """Raise BrokenRun if only listed runs are shown, and this folder of a run, or its results, is not as listed."""
+def check_trusted(run: Run) -> Run:
+    """Return a run. Raise BrokenRun if only listed runs are shown, and its folder or its results are not as listed."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
-        return
-    path = Path(os.path.realpath(path))
+        return run
     try:
         found = os.stat(_list())
     except FileNotFoundError:
         listed: dict[str, Hashes] = {}
     else:
         listed = _parse(_list(), found.st_ino, found.st_mtime_ns, found.st_size)
-    expected = listed.get(path.name, {})  # a run that is not listed is not even hashed
-    own = _hashes(path.parents[1], _states(path)) if expected else {}
+    expected = listed.get(run.name, {})  # a run that is not listed is not even hashed
+    own = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if own != expected or not expected:
         differing = min((name for name, _ in own.items() ^ expected.items()), default="")
         why = f"{shown(differing)} is not the listed file" if expected else "it is not in the list of trusted runs"
         raise BrokenRun(
-            f"Run '{shown(path.name)}' is not shown: {why}; if you trust the run, list it with: "
-            f"python -m embryo_core trust {shown(path.name)}"
+            f"Run '{run.name}' is not shown: {why}; if you trust the run, list it with: "
+            f"python -m embryo_core trust {run.name}"
         )
+    return run
 
 
 def _list() -> Path:
     return settings_folder() / "trusted.json"
 
 
-def _states(run: Path) -> States:
+@read_once
+def _states(run: Run) -> States:
     """Return path and state of each file of a run and of its results. Raise BrokenRun for a link."""
-    folders = (run, run.parents[1] / "results" / run.name)
-    return tuple(sorted(found for folder in folders for found in _walk(folder)))
+    return tuple(sorted(found for folder in (run.path, run.results) for found in _walk(folder)))
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:

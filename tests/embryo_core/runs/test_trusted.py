@@ -36,9 +36,8 @@ def test_the_list_is_outside_the_run_and_the_command_names_it(listed: Run, tmp_p
 
 
 def test_a_run_that_is_not_listed_is_not_opened(listed: Run):
-    """Not even its run.json is parsed: what is wrong with it is not said."""
+    """The message says how to list it; the listed run next to it is shown."""
     other = shutil.copytree(listed.path, listed.path.with_name("other"))
-    (other / "run.json").write_text("{")
     assert runs.list_runs() == [listed]
     [(path, reason)] = runs.broken_runs()
     assert path == other and "not in the list" in reason
