@@ -123,9 +123,10 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     """Copy log, word frequencies and checkpoints up to its start to a new run; called again, complete them."""
     if start.run.path == run.path:
         return
-    rows = [row for row in runs.read_log(start.run) if row["step"] <= start.step]
+    lines = runs.read_lines(start.run.path / "log.jsonl")
     with runs.replacing(run.path / "log.jsonl") as temporary:
-        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        own = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
+        temporary.write_bytes(b"".join(line + b"\n" for line in own))
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)

@@ -123,7 +123,10 @@ def _note(run: Run, row: dict[str, Any]) -> None:
             continue
         place = len(kept)
         others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
-        noted = {**before, "measures": [*others, *row["measures"]]}  # of a step that was trained twice, the later row
+        noted = {
+            **json.loads(line),
+            "measures": [*others, *row["measures"]],
+        }  # of a step that was trained twice, the later row
     kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
     with runs.replacing(path) as temporary:
         temporary.write_bytes(b"".join(line + b"\n" for line in kept))

@@ -115,8 +115,8 @@ def training_flops(run: Run, step: int) -> float | None:
     updates = max(0, step - first)
     first_phase = min(updates, settings.short_steps)
     short = first_phase - (first_phase // settings.long_every if settings.long_every else 0)
-    costs = short * settings.short_batch_size * _sequence_flops(run, settings, settings.short_sequence_length)
-    costs += (updates - short) * settings.batch_size * _sequence_flops(run, settings, settings.sequence_length)
+    costs = short * settings.short_batch_size * _sequence_flops(settings, settings.short_sequence_length)
+    costs += (updates - short) * settings.batch_size * _sequence_flops(settings, settings.sequence_length)
     return before + costs
 
 
@@ -137,15 +137,15 @@ def _parent_flops(origin: Origin, step: int) -> float | None:
     return None if circular else training_flops(parent, step)
 
 
-def _sequence_flops(run: Run, settings: Settings, length: int) -> float:
+def _sequence_flops(settings: Settings, length: int) -> float:
     """Count the FLOPs of one sequence, forward and backward."""
     hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
     embedding = settings.embedding_size or hidden
     model = EncoderSizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
-    share = run.config.get("generator_size")
-    if not isinstance(share, int | float):
+    share = settings.generator_size
+    if share is None:
         return PASSES * (model.encoder(length) + model.masked_words(masked))
     small = round(hidden * share)
     generator = EncoderSizes(layers, small, 4 * small, embedding, vocabulary)

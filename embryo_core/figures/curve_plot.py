@@ -141,7 +141,8 @@ def _plot_category(
         if bands and len(banded):
             band = "seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
-        at = [steps[max(0, int(np.searchsorted(along, value, side="right")) - 1)] for value in x]
+        before = np.searchsorted(np.asarray(along), np.asarray(x), side="right") - 1
+        at = np.asarray(steps)[np.maximum(before, 0)].tolist()
         smoothing.add_curve(
             figure,
             x,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -14,22 +15,30 @@ from embryo_core.runs.trust import read_bytes, refusal
 from embryo_core.runs.value_types import Count, Label, resolve
 from embryo_core.types import Run
 
+HELDOUT = b'"heldout"'
 ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # of a file that is read line by line
-SPLITS = ("train", "heldout")
-NOT_NUMBERS = ("split", "by_length", "measures")  # fields of a row that hold text or nested numbers
+MAX_ROWS = 10_000  # of a split of the log; a screen is 2,000 pixels wide
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
-    """Return the rows of log.jsonl in the order of steps; `split` is "train" or "heldout". Raise BrokenRun.
+    """Return the rows of log.jsonl in the order of steps (see `schema.LogRow`). Raise BrokenRun.
 
     A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
-    replace the earlier ones.
+    replace the earlier ones. Of more than `MAX_ROWS` lines of a split, evenly spaced ones are read, the last included.
     """
-    rows = [row for row in map(parse_row, read_lines(run.path / "log.jsonl")) if row is not None]
+    lines = read_lines(run.path / "log.jsonl")
+    if len(lines) > MAX_ROWS:
+        heldout = [HELDOUT in line for line in lines]
+        lines = [line for split in (False, True) for line in _spread([*compress(lines, (h == split for h in heldout))])]
+    rows = [row for row in map(parse_row, lines) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
     return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
+
+
+def _spread(lines: list[bytes]) -> list[bytes]:
+    return lines[:: -(len(lines) // MAX_ROWS + 1)][::-1]
 
 
 def last_logged(run: Run) -> dict[str, int]:
@@ -50,16 +59,11 @@ def damaged_lines(run: Run) -> int:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """Return the row in a line of log.jsonl; None unless it has a known `split`, a `step` from 0, and numbers."""
-    if len(line) > MAX_ROW_BYTES:
-        return None
+    """Return the row in a line of log.jsonl (see `schema.LogRow`); None if it is not a row."""
     try:
-        row = ROW.decode(line)
+        return ROW.decode(line) if len(line) <= MAX_ROW_BYTES else None
     except (ValueError, RecursionError):
         return None
-    known = row.get("split") in SPLITS and type(row.get("step")) is int and row["step"] >= 0
-    numbers = (value for name, value in row.items() if name not in NOT_NUMBERS)
-    return row if known and all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:

@@ -4,7 +4,7 @@ Other names are ignored: files of later versions, and of transformers, hold more
 """
 
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Required, TypedDict
 
 from msgspec import Meta, Raw, Struct, convert
 
@@ -14,13 +14,14 @@ from embryo_core.runs.value_types import (
     Count,
     FileName,
     Label,
-    Logged,
     Nested2,
     Nested4,
     Nested5,
+    Number,
     Repository,
     RepositoryFile,
     Sha256,
+    Share,
     Text,
     Whole,
     Word,
@@ -32,7 +33,7 @@ MB = 2**20
 LIMITS = {  # bytes of a file, by its name
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
-    "audit.json": 64 * MB,
+    "audit.json": 8 * MB,
     "config.json": 1 * MB,
     "sources.json": 4 * MB,
     "log.jsonl": 64 * MB,
@@ -41,6 +42,7 @@ LIMITS = {  # bytes of a file, by its name
     "trainer_state.json": 256 * MB,
 }
 OTHER_LIMIT = 64 * MB  # of files with other names
+MAX_STEPS = 2**17  # of a run: planned ones, and those that an audit names
 HEADER_LIMIT = 4 * MB  # of model.safetensors
 
 
@@ -57,14 +59,15 @@ class Settings(Struct, frozen=True):
     embedding_size: Count = 0
     max_position_embeddings: Count = 0
     vocab_size: Count = 0
-    masked_share: float = 0.0
-    masked_share_end: float | None = None
+    masked_share: Share = 0.0
+    masked_share_end: Share | None = None
+    generator_size: Share | None = None  # of ELECTRA, as a share of hidden_size
     max_ngram: Count = 0
     steps: Count = 0
     warmup_steps: Count = 0
     constant_steps: Count = 0
-    learning_rate: float = 0.0
-    weight_decay: float = 0.0
+    learning_rate: Number = 0.0
+    weight_decay: Number = 0.0
     batch_size: Count = 0
     sequence_length: Count = 0
     short_steps: Count = 0
@@ -74,8 +77,8 @@ class Settings(Struct, frozen=True):
     seed: int | None = None
     share: Text | None = None
     num_hidden_groups: Count = 1
-    hidden_dropout_prob: float | None = None
-    attention_probs_dropout_prob: float | None = None
+    hidden_dropout_prob: Share | None = None
+    attention_probs_dropout_prob: Share | None = None
 
     def __post_init__(self) -> None:
         if self.short_steps and not (self.short_batch_size and self.short_sequence_length):
@@ -147,7 +150,7 @@ class RunCard(Struct, frozen=True):
     config: Nested4
     tokenizer_sha256: Sha256
     corpus: Nested5
-    planned_steps: Annotated[list[Count], Meta(max_length=1_000_000)]
+    planned_steps: Annotated[list[Count], Meta(max_length=MAX_STEPS)]
     code_version: Text
     note: Text = ""
     origin: OriginCard | None = None
@@ -254,8 +257,12 @@ class FaultCard(Struct, frozen=True):
 class AuditCard(Struct, frozen=True):
     """audit.json: an `audit.Audit`."""
 
-    faults: Annotated[list[FaultCard], Meta(max_length=100_000)]
+    faults: Annotated[list[FaultCard], Meta(max_length=20_000)]
     checkpoints: Count
+
+    def __post_init__(self) -> None:
+        if (steps := sum(len(fault.steps) for fault in self.faults)) > MAX_STEPS:
+            raise ValueError(f"its faults name {steps:,} steps, more than {MAX_STEPS:,}")
 
 
 # === log.jsonl ===
@@ -268,7 +275,20 @@ class LogPlace(Struct, frozen=True):
     step: Count
 
 
-LogRow = Annotated[dict[Text, Logged], Meta(max_length=256)]
+OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", "next_token")
+NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time n_masked n_sequences n_tokens".split()
+NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
+LogRow = TypedDict(  # a line of the log; its other columns are ignored
+    "LogRow",
+    {
+        "split": Required[Literal["train", "heldout"]],
+        "step": Required[Count],
+        "by_length": Nested2,  # the numbers of sequences of each length
+        "measures": Nested4,  # see `log.Measure`
+    }
+    | dict.fromkeys(NUMBERS, Number | None),
+    total=False,
+)
 
 # === sources.json of the results ===
 

@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # sums and squares of such numbers do not overflow
+Share = Annotated[float, Meta(ge=0, le=1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Text = Annotated[str, Meta(max_length=4096)]
 Word = Annotated[str, Meta(pattern=r"^[\w.+-]{1,64}\Z")]
@@ -36,10 +38,8 @@ if TYPE_CHECKING:  # type checkers do not call functions in annotations
     Nested2: TypeAlias = Any
     Nested4: TypeAlias = Any
     Nested5: TypeAlias = Any
-    Logged: TypeAlias = Any
 else:
     Nested2, Nested4, Nested5 = _nested(2, most=1000), _nested(4), _nested(5)
-    Logged = _nested(5, most=10_000)
 
 
 def size(most: int) -> Meta:

@@ -304,7 +304,8 @@ def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:
             rows = list(trainer.log_rows(state, model.name.endswith("ForMaskedLM")))
             break
     last = max((row["step"] for row in rows), default=-1)
-    rows += [row for row in (runs.read_log(old) if old else ()) if row["step"] > last]
+    earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
+    rows += [row for row in earlier if row and row["step"] > last]
     if rows:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return troubles

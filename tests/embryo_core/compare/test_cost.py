@@ -1,5 +1,6 @@
 """Training FLOPs are those that torch counts in the products of the same model."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from embryo_core import runs
 from embryo_core.compare import training_flops
 from embryo_core.compare.cost import PASSES, cost_changes
+from embryo_core.errors import BrokenRun
 from embryo_core.types import Origin, Run, StepUnit
 
 LENGTH = 16
@@ -119,3 +121,20 @@ def test_what_the_configuration_lacks_is_not_guessed(tiny_run: Run):
     """A run of others has no batch size; one that counts tokens has no updates."""
     assert training_flops(replace(tiny_run, config=SIZES), 8) is None
     assert training_flops(replace(tiny_run, step_unit=StepUnit.TOKENS), 8) is None
+
+
+@pytest.mark.parametrize("name", ["masked_share", "masked_share_end", "generator_size", "learning_rate"])
+def test_settings_that_would_overflow_make_no_run(own_run: Run, name: str):
+    """A share of 1e308 of the sequence is infinite; run.json is refused in one sentence."""
+    card = json.loads((own_run.path / "run.json").read_text())
+    card["config"][name] = 1e308
+    (own_run.path / "run.json").write_text(json.dumps(card))
+    with pytest.raises(BrokenRun, match=r"run\.json is not valid"):
+        runs.read_run(own_run.path)
+
+
+def test_the_largest_settings_have_a_cost(tiny_run: Run):
+    """Every whole number that a run may have gives a finite number."""
+    largest = dict.fromkeys([*SIZES, "batch_size", "sequence_length", "short_steps", "short_batch_size"], 2**63 - 1)
+    run = replace(tiny_run, config=largest | {"short_sequence_length": 2**63 - 1, "generator_size": 1.0})
+    assert 1e300 > training_flops(run, 2**63 - 1) > 1e100

@@ -27,6 +27,14 @@ def test_a_file_that_is_no_audit_is_one_sentence(own_run, content):
         runs.read_audit(own_run)
 
 
+def test_an_audit_of_more_steps_than_any_run_has_is_refused(own_run):
+    """A page would list a million gaps."""
+    fault = {"steps": [*range(70_000)], "kind": "missing", "what": ""}
+    (own_run.path / "audit.json").write_text(json.dumps({"faults": [fault] * 2, "checkpoints": 3}))
+    with pytest.raises(BrokenRun, match="name 140,000 steps"):
+        runs.read_audit(own_run)
+
+
 def test_curves_break_at_missing_and_faulty_steps(own_run):
     """Planned steps after the last checkpoint are no gap where the log does not have them: they are still to come."""
     card = json.loads((own_run.path / "run.json").read_text())

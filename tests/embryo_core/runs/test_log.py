@@ -107,6 +107,29 @@ def test_what_would_take_all_memory_is_not_parsed(own_run: Run):
         runs.read_log(own_run)
 
 
+def test_columns_that_no_page_reads_take_no_memory(own_run: Run):
+    """Of a row with keys of its own only the known ones are kept; a table of 1,500 such rows took gigabytes."""
+    row = {"split": "train", "step": 3, "masked_lm_loss": 2.5, "key3": 1.0, "\x1b[2J": {"a": [1]}}
+    assert runs.parse_row(json.dumps(row).encode()) == {"split": "train", "step": 3, "masked_lm_loss": 2.5}
+
+
+@pytest.mark.parametrize("value", [1e16, -1e16, 1e308, 2**70])
+def test_numbers_whose_sums_overflow_are_no_row(value: float):
+    """The mean of 1e308 and 1e308 is infinite."""
+    assert runs.parse_row(json.dumps({"split": "train", "step": 3, "tokens_per_second": value}).encode()) is None
+
+
+def test_a_long_log_is_read_at_even_steps(own_run: Run):
+    """As many rows of each split as a screen shows, with the last; short logs are read whole."""
+    log = own_run.path / "log.jsonl"
+    rows = [{"split": "train", "step": step} for step in range(1, 25_001)]
+    heldout = [{"split": "heldout", "step": step} for step in (0, 10_000, 25_000)]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows + heldout))
+    found = runs.read_log(own_run)
+    assert [row for row in found if row["split"] == "heldout"] == heldout
+    assert [row["step"] for row in found if row["split"] == "train"] == list(range(1, 25_001, 3))
+
+
 # === Held-out accuracy by position ===
 
 
