@@ -47,11 +47,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer; `unk` is None if it can write every text."""
+    """The special tokens of a tokenizer, None if it has none; `unk` is None if it can write every text."""
 
-    mask: str = "[MASK]"
-    cls: str = "[CLS]"  # before every text
-    sep: str = "[SEP]"  # after it
+    mask: str | None = "[MASK]"
+    cls: str | None = "[CLS]"  # before every text
+    sep: str | None = "[SEP]"  # after it
     pad: str | None = "[PAD]"
     unk: str | None = "[UNK]"
 

@@ -1,7 +1,8 @@
 """What the model of a checkpoint gives and what its layers share, read off config.json without loading it.
 
-A capability is a name: "masked_words" (logits of masked words), "replaced_tokens" (logits that a token was replaced),
-"states", "attentions", and "trainable" (it can be fine-tuned as a whole).
+A capability is a name: "masked_words" (logits of masked words), "next_words" (logits of the piece after each piece),
+"replaced_tokens" (logits that a token was replaced), "states", "attentions", and "trainable" (it can be fine-tuned as a
+whole).
 """
 
 from embryo_core import runs
@@ -16,8 +17,29 @@ THROUGH_TRANSFORMERS = frozenset(  # other families of masked language models, b
     "nystromformer rembert roberta roberta-prelayernorm roformer squeezebert tapas ultrabert xlm-roberta "
     "xlm-roberta-xl xmod yoso".split()
 )
+DECODERS = frozenset(  # families whose models read a text from left to right, by their model_type
+    "afmoe apertus arcee aria_text axk1 axk2 bailing_hybrid bamba beam biogpt bitnet bloom codegen cohere "
+    "cohere2 cohere2_moe cohere_compass_text cpmant ctrl cwm dbrx deepseek_v2 deepseek_v3 deepseek_v32 "
+    "deepseek_v4 diffllama doge dots1 dots3_note_text ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon "
+    "falcon_h1 falcon_mamba flex_olmo flint gemma gemma2 gemma3_text gemma3n_text gemma4_text "
+    "gemma4_unified_text glm glm4 glm4_moe glm4_moe_lite glm_moe_dsa gpt-sw3 gpt2 gpt_bigcode gpt_neo "
+    "gpt_neox gpt_neox_japanese gpt_oss gptj granite granite_swa granitemoe granitemoe_swa "
+    "granitemoehybrid granitemoeshared helium hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 hy_v4 "
+    "hyperclovax inkling2_text inkling_text internlm3 iquestcoder jais2 jamba jetmoe kimi_linear kolibri1 "
+    "laguna lfm2 lfm2_moe lfm3 llama llama4_text longcat_flash mamba mamba2 mellum mimo_v2_flash minicpm3 "
+    "minimax minimax_m2 minimax_m3_vl_text ministral ministral3 mistral mixtral modernbert-decoder mpt "
+    "nanochat nemotron nemotron_h olmo olmo2 olmo3 olmo_hybrid olmoe openai-gpt opt persimmon phi phi3 "
+    "phimoe qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen4_exp_text "
+    "recurrent_gemma rwkv seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma xglm xlstm youtu "
+    "zamba zamba2 zaya".split()
+)
+ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if config.json has is_decoder
+    "bert big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta roberta-prelayernorm roformer "
+    "xlm-roberta xlm-roberta-xl xmod".split()
+)
+DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of classes that predict the next piece
 WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
-    "convbert fnet longformer nystromformer squeezebert yoso".split()
+    "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )
 
 
@@ -28,7 +50,7 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
     Raises BrokenCheckpoint if config.json cannot be read.
     """
     family = runs.read_config(checkpoint, runs.ModelClass).model_type
-    if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
+    if not is_read(family):
         return frozenset()
     generator = runs.generator(checkpoint)
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
@@ -41,11 +63,23 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
     """
     saved = runs.read_config(checkpoint, runs.ModelClass)
+    if is_decoder(saved):
+        return frozenset({"next_words"} if not saved.name or saved.name.endswith(DECODER_HEADS) else ())
     if (layout := FAMILIES.get(saved.model_type)) is not None:
         known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in known.items() if saved.name in classes)
     masked = saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
     return frozenset({"masked_words"} if masked else ())
+
+
+def is_read(family: str) -> bool:
+    """Return whether an engine reads models of this model_type."""
+    return family in FAMILIES or family in THROUGH_TRANSFORMERS or family in DECODERS
+
+
+def is_decoder(saved: runs.ModelClass) -> bool:
+    """Return whether a model reads a text from left to right: by its family, or as its config.json says."""
+    return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
 
 
 def head_groups(run: Run) -> int | None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives, heads
+from embryo_core.engine.capabilities import gives, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEngine
 from embryo_core.engine.hub_cache import fetch_checkpoint
@@ -25,7 +25,10 @@ from embryo_core.types import Checkpoint
 
 
 class Engine(Protocol):
-    """Computes one checkpoint, tensors in, tensors out. `mask` [B, 1, 1, L]: True at tokens; None: no padding."""
+    """Computes one checkpoint, tensors in, tensors out. `mask` [B, 1, 1, L]: True at tokens; None: no padding.
+
+    Word logits are of masked words, or of the piece after each piece (capabilities.py).
+    """
 
     max_positions: int
     num_layers: int
@@ -38,7 +41,7 @@ class Engine(Protocol):
         """Return word embeddings [V, E] and position embeddings [P, E], if any."""
 
     def head(self, states: Tensor) -> Tensor:
-        """Compute masked-word logits [n, V] of states [n, H]."""
+        """Compute word logits [n, V] of states [n, H] below the last layer; a decoder normalises them first."""
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
@@ -51,7 +54,7 @@ class Engine(Protocol):
 
     @staticmethod
     def logits(engines: Sequence[Any], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-        """Compute logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
+        """Compute word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
     def passes_at_once(self) -> int:
         """Return how many passes may run at once, each in one thread."""
@@ -60,8 +63,8 @@ class Engine(Protocol):
 class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
-    `gives` has its capabilities: "masked_words", "replaced_tokens", "states", "attentions", "trainable" (see
-    capabilities.py). Asking for anything else raises MissingCapability. Word logits are over the V pieces of the
+    `gives` has its capabilities: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
+    (see capabilities.py). Asking for anything else raises MissingCapability. Word logits are over the V pieces of the
     tokenizer, even if the stored vocabulary is larger.
     """
 
@@ -93,6 +96,12 @@ class Model:
         """Compute masked-word logits [n, V] at the n positions (rows[i], columns[i]), and only there."""
         return mlm_logits([self], ids[None], attention_mask, rows, columns)[0]
 
+    def next_logits(
+        self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Compute logits [n, V] of the piece after each of the n positions (rows[i], columns[i]), and only there."""
+        return next_logits([self], ids[None], attention_mask, rows, columns)[0]
+
     @torch.inference_mode()
     def embeddings(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Return word embeddings [V, E] and position embeddings [P, E] as stored; None if positions have none."""
@@ -107,6 +116,16 @@ class Model:
         return self.words._engine.head(torch.as_tensor(states)).numpy()
 
     @torch.inference_mode()
+    def next_head(self, states: np.ndarray) -> np.ndarray:
+        """Compute logits [n, V] of the next piece from states [n, H] of a layer below the last.
+
+        The final norm is applied to them first. The last of `hidden_states` have passed it: for these the logits are
+        `next_logits`.
+        """
+        self._need("next_words")
+        return self._engine.head(torch.as_tensor(states)).numpy()
+
+    @torch.inference_mode()
     def replaced_logits(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Compute logits [B, L] that each token was replaced, above 0 if so (Clark et al., 2020, Section 2)."""
         self._need("replaced_tokens")
@@ -114,7 +133,10 @@ class Model:
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Compute states [num_layers + 1, B, L, H]; the first are the embeddings, projected to H."""
+        """Compute states [num_layers + 1, B, L, H]; the first are the embeddings, projected to H.
+
+        The last have passed a decoder's final norm, as in transformers.
+        """
         self._need("states")
         return self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)).numpy()
 
@@ -134,7 +156,6 @@ class Model:
             raise MissingCapability(f"{path} ({kind}) gives no {wanted}, only {given}; choose a run of another model.")
 
 
-@torch.inference_mode()
 def mlm_logits(
     models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> list[np.ndarray]:
@@ -142,8 +163,27 @@ def mlm_logits(
 
     All models share the attention mask and the positions. Compiled code loops over the models, without Python's lock.
     """
+    return _logits("masked_words", models, ids, attention_mask, rows, columns)
+
+
+def next_logits(
+    models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> list[np.ndarray]:
+    """Compute logits [n, V] of the piece after each position, of each of C models, as `mlm_logits` does."""
+    return _logits("next_words", models, ids, attention_mask, rows, columns)
+
+
+@torch.inference_mode()
+def _logits(
+    capability: str,
+    models: Sequence[Model],
+    ids: np.ndarray,
+    attention_mask: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> list[np.ndarray]:
     for model in models:
-        model._need("masked_words")
+        model._need(capability)
     at = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines, own, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
     found = []
@@ -175,13 +215,11 @@ def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     """Read a checkpoint by the fast engine on a CPU if it knows family and activation, else by transformers."""
     config = runs.read_config(checkpoint, runs.Architecture)
-    if config.is_decoder:
-        raise broken(
-            checkpoint, "config.json has is_decoder; only encoders, which see the words after a mask, are read"
-        )
-    family = config.model_type
-    bare = family in FAMILIES and not heads(checkpoint)
-    if device == CPU and family not in THROUGH_TRANSFORMERS and not bare and config.hidden_act in ACTIVATIONS:
+    decoder = is_decoder(runs.read_config(checkpoint, runs.ModelClass))
+    if config.is_decoder and not decoder:
+        raise broken(checkpoint, f"config.json has is_decoder; a {config.model_type} is read as an encoder only")
+    fast = config.model_type in FAMILIES and not decoder and heads(checkpoint) and config.hidden_act in ACTIVATIONS
+    if fast and device == CPU:
         return FastEngine(checkpoint, pieces)
     from embryo_core.engine.transformers_engine import TransformersEngine  # slow to import
 

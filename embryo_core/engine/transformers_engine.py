@@ -1,4 +1,4 @@
-"""The engine that runs transformers: every family of masked language models, on any device."""
+"""The engine that runs transformers: every family of masked language models and of decoders, on any device."""
 
 import copy
 import re
@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor
+from torch.nn import ModuleList
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
     PreTrainedConfig,
@@ -35,9 +37,18 @@ FORCED = {  # settings of a family that override config.json, by model_type
     # The first short text switches the sparse form to this one for good, even under passes that run meanwhile.
     "big_bird": {"attention_type": "original_full"},
 }
-UNUSED = ("pooler", "position_ids", "inv_freq")  # in the names of tensors that no pass needs
+# In the names of tensors that no pass needs; the last are causal masks of earlier versions.
+UNUSED = ("pooler", "position_ids", "inv_freq", "masked_bias", "attn.bias", "attention.bias")
+POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # ends of the modules' names
+PROBE_LENGTH = 8  # pieces of the text that shows whether a decoder sees what follows
+MAX_MOVED = 1e-5  # of the largest logit, if the last piece of a text is another
 NUMBERED = re.compile(r"(^|\.)\d+\.")  # in the name of a layer's tensor
 OUTPUTS = ("output_attentions", "output_hidden_states", "return_dict")  # settings that each pass chooses itself
+LOADERS: dict[str, Any] = {  # by what the head gives
+    "replaced_tokens": AutoModelForPreTraining,
+    "masked_words": AutoModelForMaskedLM,
+    "next_words": AutoModelForCausalLM,
+}
 _BUILDING = Lock()  # transformers patches its classes while it builds a model; another thread's would lack weights
 FAILURES = (
     ValueError,
@@ -61,10 +72,15 @@ class TransformersEngine:
         logging.disable_progress_bar()
         sizes = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
-        model = _read_model(checkpoint, sizes).to(device.name, device.dtype).eval()
+        model = _read_model(checkpoint, sizes).eval()
+        self._final_parts: list[torch.nn.Module] = []  # that a decoder applies after its last layer
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
+        if "next_words" in heads(checkpoint):
+            with _reported(checkpoint, "compute"):
+                self._final_parts = _final_parts(checkpoint, model)
+        model = model.to(device.name, device.dtype)
         self._base = model.base_model
-        self._head: Any = _head_of(model) if "masked_words" in heads(checkpoint) else None
+        self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
         self._detector = model if "replaced_tokens" in heads(checkpoint) else None
         self.max_positions = _positions(self._base, sizes.max_position_embeddings)
         self.num_layers = sizes.num_hidden_layers
@@ -77,13 +93,18 @@ class TransformersEngine:
         words, positions = self._base.get_input_embeddings().weight[: self._pieces], _position_embeddings(self._base)
         if positions is None:
             return words.float().cpu(), None
-        first = 0 if positions.padding_idx is None else positions.padding_idx + 1  # earlier rows are padding
-        return words.float().cpu(), positions.weight[first:].float().cpu()
+        return words.float().cpu(), positions.weight[_first_position(positions) :].float().cpu()
 
     def head(self, states: Tensor) -> Tensor:
-        states = states.to(self._device.name, self._device.dtype)[None]
+        states = states.to(self._device.name, self._device.dtype)
         with _reported(self._checkpoint, "compute"):
-            logits = self._head(inputs_embeds=states).logits[0]
+            for part in self._final_parts:
+                states = part(states)
+            return self._output(states)
+
+    def _output(self, states: Tensor) -> Tensor:
+        """Compute word logits [n, V] of states [n, H] after the last layer."""
+        logits = self._head(inputs_embeds=states[None]).logits[0]
         return logits[:, : self._pieces].float().cpu()
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -91,7 +112,9 @@ class TransformersEngine:
 
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         found = self._pass(ids, mask, output_hidden_states=True)
-        states = (*found.hidden_states[:-1], found.last_hidden_state)
+        states = list(found.hidden_states)
+        if found.last_hidden_state.shape == states[-1].shape:  # otherwise it is projected to the word embeddings
+            states[-1] = found.last_hidden_state
         return torch.stack([state.float().cpu() for state in states])
 
     def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -105,7 +128,8 @@ class TransformersEngine:
         found = []
         for engine, own in zip(engines, ids, strict=True):
             states = engine._pass(own, mask).last_hidden_state
-            found.append(engine.head(states[at[0].to(states.device), at[1].to(states.device)]))
+            with _reported(engine._checkpoint, "compute"):
+                found.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
         return found
 
     def passes_at_once(self) -> int:
@@ -124,8 +148,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
     tensors = read_tensors(checkpoint)
     for name, tensor in tensors.items():
         check_finite(checkpoint, name, tensor)
-    loader: Any = AutoModelForMaskedLM if "masked_words" in heads(checkpoint) else AutoModel
-    loader = AutoModelForPreTraining if "replaced_tokens" in heads(checkpoint) else loader
+    loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
     with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
         with _BUILDING, torch.device("meta"):  # takes no memory
@@ -172,10 +195,10 @@ def check_all_read(
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     """Return the configuration for its model_type, without settings that name code or outputs."""
     content = runs.read_config(checkpoint, dict[str, Any])
-    left_out = IGNORED + OUTPUTS
+    left_out = (*IGNORED, *OUTPUTS, "use_cache")
     plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in left_out}
     family = plain.pop("model_type")
-    return AutoConfig.for_model(family, **plain | FORCED.get(family, {}))
+    return AutoConfig.for_model(family, **plain | FORCED.get(family, {}), use_cache=False)
 
 
 def max_sequence_length(checkpoint: Checkpoint) -> int:
@@ -210,8 +233,39 @@ def _head_of(model: PreTrainedModel) -> PreTrainedModel:
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
     encoder.forward = _pass_through
+    if inner := encoder._modules.get("decoder"):  # OPT's class calls this part of it
+        decoder = copy.copy(inner)
+        decoder.forward = _pass_through
+        encoder._modules = encoder._modules | {"decoder": decoder}
     head._modules = model._modules | {model.base_model_prefix: encoder}
     return head
+
+
+def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.nn.Module]:
+    """Return the modules that a decoder applies after its last layer, such as a norm, in their order.
+
+    Raises BrokenCheckpoint if it sees the pieces that it should predict: two texts that differ in their last piece must
+    have the same logits before it.
+    """
+    called: list[torch.nn.Module] = []
+    layers = {part for stack in model.base_model.modules() if isinstance(stack, ModuleList) for part in stack.modules()}
+    around = {part for part in model.base_model.modules() if any(inner in layers for inner in part.children())}
+    hooks = [
+        part.register_forward_hook(lambda module, *_: called.append(module)) for part in model.base_model.modules()
+    ]
+    ids = torch.arange(PROBE_LENGTH).repeat(2, 1) % model.config.vocab_size
+    ids[1, -1] = 0
+    try:
+        with torch.inference_mode():
+            logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    finally:
+        for hook in hooks:
+            hook.remove()
+    moved = (logits[0, :-1] - logits[1, :-1]).abs().max()
+    if moved > MAX_MOVED * logits.abs().max():
+        raise broken(checkpoint, "its logits at a piece depend on the pieces after it, which a decoder cannot see")
+    last = max((i for i, part in enumerate(called) if part in layers), default=len(called))
+    return [part for part in called[last + 1 :] if part not in around and part is not model.base_model]
 
 
 @dataclass
@@ -230,12 +284,19 @@ def _pass_through(*_: Any, inputs_embeds: Tensor, **__: Any) -> _PassedThrough:
 def _positions(base: PreTrainedModel, configured: int) -> int:
     """Return the maximum length of a sequence; rows of position embeddings up to the padding row do not count."""
     positions = _position_embeddings(base)
-    if positions is None or positions.padding_idx is None:
+    if positions is None or not _first_position(positions):
         return configured
-    return len(positions.weight) - positions.padding_idx - 1
+    return len(positions.weight) - _first_position(positions)
 
 
 def _position_embeddings(base: PreTrainedModel) -> Any:
     """Return the table of position embeddings; some families have a special class for it."""
-    found = (part for name, part in base.named_modules() if name.rpartition(".")[2] == "position_embeddings")
+    found = (part for name, part in base.named_modules() if name.endswith(POSITION_TABLES))
     return next((part for part in found if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)
+
+
+def _first_position(positions: Any) -> int:
+    """Return the row of the first position; earlier rows are of padding."""
+    if positions.padding_idx is not None:
+        return positions.padding_idx + 1
+    return getattr(positions, "offset", 0)

@@ -1,6 +1,7 @@
 """Head behaviour: where a head attends from each piece, how sharply, and whether it finds syntactic heads (Section 4).
 
-Weights, entropy and distance are means over all pieces of all sentences, without [CLS] and [SEP] as origins:
+Weights, entropy and distance are means over all pieces of all sentences, without [CLS] and [SEP] as origins. A
+decoder's tokenizer may put a token of another name there, or none; then `cls` or `sep` is not measured:
 
     same, previous, next   weight on the piece itself, its predecessor and its successor ([CLS] and [SEP] count as the
                            neighbours of the first and last piece)
@@ -47,7 +48,8 @@ SUMS = (*MEANS, "between", *LINKS)  # between: weight between pieces of the sent
 class ParsedSentence:
     """One encoded sentence of P pieces and W words that have pieces."""
 
-    ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
+    ids: np.ndarray  # [P] and the special tokens around them
+    first: int  # position of the first piece
     word: np.ndarray  # [P] the word of each piece, from 0 to W - 1
     punctuation: np.ndarray  # bool [P]
     head: np.ndarray  # [P] the syntactic head of each word; -1 for none, and from W on
@@ -58,6 +60,7 @@ class ParsedSentences:
     """The parsed sentences of a treebank."""
 
     sentences: tuple[ParsedSentence, ...]
+    measured: tuple[str, ...]  # of MEANS
     summary: dict[str, Any]
 
 
@@ -73,7 +76,8 @@ class HeadBehaviour(AttentionMetric):
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
         syntax = f"; syntax over {quantity(asked, 'word')} with a head" if asked else "; it has no syntactic heads"
         summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
-        return ParsedSentences(sentences, summary)
+        around = {"cls": len(tokenizer.begin), "sep": len(tokenizer.end)}
+        return ParsedSentences(sentences, tuple(name for name in MEANS if around.get(name, 1)), summary)
 
     def observe(self, model: "Model", data: ParsedSentences) -> "Sums":
         return Sums(model, data)
@@ -95,7 +99,7 @@ class Sums:
     def findings(self) -> Findings:
         sums = dict(zip(SUMS, self._found.sum(axis=0), strict=True))  # each [layers, heads]
         pieces, asked = self._data.summary["pieces"], self._data.summary["words"]
-        values = {name: (sums[name] / pieces, pieces) for name in MEANS}
+        values = {name: (sums[name] / pieces, pieces) for name in self._data.measured}
         values["distance"] = sums["distance"] / sums["between"], pieces
         if asked:
             values |= {name: (sums[name] / asked, asked) for name in LINKS}
@@ -124,7 +128,7 @@ def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
     for i, own in enumerate(words if sentence.example.heads else ()):
         head[i] = number.get(sentence.example.heads[own], -1)
     punctuation = np.array([_is_punctuation(sentence.example.words[own]) for own in words], bool)[word]
-    return ParsedSentence(sentence.ids, word, punctuation, head)
+    return ParsedSentence(sentence.ids, sentence.first, word, punctuation, head)
 
 
 def _is_punctuation(word: str) -> bool:
@@ -134,15 +138,15 @@ def _is_punctuation(word: str) -> bool:
 def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
     """Sum each quantity in SUMS within each sentence: [quantities, layers, b, heads].
 
-    Weights are [layers, b, heads, P + 2, P + 2], for b sentences of P pieces.
+    Weights are [layers, b, heads, L, L], for b sentences of L tokens, P of which are pieces.
     """
-    rows = weights[..., 1:-1, :]  # from each piece
-    inner = rows[..., 1:-1]
-    pieces = inner.shape[-1]
+    first, pieces = sentences[0].first, len(sentences[0].word)
+    rows = weights[..., first : first + pieces, :]  # from each piece
+    inner = rows[..., first : first + pieces]
     apart = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
     marks = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
     received = inner.sum(axis=-2)  # [layers, b, heads, P]
-    neighbours = [np.trace(rows, offset, -2, -1) for offset in (1, 0, 2)]  # rows lack [CLS]: the piece itself is at + 1
+    neighbours = [np.trace(rows, first + offset, -2, -1) for offset in (0, -1, 1)]  # rows lack [CLS]
     entropy = -(rows * np.log(np.maximum(rows, np.finfo(np.float32).tiny))).sum(axis=(-2, -1))
     return np.stack(
         [

@@ -12,6 +12,7 @@ the states of a sentence hardly differ (Ethayarajh, 2019, https://arxiv.org/abs/
 """
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ FIRST_GROUP = 64  # positions
 class EncodedSentences:
     """Encoded sentences of at least two pieces."""
 
-    ids: tuple[np.ndarray, ...]  # of each sentence [P + 2] with [CLS] and [SEP], P >= 2
+    sentences: tuple[treebank_words.Sentence, ...]
     summary: dict[str, Any]
 
 
@@ -49,12 +50,12 @@ class Positions(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
         encoded = treebank_words.encode(tokenizer, limits, source).sentences
-        ids = tuple(sentence.ids for sentence in encoded if len(sentence.ids) >= 4)
-        if not ids:
+        sentences = tuple(sentence for sentence in encoded if len(sentence.word_of_piece) >= 2)
+        if not sentences:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
-        pairs = sum((len(one) - 2) * (len(one) - 3) // 2 for one in ids)
-        note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(ids), 'sentence')} of {source.path.name}"
-        return EncodedSentences(ids, {"sentences": len(ids), "pairs": pairs, "note": note})
+        pairs = sum(comb(len(sentence.word_of_piece), 2) for sentence in sentences)
+        note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(sentences), 'sentence')} of {source.path.name}"
+        return EncodedSentences(sentences, {"sentences": len(sentences), "pairs": pairs, "note": note})
 
     def compute(self, model: "Model", data: EncodedSentences) -> Findings:
         return Findings(scores=[*_deviations(model), *_cosines(model, data)])
@@ -78,13 +79,14 @@ def _deviations(model: "Model") -> list[Score]:
 
 def _cosines(model: "Model", data: EncodedSentences) -> list[Score]:
     """Return the mean cosine of each layer."""
-    found = np.zeros((model.num_layers + 1, len(data.ids)))
+    found = np.zeros((model.num_layers + 1, len(data.sentences)))
 
     def measure(batch: np.ndarray) -> None:
-        ids = np.stack([data.ids[i] for i in batch])
-        found[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, 1:-1])
+        ids = np.stack([data.sentences[i].ids for i in batch])
+        inside = data.sentences[batch[0]].inside
+        found[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
 
-    lengths = np.array([len(ids) for ids in data.ids])
+    lengths = np.array([len(sentence.ids) for sentence in data.sentences])
     batches.compute(lengths, model.passes_at_once, measure, model.tokens_at_once)
     return [
         Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(found)

@@ -1,7 +1,7 @@
 """Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
 
-As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP]; a
-word is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
+As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP], or
+what else the tokenizer puts around a text; a word is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
 Words without a piece, whose characters the tokenizer drops, are left out.
 """
 
@@ -35,8 +35,14 @@ class Sentence:
     """One encoded sentence of P pieces, at least one."""
 
     example: Example
-    ids: np.ndarray  # [P + 2] with [CLS] and [SEP]
+    ids: np.ndarray  # [P] and the special tokens around them
+    first: int  # position of the first piece: 1 after a special token, else 0
     word_of_piece: np.ndarray  # [P] index of the word of each piece, never decreasing
+
+    @property
+    def inside(self) -> slice:
+        """Return the positions of the pieces, without special tokens."""
+        return slice(self.first, self.first + len(self.word_of_piece))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +62,11 @@ def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTre
     sentences, too_long = [], 0
     for example in read_treebank(source.path)[: source.limit]:
         encoding = tokenizer.encode_words(example.words)
-        ids = np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]])
+        ids = tokenizer.surround(encoding.ids)
         if len(ids) > limits.positions:
             too_long += 1
-        elif len(ids) > 2:
-            sentences.append(Sentence(example, ids, encoding.word_of_piece))
+        elif len(encoding.ids):
+            sentences.append(Sentence(example, ids, len(tokenizer.begin), encoding.word_of_piece))
     if not sentences:
         raise CorpusError(
             f"{source.path} has no sentence of at most {limits.positions} pieces; "
@@ -76,7 +82,7 @@ def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTre
 class TreebankWords:
     """Encoded sentences and the words to be scored in them; arrays over the n words."""
 
-    sentences: list[np.ndarray]  # ids with [CLS] and [SEP], one array per sentence
+    sentences: list[np.ndarray]  # ids with special tokens, one array per sentence
     sentence: np.ndarray  # [n] the sentence of each word
     start: np.ndarray  # [n] position of its first piece in the sentence
     end: np.ndarray  # [n] position after its last piece
@@ -111,11 +117,7 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
     """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError."""
     encoded = encode(tokenizer, limits, source)
     sentences = [sentence.ids for sentence in encoded.sentences]
-    rows = [
-        (number, *row)
-        for number, sentence in enumerate(encoded.sentences)
-        for row in _targets(sentence.example, sentence.word_of_piece)
-    ]
+    rows = [(number, *row) for number, sentence in enumerate(encoded.sentences) for row in _targets(sentence)]
     if not rows and not any(sentence.example.targets for sentence in encoded.sentences):
         raise CorpusError(f"{source.path} has no part-of-speech tag; give a treebank with Penn or universal tags.")
     if not rows:
@@ -152,13 +154,13 @@ def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findi
     return Findings(scores=scores, words=words)
 
 
-def _targets(example: Example, word_of_piece: np.ndarray) -> Iterator[tuple[int, int, str, str]]:
+def _targets(sentence: Sentence) -> Iterator[tuple[int, int, str, str]]:
     """Yield start and end position of each tagged word, the word, and its tag."""
-    for target in example.targets:
+    for target in sentence.example.targets:
         first, last = target.span1
-        start, end = np.searchsorted(word_of_piece, [first, last]) + 1
+        start, end = np.searchsorted(sentence.word_of_piece, [first, last]) + sentence.first
         if end > start:
-            yield int(start), int(end), " ".join(example.words[first:last]), target.label
+            yield int(start), int(end), " ".join(sentence.example.words[first:last]), target.label
 
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:

@@ -9,14 +9,16 @@ from msgspec.structs import force_setattr
 from embryo_core.families import FAMILIES, Layout
 from embryo_core.runs.value_types import Word, resolve, size
 
-OTHER_NAMES = {  # of sizes: DistilBERT's, and GPT-2's
-    "hidden_size": ("dim", "n_embd"),
-    "num_hidden_layers": ("n_layers", "n_layer"),
-    "num_attention_heads": ("n_heads", "n_head"),
-    "intermediate_size": ("hidden_dim", "n_inner"),
-    "max_position_embeddings": ("n_positions",),
+OTHER_NAMES = {  # of sizes: DistilBERT's, GPT-2's, and those of other decoders
+    "hidden_size": ("dim", "n_embd", "d_model"),
+    "num_hidden_layers": ("n_layers", "n_layer", "num_layers"),
+    "num_attention_heads": ("n_heads", "n_head", "num_heads", "attention_heads"),
+    "intermediate_size": ("hidden_dim", "n_inner", "ffn_dim"),
+    "max_position_embeddings": ("n_positions", "n_ctx", "max_seq_len", "model_max_length"),
 }
-WITHOUT_HEADS = frozenset({"fnet"})  # families that mix pieces by other means than attention
+WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # mix pieces by other means than attention
+WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())  # read any length
+ASSUMED_POSITIONS = 2048  # of these
 MAX_PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
 NOT_ABOUT_MODEL = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # in config.json
@@ -49,8 +51,17 @@ class Architecture(Struct, frozen=True):
     n_embd: Annotated[int, size(2**16)] = 0
     n_layer: Annotated[int, size(1024)] = 0
     n_head: Annotated[int, size(1024)] = 0
-    n_inner: Annotated[int, size(2**18)] | None = None  # None: four times n_embd
+    n_inner: Annotated[int, size(2**18)] | None = None  # None: four times hidden_size
     n_positions: Annotated[int, size(2**20)] = 0
+    d_model: Annotated[int, size(2**16)] = 0
+    num_layers: Annotated[int, size(1024)] = 0
+    num_heads: Annotated[int, size(1024)] = 0
+    attention_heads: Annotated[int, size(1024)] = 0
+    ffn_dim: Annotated[int, size(2**18)] = 0
+    n_ctx: Annotated[int, size(2**20)] = 0
+    max_seq_len: Annotated[int, size(2**20)] = 0
+    model_max_length: Annotated[int, size(2**20)] = 0
+    head_dim: Annotated[int, size(2**16)] | None = None  # None: hidden_size shared out among the heads
     hidden_act: Word | None = None  # the engine asks for it
     embedding_size: Annotated[int, size(2**16)] | None = None  # None: hidden_size
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
@@ -64,12 +75,14 @@ class Architecture(Struct, frozen=True):
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
         for name, others in OTHER_NAMES.items():
             found = next(filter(None, (getattr(self, each) for each in (name, *others))), 0)
-            if name == "intermediate_size":
-                found = found or 4 * self.n_embd
+            if name == "intermediate_size" and self.model_type not in FAMILIES:
+                found = found or 4 * self.hidden_size
+            if name == "max_position_embeddings" and self.model_type in WITHOUT_POSITIONS:
+                found = found or ASSUMED_POSITIONS
             if not (found or name in optional):
                 raise ValueError(f"Object missing required field `{name}`")
             force_setattr(self, name, found)
-        if self.num_attention_heads and self.hidden_size % self.num_attention_heads:
+        if self.num_attention_heads and not self.head_dim and self.hidden_size % self.num_attention_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")

@@ -135,9 +135,9 @@ class OriginCard(Struct, frozen=True):
 class TokensCard(Struct, frozen=True):
     """A `types.SpecialTokens`."""
 
-    mask: Label
-    cls: Label
-    sep: Label
+    mask: Label | None
+    cls: Label | None
+    sep: Label | None
     pad: Label | None = None
     unk: Label | None = None
 
@@ -201,6 +201,7 @@ class ModelClass(Struct, frozen=True):
 
     model_type: Text = ""
     architectures: list[Text] | None = None
+    is_decoder: bool = False  # of a family that has encoders
 
     @property
     def name(self) -> str:

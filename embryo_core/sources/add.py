@@ -21,10 +21,9 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS
+from embryo_core.engine.capabilities import is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, RunError
-from embryo_core.families import FAMILIES
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
@@ -178,9 +177,11 @@ def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str)
 def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
     family = runs.read_json(found.config, found.within, runs.ModelClass, BrokenCheckpoint).model_type
-    if family not in FAMILIES and family not in THROUGH_TRANSFORMERS:
-        known = ", ".join(sorted([*FAMILIES, *THROUGH_TRANSFORMERS]))
-        raise BrokenCheckpoint(f"{found.config} has the model_type '{family}', which is not read; known: {known}.")
+    if not is_read(family):
+        raise BrokenCheckpoint(
+            f"{found.config} has the model_type '{family}', which is not read; Embryo reads masked language models and "
+            "decoders of text that transformers loads."
+        )
     sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
     if found.parts and not copy:
         raise BrokenCheckpoint(
@@ -208,15 +209,16 @@ def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
     """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 
+    decoder = is_decoder(runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun))
     if named:
         candidates = [Path(named).expanduser()]
     elif last.folder:
         candidates = [last.folder, last.folder.parent]
     else:
-        return convert_tokenizer(hub.fetch_small(last.pointer, TOKENIZER_FILES))
+        return convert_tokenizer(hub.fetch_small(last.pointer, TOKENIZER_FILES), decoder)
     for candidate in candidates:
         if has_tokenizer(candidate):
-            return convert_tokenizer(candidate)
+            return convert_tokenizer(candidate, decoder)
     raise RunError(
         f"There is no tokenizer in {' and '.join(map(str, candidates))}; name its folder with --tokenizer FOLDER."
     )

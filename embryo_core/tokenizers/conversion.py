@@ -19,12 +19,12 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
-def convert_tokenizer(folder: Path) -> tuple[str, SpecialTokens]:
+def convert_tokenizer(folder: Path, decoder: bool = False) -> tuple[str, SpecialTokens]:
     """Read the tokenizer in a folder; return the text of its tokenizer.json and its special tokens.
 
     WordPiece, SentencePiece and byte-level BPE are supported. Raises BrokenTokenizer if transformers cannot read it.
     Raises BrokenRun if it has no mask token, has ids without a piece, or does not put exactly one token before and one
-    after a text.
+    after a text. That of a `decoder` needs no mask and may leave out either token.
     """
     logging.set_verbosity_error()
     if (folder / TOKENIZER_FILES[0]).is_file():
@@ -41,15 +41,22 @@ def convert_tokenizer(folder: Path) -> tuple[str, SpecialTokens]:
         raise _unreadable(folder, f"{type(found).__name__}, which cannot be saved as a tokenizer.json")
     if len(found) <= len(set(found.all_special_ids)):  # transformers invents a tokenizer when the file is missing
         raise _unreadable(folder, "no pieces but the special tokens")
-    if fault := _fault(found, around, inner):
+    if fault := _fault(found, around, inner, decoder):
         raise BrokenRun(f"The tokenizer in {folder} {fault}.")
     backend.no_truncation()
     backend.no_padding()
-    first, last = (str(found.convert_ids_to_tokens(end)) for end in (around[0], around[-1]))
+    start = _start(around, inner)
+    tokens = around[:start], around[start + len(inner) :]
+    first, last = (str(found.convert_ids_to_tokens(ids[0])) if ids else None for ids in tokens)
     return backend.to_str(pretty=False), SpecialTokens(found.mask_token, first, last, found.pad_token, found.unk_token)
 
 
-def _fault(tokenizer: Any, around: list[int], inner: list[int]) -> str | None:
+def _start(around: list[int], inner: list[int]) -> int:
+    """Return how many of the ids `around` come before `inner`; -1 if they are not there."""
+    return next((i for i in range(len(around)) if around[i : i + len(inner)] == inner), -1)
+
+
+def _fault(tokenizer: Any, around: list[int], inner: list[int], decoder: bool) -> str | None:
     """Return why Embryo cannot use a tokenizer that gives the sample ids `inner`, and `around` with special tokens."""
     highest = max(tokenizer.get_vocab().values())
     if highest >= len(tokenizer):
@@ -57,9 +64,18 @@ def _fault(tokenizer: Any, around: list[int], inner: list[int]) -> str | None:
             f"gives its {len(tokenizer):,} pieces ids up to {highest:,}; Embryo reads models whose tokenizer has a "
             "piece for every id"
         )
+    start = _start(around, inner)
+    after = len(around) - len(inner) - start
+    if decoder and start in (0, 1) and after in (0, 1):
+        return None
+    if decoder:
+        return (
+            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads decoders whose tokenizer puts "
+            "at most one token before a text and one after it"
+        )
     if tokenizer.mask_token is None:
         return "has no mask token; name the one of the pretraining with --tokenizer"
-    if len(around) != len(inner) + 2 or around[1:-1] != inner:
+    if (start, after) != (1, 1):
         return (
             f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads models whose tokenizer puts "
             "one token before a text and one after it"

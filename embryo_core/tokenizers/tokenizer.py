@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +57,12 @@ class Tokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.mask = special.mask if special else MASK
-        self.mask_id = self._find(self.mask)
-        self.cls_id = self._find(special.cls if special else "[CLS]")
-        self.sep_id = self._find(special.sep if special else "[SEP]")
+        self.mask_id = self._find_optional(self.mask)
+        self.cls_id = self._find_optional(special.cls if special else "[CLS]")
+        self.sep_id = self._find_optional(special.sep if special else "[SEP]")
+        self.begin, self.end = (  # [0 or 1] int64: around every text
+            np.array([] if one is None else [one], np.int64) for one in (self.cls_id, self.sep_id)
+        )
         self.pad_id = self._find_optional(special.pad) if special else self._find("[PAD]", "<pad>")
         self.unk_id = self._find_optional(special.unk) if special else self._find("[UNK]", "<unk>")
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
@@ -91,13 +93,21 @@ class Tokenizer:
         word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
         return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
 
+    def surround(self, ids: np.ndarray) -> np.ndarray:
+        """Return ids with the special tokens before and after a text, such as [CLS] and [SEP], if there are any."""
+        return np.concatenate([self.begin, ids, self.end])
+
     def encode_text(self, text: str) -> np.ndarray:
         """Tokenize running text; return ids [L] from [CLS] to [SEP]. "[MASK]" in the text becomes the mask token."""
-        return np.array([self.cls_id, *self._ids(text.replace(MASK, self.mask)), self.sep_id], np.int64)
+        return self.surround(np.array(self._ids(self._masked(text)), np.int64))
+
+    def encode_start(self, text: str) -> np.ndarray:
+        """Tokenize the start of a text that a decoder continues; return ids [L], without a token that ends a text."""
+        return np.concatenate([self.begin, np.array(self._ids(text), np.int64)])
 
     def encode_word(self, word: str) -> np.ndarray:
         """Tokenize a word as it appears inside a text; return ids [pieces] without special tokens."""
-        return np.array(self._ids(self._blank + word.replace(MASK, self.mask)), np.int64)
+        return np.array(self._ids(self._blank + self._masked(word)), np.int64)
 
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
@@ -123,16 +133,20 @@ class Tokenizer:
     def frame(self, texts: int) -> Frame:
         """Return the special tokens that surround one text or a pair; by default [CLS] first [SEP] second [SEP]."""
         found = self._tokenizer.encode("a", "a" if texts == 2 else None)
-        places = [[*inside] for _, inside in groupby(range(len(found)), key=found.sequence_ids.__getitem__)]
-        owners = [found.sequence_ids[inside[0]] for inside in places]
-        ids = tuple(np.array([found.ids[i] for i in inside], np.int32) for inside in places[::2])
-        whole = owners == [None, 0, None, 1, None][: 2 * texts + 1]
-        if not whole or ids[0][0] != self.cls_id or ids[-1][-1] != self.sep_id:
-            cls, sep = (np.array([one], np.int32) for one in (self.cls_id, self.sep_id))
-            return Frame((cls, *[sep] * texts), None if texts == 1 else 1)
-        if texts == 1 or found.type_ids[places[3][0]] == 0:
+        places: list[list[int]] = [[] for _ in range(texts + 1)]  # before, between and after the texts
+        passed = 0
+        for i, owner in enumerate(found.sequence_ids):
+            if owner is None:
+                places[passed].append(i)
+            else:
+                passed = owner + 1
+        ids = tuple(np.array([found.ids[i] for i in inside], np.int32) for inside in places)
+        if not (np.array_equal(ids[0], self.begin) and np.array_equal(ids[-1], self.end)):
+            begin, end = self.begin.astype(np.int32), self.end.astype(np.int32)
+            return Frame((begin, *[end] * texts), None if texts == 1 else len(end))
+        if texts == 1 or found.type_ids[found.sequence_ids.index(1)] == 0:
             return Frame(ids, None)
-        return Frame(ids, sum(found.type_ids[i] == 0 for i in places[2]))
+        return Frame(ids, sum(found.type_ids[i] == 0 for i in places[1]))
 
     def single_piece(self, word: str) -> int | None:
         """Return the id of a word that is a single known piece inside a text, else None."""
@@ -153,6 +167,10 @@ class Tokenizer:
             text = DECODER.decode([piece])
             return piece if UNDECODED in text else text.removeprefix(" ")
         return piece.removeprefix(self.word_start)
+
+    def _masked(self, text: str) -> str:
+        """Return a text with the tokenizer's own mask in place of "[MASK]"."""
+        return text if self.mask is None else text.replace(MASK, self.mask)
 
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids

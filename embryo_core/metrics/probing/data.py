@@ -126,10 +126,11 @@ class _Encoder:
         """Return the sentence's number and the position where each word begins (and where the last one ends)."""
         tokenizer = self._tokenizer
         encoding = tokenizer.encode_words(words)
-        if len(encoding.ids) + 2 > self._positions:
+        ids = tokenizer.surround(encoding.ids)
+        if len(ids) > self._positions:
             return None
-        self.sentences.append(np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]]))
-        begin = np.searchsorted(encoding.word_of_piece, np.arange(len(words) + 1)) + 1
+        self.sentences.append(ids)
+        begin = np.searchsorted(encoding.word_of_piece, np.arange(len(words) + 1)) + len(tokenizer.begin)
         return len(self.sentences) - 1, begin.tolist()
 
 

@@ -24,11 +24,14 @@ ENCODER = {"states", "attentions", "trainable"}
         ("bert", None, ENCODER | {"masked_words"}),
         ("electra", ["ElectraForPreTraining"], ENCODER | {"replaced_tokens"}),
         ("electra", ["ElectraForMaskedLM"], ENCODER | {"masked_words"}),
-        ("gpt2", ["GPT2LMHeadModel"], set()),
+        ("gpt2", ["GPT2LMHeadModel"], ENCODER | {"next_words"}),
+        ("gpt2", ["GPT2Model"], ENCODER),
+        ("mamba", ["MambaForCausalLM"], {"states", "trainable", "next_words"}),
+        ("whisper", ["WhisperForCausalLM"], set()),
     ],
 )
 def test_what_each_architecture_gives(own_run: Run, family: str, architectures: list[str], given: set[str]) -> None:
-    """Masked words need the head of that name; a family that no engine reads gives nothing."""
+    """Words need the head of that name; a family that no engine reads gives nothing."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = {"model_type": family} | ({"architectures": architectures} if architectures else {})
     (checkpoint.path / "config.json").write_text(json.dumps(config))

@@ -205,7 +205,6 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
     [
         ({"auto_map": {"AutoModelForMaskedLM": "evil--code.Model"}, "_attn_implementation": "a/kernel"}, None),
         ({"num_hidden_layers": 3}, "lacks roberta.encoder.layer.2"),
-        ({"is_decoder": True}, "config.json has is_decoder; only encoders"),
         ({"hidden_size": 64}, "cannot be read|lacks|transformers cannot"),
         ({"num_hidden_layers": 4000}, "config.json is not valid"),
         ({"vocab_size": 100}, None),

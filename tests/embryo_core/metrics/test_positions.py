@@ -63,7 +63,7 @@ def test_a_sentence_of_two_pieces_has_a_pair(trained: Model, tmp_path):
     """It counts like any other; pairs are those of different pieces, each once."""
     words = [("the", "DT")] * 2 + [None] + [("the", "DT")] * 5 + [None, ("the", "DT")]
     data = read(Positions(), trained, write_treebank(tmp_path / "a.conllu", *words))
-    pieces = [len(ids) - 2 for ids in data.ids]
+    pieces = [len(sentence.ids) - 2 for sentence in data.sentences]
     assert pieces == [2, 5]
     assert data.summary["pairs"] == sum(len([*combinations(range(count), 2)]) for count in pieces)
     assert data.summary["note"].startswith("11 pairs of pieces in 2 sentences")

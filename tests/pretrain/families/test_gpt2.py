@@ -11,6 +11,7 @@ import transformers
 from keras import ops
 
 from embryo_core import runs
+from embryo_core.engine import model as engine_model
 from embryo_core.engine.capabilities import gives
 from embryo_core.errors import ConfigError
 from embryo_core.evaluate import evaluate
@@ -249,10 +250,15 @@ def test_it_is_measured_again_and_has_no_masked_words_to_measure(run: Run, texts
         measure_run(run, [str(texts[1])], measured_sequences=8)
 
 
-def test_what_cannot_evaluate_it_says_so(run: Run, sample: Path):
-    """Its checkpoints are whole, and a metric of masked words is refused by name."""
+def test_it_predicts_next_words(run: Run, sample: Path):
+    """Its checkpoints load with the numbers of transformers, and a metric of masked words is refused by name."""
     for checkpoint in runs.checkpoints(run):
         runs.verify(checkpoint)
-        assert gives(checkpoint) == frozenset()
+        assert gives(checkpoint) == {"states", "attentions", "trainable", "next_words"}
+    model = engine_model.load(checkpoint)
+    ids = model.tokenizer.encode_text("The river runs to the sea.")[None]
+    own = transformers.GPT2LMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, -3]
+    found = model.next_logits(ids, np.ones_like(ids), np.array([0]), np.array([ids.shape[1] - 3]))[0]
+    np.testing.assert_allclose(found, own.detach()[: len(found)], atol=TOLERANCE)
     with pytest.raises(Exception, match="'mask_prediction' needs masked_words"):
         evaluate(run, {"treebank": sample / "treebank.conllu"}, ["mask_prediction"])

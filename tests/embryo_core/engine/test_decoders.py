@@ -1,0 +1,128 @@
+"""Decoders: read through transformers with its own numbers, and known from config.json alone."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, BertConfig, BertLMHeadModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+)
+
+from embryo_core import runs
+from embryo_core.engine.capabilities import ALSO_DECODERS, DECODERS, gives
+from embryo_core.engine.model import load, next_logits
+from embryo_core.errors import BrokenCheckpoint, MissingCapability
+from embryo_core.types import Checkpoint, Run
+from tests import decoders
+
+FAMILIES = "gemma gpt2 gpt_neox llama mistral modernbert-decoder olmo olmo2 opt phi qwen2 smollm3".split()
+GIVEN = {"states", "attentions", "trainable", "next_words"}
+NOT_TEXT_ALONE = {  # models of images, sound or bytes, and XLNet, which sees what follows
+    "bert-generation", "blt", "dots3_note", "emu3", "fuyu", "gemma3", "gemma3n", "gemma4", "gemma4_assistant",
+    "gemma4_unified", "gemma4_unified_assistant", "git", "got_ocr2", "llama4", "mllama", "moshi", "musicgen",
+    "musicgen_melody", "phi4_multimodal", "qwen3_5", "qwen3_5_moe", "qwen4_exp", "trocr", "whisper", "xlnet",
+}  # fmt: skip
+
+
+def write(run: Run, model: torch.nn.Module) -> Checkpoint:
+    """Write a model in place of the run's checkpoint at step 8."""
+    folder = runs.checkpoint(run, 8).path
+    model.save_pretrained(folder)
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, 8, None, None)
+    return runs.checkpoint(run, 8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_number_is_transformers_own(own_run: Run, family: str) -> None:
+    """Logits after each piece, states and attentions; a layer's logits are its states through final norm and head."""
+    checkpoint = write(own_run, decoders.make(family))
+    model = load(checkpoint)
+    own = AutoModelForCausalLM.from_pretrained(checkpoint.path, attn_implementation="eager").eval()
+    ids = np.array([[1, *range(5, 14), 2], [1, *range(20, 29), 2]])
+    seen = np.ones_like(ids)
+    before: list[torch.Tensor] = []  # the last layer's states, before the final norm
+    layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
+    layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
+    with torch.inference_mode():
+        found = own(torch.as_tensor(ids), output_hidden_states=True, output_attentions=True)
+    rows, columns = np.array([0, 1, 1]), np.array([4, 0, 10])
+    logits = model.next_logits(ids, seen, rows, columns)
+    np.testing.assert_allclose(logits, found.logits.numpy()[rows, columns], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.hidden_states(ids, seen), torch.stack(found.hidden_states), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.attentions(ids, seen), torch.stack(found.attentions), atol=1e-6)
+    lens = model.next_head(before[0].numpy()[rows, columns])
+    np.testing.assert_allclose(lens, logits, rtol=1e-5, atol=1e-4)
+    together = next_logits([model, model], np.stack([ids, ids]), seen, rows, columns)
+    assert all(np.array_equal(one, logits) for one in together)
+    assert model.gives == GIVEN and model.max_positions == 40
+    words, positions = model.embeddings()
+    assert len(words) == 700 and (len(positions) == 40 if family in ("gpt2", "opt") else positions is None)
+
+
+def test_words_and_the_mask_are_not_asked_of_a_decoder(own_run: Run) -> None:
+    """Nor the next word of an encoder."""
+    at = np.array([[1, 5]]), np.ones((1, 2)), np.array([0]), np.array([0])
+    encoder = load(runs.checkpoint(own_run, 16))
+    with pytest.raises(MissingCapability, match="gives no next words"):
+        encoder.next_logits(*at)
+    with pytest.raises(MissingCapability, match="gives no masked words"):
+        load(write(own_run, decoders.make("gpt2"))).mlm_logits(*at)
+
+
+def test_padding_after_a_text_changes_nothing(own_run: Run) -> None:
+    """A batch of two lengths gives what each gives alone."""
+    model = load(write(own_run, decoders.make("gpt_neox")))
+    ids = np.array([[1, 7, 8, 9, 10], [1, 11, 12, 0, 0]])
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    together = model.next_logits(ids, mask, np.array([1]), np.array([2]))
+    alone = model.next_logits(ids[1:, :3], np.ones((1, 3)), np.array([0]), np.array([2]))
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
+
+
+def test_a_decoder_that_sees_what_follows_is_refused(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its class is called."""
+    config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40}
+    write(own_run, BertLMHeadModel(BertConfig(**config)))
+    monkeypatch.setattr("embryo_core.engine.capabilities.DECODERS", DECODERS | {"bert"})
+    with pytest.raises(BrokenCheckpoint, match="depend on the pieces after it"):
+        load(runs.checkpoint(own_run, 8))
+
+
+@pytest.mark.parametrize("decoder", [True, False])
+def test_an_encoders_family_has_decoders_too(own_run: Run, decoder: bool) -> None:
+    """If config.json has is_decoder."""
+    config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40, "is_decoder": decoder}
+    checkpoint = write(own_run, BertLMHeadModel(BertConfig(**config)))
+    assert gives(checkpoint) == (GIVEN if decoder else GIVEN - {"next_words"})
+    if decoder:
+        ids = np.array([[1, 5, 6]])
+        own = BertLMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, 1:2]
+        found = load(checkpoint).next_logits(ids, np.ones_like(ids), np.array([0]), np.array([1]))
+        np.testing.assert_allclose(found, own.detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
+    """The architecture in config.json decides."""
+    checkpoint = write(own_run, decoders.make("gpt_neox").gpt_neox)
+    assert gives(checkpoint) == GIVEN - {"next_words"}
+    assert load(checkpoint).hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
+
+
+def test_the_list_is_that_of_transformers() -> None:
+    """Every family with a class for causal language models that is no encoder, and reads text alone."""
+    causal, masked, pairs = (
+        set(names)
+        for names in (
+            MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+            MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+            MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        )
+    )
+    assert causal - masked - pairs == DECODERS | NOT_TEXT_ALONE
+    assert not DECODERS & NOT_TEXT_ALONE and (causal & masked) >= ALSO_DECODERS
+    for family in DECODERS:
+        assert "vocab_size" in CONFIG_MAPPING[family]().to_dict(), family
