@@ -1,7 +1,8 @@
 """Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
 
 As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP], or
-what else the tokenizer puts around a text; a word is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
+what else the tokenizer puts around a text; a word is correct if all its pieces are. Sentences with more pieces than the
+model has positions are left out and counted.
 Words without a piece, whose characters the tokenizer drops, are left out.
 """
 

@@ -70,8 +70,8 @@ def _fault(tokenizer: Any, around: list[int], inner: list[int], decoder: bool) -
         return None
     if decoder:
         return (
-            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads decoders whose tokenizer puts "
-            "at most one token before a text and one after it"
+            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads decoders whose tokenizer "
+            "puts at most one token before a text and one after it"
         )
     if tokenizer.mask_token is None:
         return "has no mask token; name the one of the pretraining with --tokenizer"
