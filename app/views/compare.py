@@ -13,6 +13,7 @@ from embryo_core.compare import CHOICES, Rule, agreements
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare
+from embryo_core.figures.figure import describe_readings
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
 
@@ -61,6 +62,8 @@ def _show_acquisition(view: View) -> None:
     for run in (run for run in view.drawn if results.scores(run, metric).empty):
         words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
         st.info(literal(words), icon=":material/info:")
+    if warning := describe_readings(view.drawn, metric):
+        st.warning(literal(warning), icon=":material/warning:")
     groups = tuple(default_categories(family, SETS[family]))
     name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
     try:

@@ -119,7 +119,10 @@ def _add_data(command: argparse.ArgumentParser) -> None:
                 metavar="NAME=PATH",
                 help=f"{metric.name} on data of your own",
             )
-        for option in metric.options:
+    for option in {option.name: option for metric in metrics.METRICS for option in metric.options}.values():
+        if isinstance(option.default, bool):
+            group.add_argument(f"--{option.name}", action="store_true", help=option.help)
+        else:
             group.add_argument(
                 f"--{option.name}",
                 type=positive if isinstance(option.default, int) else type(option.default),

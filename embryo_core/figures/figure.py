@@ -16,6 +16,7 @@ from embryo_core.figures import file_layout
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.metrics import METRICS
+from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.types import Run
 
 PAPER = "Embryo, after Chiang, Huang and Lee (2020)."
@@ -173,7 +174,7 @@ def make_figure(
     """
     network = describe_networks(runs, NEEDS.get(metric.split(":")[0]))
     drawing = sentences(_describe_smoothing(table), _describe_thinning(plot))
-    caption = replace(caption, details=sentences(caption.details, drawing, network))
+    caption = replace(caption, details=sentences(caption.details, drawing, network, describe_readings(runs, metric)))
     notes = {run.name: note for run in runs if (note := data_note(run, metric))}
     names = tuple(run.name for run in runs)
     return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **more)
@@ -185,6 +186,21 @@ def data_note(run: Run, metric: str, default: str = "") -> str:
         return results.read_sources(run).get(metric, {}).get("note", default) if metric else default
     except EmbryoError:
         return default
+
+
+def describe_readings(runs: Sequence[Run], metric: str) -> str:
+    """Return which runs read sentences as running text, if others read words one by one; "" if all read alike."""
+    try:
+        ways = {run.name: results.read_sources(run).get(metric, {}).get(AS_WRITTEN.name) for run in runs}
+    except EmbryoError:
+        return ""
+    written = [name for name, way in ways.items() if way]
+    if len(written) in (0, len(ways)):
+        return ""
+    return (
+        f"{_name_runs(written)} read sentences as running text, the others each word on its own: accuracies of the two "
+        "are not of the same task."
+    )
 
 
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:

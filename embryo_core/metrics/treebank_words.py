@@ -1,14 +1,14 @@
 """Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
 
 As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP], or
-what else the tokenizer puts around a text; a word is correct if all its pieces are. Sentences with more pieces than the
-model has positions are left out and counted.
+what else the tokenizer puts around a text; with the option AS_WRITTEN the sentence is tokenized as running text. A word
+is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
 Words without a piece, whose characters the tokenizer drops, are left out.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from embryo_core import runs
 from embryo_core.corpora import TREEBANK, read_treebank
 from embryo_core.corpora.groups import ALL, BANDS, band_of, groups_of_tags
 from embryo_core.errors import CorpusError
-from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.types import Example, Findings, Score, WordCount
 from embryo_core.words import quantity
 
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
+
+AS_WRITTEN = Option(
+    "as-written",
+    False,
+    "read sentences as running text, without blanks where the treebank has none; by default each word is tokenized on "
+    "its own, as in the paper",
+    identifies=True,
+)
 
 # === Sentences ===
 
@@ -39,6 +47,7 @@ class Sentence:
     ids: np.ndarray  # [P] and the special tokens around them
     first: int  # position of the first piece: 1 after a special token, else 0
     word_of_piece: np.ndarray  # [P] index of the word of each piece, never decreasing
+    spans: np.ndarray  # [words, 2] the first piece of each word, and the piece after its last
 
     @property
     def inside(self) -> slice:
@@ -54,20 +63,34 @@ class EncodedTreebank:
     too_long: int
 
 
-@lru_cache(maxsize=1)
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
     """Read and encode a treebank, or its first `source.limit` sentences. Raises CorpusError.
 
-    The treebank is encoded once per evaluation for all metrics that read it.
+    The treebank is encoded once per evaluation for all metrics that read it in one way.
     """
+    return _encode(tokenizer, limits, replace(source, options={}), source.options.get(AS_WRITTEN.name, False))
+
+
+@lru_cache(maxsize=2)
+def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: bool) -> EncodedTreebank:
     sentences, too_long = [], 0
-    for example in read_treebank(source.path)[: source.limit]:
-        encoding = tokenizer.encode_words(example.words)
+    examples = read_treebank(source.path)
+    if as_written and not any(example.blanks for example in examples):
+        raise CorpusError(
+            f"{source.path} does not say where no blank follows a word (SpaceAfter=No in CoNLL-U); leave out "
+            f"--{AS_WRITTEN.name}."
+        )
+    first = len(tokenizer.begin)
+    for example in examples[: source.limit]:
+        if as_written:
+            encoding = tokenizer.encode_written(example.words, example.blanks)
+        else:
+            encoding = tokenizer.encode_words(example.words)
         ids = tokenizer.surround(encoding.ids)
         if len(ids) > limits.positions:
             too_long += 1
         elif len(encoding.ids):
-            sentences.append(Sentence(example, ids, len(tokenizer.begin), encoding.word_of_piece))
+            sentences.append(Sentence(example, ids, first, encoding.word_of_piece, encoding.spans))
     if not sentences:
         raise CorpusError(
             f"{source.path} has no sentence of at most {limits.positions} pieces; "
@@ -101,6 +124,7 @@ class WordMetric(Metric):
     source = "treebank"
     form = TREEBANK
     needs = frozenset({"masked_words"})
+    options = (AS_WRITTEN,)
 
     @abstractmethod
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
@@ -131,7 +155,9 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
     groups = _groups(tags, bands)
     note = f"{quantity(len(rows), 'word')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
     left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
-    summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note + left_out}
+    text = "; read as running text" if source.options.get(AS_WRITTEN.name) else ""
+    note += text + left_out
+    summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note}
     positions = np.array(sentence), np.array(start), np.array(end)
     return TreebankWords(sentences, *positions, list(words), list(tags), bands, groups, summary)
 
@@ -159,7 +185,7 @@ def _targets(sentence: Sentence) -> Iterator[tuple[int, int, str, str]]:
     """Yield start and end position of each tagged word, the word, and its tag."""
     for target in sentence.example.targets:
         first, last = target.span1
-        start, end = np.searchsorted(sentence.word_of_piece, [first, last]) + sentence.first
+        start, end = sentence.first + sentence.spans[first, 0], sentence.first + sentence.spans[last - 1, 1]
         if end > start:
             yield int(start), int(end), " ".join(sentence.example.words[first:last]), target.label
 

@@ -26,10 +26,11 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
 def check_dataset(run: Run, metric: str, dataset: DatasetId) -> None:
     """Raise OtherData if a metric's results are of another data set; its name does not matter.
 
+    An option that is off counts as one that is not noted, as in results from before it existed.
     A writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
     """
     noted = read_sources(run).get(metric, {})
-    if any(noted.get(key) != value for key, value in dataset.items() if key != "data"):
+    if any((noted.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):
         raise OtherData(
             f"Results of '{metric}' for run '{run.name}' are of {_describe(noted, dataset)}, received "
             f"{_describe(dataset, dataset)}; give the same data, or --overwrite to replace them."
@@ -56,5 +57,6 @@ def _describe(noted: Mapping[str, Any], dataset: DatasetId) -> str:
     if not noted:
         return "unknown data"
     limit = "no limit" if noted.get("limit") is None else f"limit {noted['limit']}"
-    options = [f"{noted[key]} {key}" for key in dataset if key not in ("data", "sha256", "limit") and key in noted]
+    on = [key for key in dataset if key not in ("data", "sha256", "limit") and noted.get(key)]
+    options = [key if noted[key] is True else f"{noted[key]} {key}" for key in on]
     return f"{noted.get('data', 'data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *options])})"

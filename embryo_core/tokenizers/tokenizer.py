@@ -24,7 +24,8 @@ class Encoding:
     """The pieces of a sequence of words, without special tokens."""
 
     ids: np.ndarray  # [pieces] int64
-    word_of_piece: np.ndarray  # [pieces] int64: index of the word of each piece, never decreasing
+    word_of_piece: np.ndarray  # [pieces] int64: index of the (first) word of each piece, never decreasing
+    spans: np.ndarray  # [words, 2] int64: the first piece of each word, and the piece after its last
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,28 @@ class Tokenizer:
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word separately and join the pieces, as the paper's evaluation does; no special tokens."""
         pieces = [self._word_ids(self._blank + word if i else word) for i, word in enumerate(words)]
-        word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
-        return Encoding(np.array([i for ids in pieces for i in ids], np.int64), word_of_piece)
+        lengths = np.array([len(ids) for ids in pieces], np.int64)
+        ends = lengths.cumsum()
+        spans = np.stack([ends - lengths, ends], axis=1)
+        return Encoding(
+            np.array([i for ids in pieces for i in ids], np.int64), np.repeat(np.arange(len(pieces)), lengths), spans
+        )
+
+    def encode_written(self, words: Sequence[str], blanks: Sequence[bool] = ()) -> Encoding:
+        """Tokenize words as one running text, with `blanks` after some (default: all); no special tokens.
+
+        A word has every piece with a character of it, so that a piece across two words belongs to both: GPT-2's "'t"
+        of "did" and "n't". The blank before a word counts as its character.
+        """
+        gaps = [" " if blank else "" for blank in blanks or [True] * len(words)]
+        ends = np.cumsum([len(word) + len(gap) for word, gap in zip(words, gaps, strict=True)]) - [*map(len, gaps)]
+        found = self._tokenizer.encode("".join(map("".join, zip(words, gaps))).rstrip(" "), add_special_tokens=False)
+        starts, stops = np.maximum.accumulate(np.array(found.offsets, np.int64).reshape(-1, 2)).T
+        stops = np.maximum(stops, starts + 1)  # a piece that only marks the start of the text has no characters
+        first = np.searchsorted(stops, [0, *ends[:-1]], side="right")
+        last = np.maximum(np.searchsorted(starts, ends, side="left"), first)
+        word_of_piece = np.minimum(np.searchsorted(ends, starts, side="right"), len(words) - 1)
+        return Encoding(np.array(found.ids, np.int64), word_of_piece, np.stack([first, last], axis=1))
 
     def surround(self, ids: np.ndarray) -> np.ndarray:
         """Return ids with the special tokens before and after a text, such as [CLS] and [SEP], if there are any."""
