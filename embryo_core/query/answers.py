@@ -31,11 +31,13 @@ from embryo_core.types import Prediction
 TOGETHER = 0  # the number of all masks together
 SEPARATOR = " | "  # between the words of a joint answer
 FOLLOWED = 5  # of the best answers at the last step
+NO_LAYER = -1  # NA in the table
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
 Ids = tuple[int, ...]  # a joint answer, a piece for each mask
 Score = tuple[float, int, bool]  # (log) probability, rank, and whether the rank is exact
 Scores = dict[int, dict[Ids, Score]]  # of joint answers, by step
+Columns = dict[str, np.ndarray]  # those of COLUMNS, of equal length
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,19 @@ class Answers:
 
     run: str
     question: Question
-    table: pd.DataFrame  # see the module
+    columns: Columns  # of the table
     skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The table that the module describes; a frame takes longer to build than one checkpoint to answer."""
+        layers = self.columns["layer"]
+        return pd.DataFrame(self.columns | {"layer": pd.arrays.IntegerArray(layers, layers == NO_LAYER)})
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """The steps that answered, ascending."""
-        return tuple(self.table["step"].unique().tolist())
+        return tuple(dict.fromkeys(self.columns["step"].tolist()))
 
     @property
     def masks(self) -> int:
@@ -68,11 +76,11 @@ class Answers:
 
     def best(self, step: int, mask: int = 1, layer: int | None = None) -> list[Prediction]:
         """Return the best answers at a step, best first."""
-        table = self.table
-        rows = table[(table["step"] == step) & (table["mask"] == mask) & table["listed"]]
-        rows = rows[rows["layer"].isna() if layer is None else rows["layer"] == layer]
-        columns = (rows[name].tolist() for name in ("token", "probability", "rank", "exact"))
-        return [Prediction(*row) for row in zip(*columns, strict=True)]
+        columns = self.columns
+        chosen = (columns["step"] == step) & (columns["mask"] == mask) & columns["listed"]
+        chosen &= columns["layer"] == (NO_LAYER if layer is None else layer)
+        found = (columns[name][chosen].tolist() for name in ("token", "probability", "rank", "exact"))
+        return [Prediction(*row) for row in zip(*found, strict=True)]
 
     def history(self, mask: int = 1) -> pd.DataFrame:
         """Return the rows of the answers that have one at every step: those that led, and the best at the last step."""
@@ -84,9 +92,10 @@ class Answers:
 
     def leaders(self, mask: int = 1) -> dict[int, str]:
         """Return the leading answer of each step; for a tracked word that is the word."""
-        rows = self.table[self.table["mask"] == mask]
-        rows = rows if self.question.word else rows[rows["leads"]]
-        return dict(zip(rows["step"].tolist(), rows["token"].tolist(), strict=True))
+        columns = self.columns
+        chosen = columns["mask"] == mask
+        chosen = chosen if self.question.word else chosen & columns["leads"]
+        return dict(zip(columns["step"][chosen].tolist(), columns["token"][chosen].tolist(), strict=True))
 
     def lead(self, mask: int = 1) -> Lead:
         """Return the final answer, when it first led, and from when it led for good."""
@@ -108,25 +117,26 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
 # === The table ===
 
 
-def tabulate_word(question: Question, scores: dict[int, Score]) -> pd.DataFrame:
-    """Return the table of a tracked word; `scores` are its probabilities and ranks by step."""
+def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
+    """Return the columns of a tracked word; `scores` are its probabilities and ranks by step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
-    found = {"rank": ranks, "token": question.tracked.token, "probability": probabilities, "exact": exact}
-    fixed = {"mask": question.tracked.mask, "listed": False, "leads": False}
-    return _frame({"step": steps, **found, **fixed})
+    found = {"step": steps, "rank": ranks, "probability": probabilities, "exact": exact}
+    token = np.array(question.tracked.token, object)
+    return _complete(found | {"mask": question.tracked.mask, "token": token, "listed": False, "leads": False})
 
 
-def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> pd.DataFrame:
-    """Return the table of the answers to a text; `scores` are those of its joint answers, at every step."""
+def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> Columns:
+    """Return the columns of the answers to a text; `scores` are those of its joint answers, at every step."""
     steps = sorted(replies)
     ordered = [replies[step] for step in steps]
     parts = [_of_mask(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
-    if len(parts) > 1:
-        parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
+    if len(parts) == 1:
+        return _complete(parts[0])
+    parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.argsort(columns["step"], kind="stable")  # within a step by mask, and there by rank
-    return _frame({name: values[order] for name, values in columns.items()})
+    return _complete({name: values[order] for name, values in columns.items()})
 
 
 def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
@@ -134,9 +144,7 @@ def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
 
 
-def _of_mask(
-    question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int
-) -> dict[str, np.ndarray]:
+def _of_mask(question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int) -> Columns:
     """Return the columns of the answers to one mask, in the order of steps and ranks."""
     i = mask - 1
     leaders = np.array([reply.answers[0, i] for reply in replies])
@@ -165,7 +173,7 @@ def _of_mask(
 
 def _of_all_masks(
     question: Question, steps: Sequence[int], replies: Sequence[Reply], k: int, scores: Scores
-) -> dict[str, np.ndarray]:
+) -> Columns:
     """Return the columns of the joint answers, in the order of steps; answers outside the beam come last."""
     answers = joint_followed(replies, k)
     rows = []
@@ -196,8 +204,8 @@ def joint_followed(replies: Sequence[Reply], k: int) -> list[Ids]:
 
 def tabulate_layers(
     question: Question, mask: int, steps: Sequence[int], best: np.ndarray, probabilities: np.ndarray
-) -> pd.DataFrame:
-    """Return the table of the answers of every layer: ids `best` and probabilities [S, layers, k], best first."""
+) -> Columns:
+    """Return the columns of the answers of every layer: ids `best` and probabilities [S, layers, k], best first."""
     step, layer, rank = np.indices(best.shape)
     used, inverse = np.unique(best, return_inverse=True)
     columns = {
@@ -207,11 +215,11 @@ def tabulate_layers(
         "token": np.array(readable(question.tokenizer, used.tolist()), object)[inverse.ravel()],
         "probability": probabilities.ravel(),
     }
-    return _frame(columns | {"mask": mask, "exact": True, "listed": True, "leads": False})
+    return _complete(columns | {"mask": mask, "exact": True, "listed": True, "leads": False})
 
 
-def _frame(columns: dict[str, Any]) -> pd.DataFrame:
-    count = len(columns["step"])
-    layer = columns.get("layer", np.zeros(count, np.int64))
-    layers = pd.arrays.IntegerArray(layer, np.full(count, "layer" not in columns))
-    return pd.DataFrame(columns | {"layer": layers}, columns=COLUMNS)
+def _complete(columns: dict[str, Any]) -> Columns:
+    """Return the columns in the order of the table; single values are repeated, and no layer is the default."""
+    rows = len(columns["step"])
+    found = {name: np.asarray(columns.get(name, NO_LAYER)) for name in COLUMNS}
+    return {name: values if values.ndim else np.full(rows, values) for name, values in found.items()}

@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from embryo_core import runs
 from embryo_core.curves.step_scales import log_spaced
@@ -27,6 +26,7 @@ from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.answers import (
     TOGETHER,
     Answers,
+    Columns,
     Score,
     Scores,
     joint_followed,
@@ -82,8 +82,9 @@ class Refinement:
     def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
         """Ask nothing yet; arguments and errors as for `ask`."""
         self.run, self.question, self.k = run, _parsed(run, question), k
-        self._checkpoints = {found.step: found for found in loadable(run, steps)}
-        self._thinned = left_out(run, steps)
+        with runs.snapshot():
+            self._checkpoints = {found.step: found for found in loadable(run, steps)}
+            self._thinned = left_out(run, steps)
         self._answered: dict[int, Reply | Score] = {}
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
@@ -141,7 +142,7 @@ class Refinement:
     def _is_joint(self) -> bool:
         return self.question.word is None and len(self.question.masks) > 1
 
-    def _tabulate(self, answered: dict) -> pd.DataFrame:
+    def _tabulate(self, answered: dict) -> Columns:
         if self.question.word:
             return tabulate_word(self.question, answered)
         if self._is_joint:
