@@ -34,6 +34,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
+    faults += files.same_weights(every, found, still := _still(run))
     measured = []
     meter = TensorMeter(len(found))
     coming, shown = fetched_ahead(found, discard), progress and bool(found)
@@ -44,7 +45,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
             measured.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
-    faults += judge(measured, _still(run), run.step_unit)
+    faults += judge(measured, still, run.step_unit)
     result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(found))
     runs.write_audit(run, result)
     return result

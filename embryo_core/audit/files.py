@@ -3,16 +3,17 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
 from embryo_core.runs import Fault
+from embryo_core.runs.manifests import read_manifest
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import point, several
+from embryo_core.words import joined, point, several
 
 CALLS = ("truncation", "padding")  # settings of the last call, which tokenizer.json keeps
 TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
@@ -81,6 +82,32 @@ def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> 
         f"config.json at {at} differs from that of the other checkpoints in {runs.shown(', '.join(names[:5]))}; "
         "make sure that it belongs to the same pretraining, or leave the checkpoint out."
     )
+
+
+def same_weights(
+    checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], explained: Callable[[int, int], bool]
+) -> list[Fault]:
+    """Return a fault for steps whose files of weights have one SHA-256, as far as the Hub lists it before a download.
+
+    `explained(i, j)` is whether no weight could move between two steps. Those that are all `fetched` are left to the
+    comparison of tensors.
+    """
+    groups: dict[str, list[Checkpoint]] = {}
+    for one in checkpoints:
+        if weights := read_manifest(one.path, one.run.path)[0].weights:
+            group = groups.setdefault(weights.sha256, [])
+            if not (group and explained(group[-1].step, one.step)):
+                group.append(one)
+    return [
+        Fault(
+            steps := tuple(one.step for one in group),
+            "equal",
+            f"The files of weights at {joined(steps, group[0].run.step_unit)} are the same file, by the SHA-256 of "
+            "their source; ask there for the right ones, or leave all but one out.",
+        )
+        for group in groups.values()
+        if len(group) > 1 and any(one not in fetched for one in group)
+    ]
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:

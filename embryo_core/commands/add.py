@@ -17,8 +17,8 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
         "source",
         nargs="+",
         metavar="SOURCE",
-        help="a folder of checkpoints, hf:OWNER/NAME (its revisions), hf:OWNER/NAME-{step}k (a repository each), or a "
-        "list of STEP:PATH or STEP:hf:OWNER/NAME@REVISION",
+        help="a folder of checkpoints, hf:OWNER/NAME (its revisions, else its folders, else its commits), "
+        "hf:OWNER/NAME-{step}k (a repository each), or a list of STEP:PATH or STEP:hf:OWNER/NAME/FOLDER@REVISION",
     )
     command.add_argument("--name", required=True, help="name of the run")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every step of the source")
@@ -29,7 +29,11 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="how a name gives the step: 'step{step}-tokens{tokens}B', 'chck_{words}M', 'ext{step+5000}'",
     )
-    command.add_argument("--tokenizer", metavar="FOLDER", help="the tokenizer, if the checkpoints have none")
+    command.add_argument(
+        "--tokenizer",
+        metavar="FOLDER",
+        help="the tokenizer, if the checkpoints have none: a folder, or hf:OWNER/NAME@REVISION",
+    )
     command.add_argument("--seed", type=whole, help="seed of the pretraining, unless a name or config.json has it")
     command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")
 
@@ -39,8 +43,8 @@ def add_source(options: argparse.Namespace) -> int:
     from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
-    more = options.tokenizer, options.copy, options.seed
-    added = add(options.source, options.name, options.steps, options.pattern, *more)
+    where = options.source, options.name, options.steps, options.pattern
+    added = add(*where, options.tokenizer, options.copy, options.seed)
     run, steps = added.run, added.steps
     counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
@@ -57,6 +61,8 @@ def add_source(options: argparse.Namespace) -> int:
     if added.left_alone:
         names = ", ".join(map(runs.shown, added.left_alone[:MAX_LISTED]))
         print(f"Not added, because their names do not match: {names} ({len(added.left_alone)} in all); see --pattern.")
+    for note in added.notes:
+        print(f"Not added: {note}")
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
     report = audit(run, fetch=False, progress=True)

@@ -1,25 +1,36 @@
 """Fetch files of Hub repositories into the cache of huggingface_hub when they are needed; remove them on request."""
 
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import inf
+from email.utils import parsedate_to_datetime
+from math import ceil, inf
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING, TypeVar
 
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, first_line
 from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
+from embryo_core.words import point
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
 
 RETRY_AFTER = 30  # seconds
+BUSY = 429  # status by which the Hub asks to wait
+LONGEST_WAIT = 15 * 60  # seconds
+MAX_WAITS = 20  # for one answer
+Answer = TypeVar("Answer")
 
 _unreached = -inf, ""  # when the Hub last could not be reached, and why
 
 
-def fetch(pointer: Pointer) -> Path:
+def fetch(pointer: Pointer, place: str = "") -> Path:
     """Return the file that a pointer names; fetch it unless it is cached. Raises MissingWeights if that fails."""
-    return fetch_file(pointer.repository, pointer.commit, pointer.file)
+    return fetch_file(pointer.repository, pointer.commit, pointer.file, place)
 
 
 def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
@@ -29,7 +40,7 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
     """
     missing = not_cached(checkpoint)
     for pointer in missing:
-        fetch(pointer)
+        fetch(pointer, f"{HUB}{pointer.repository} at {point(checkpoint.step, checkpoint.run.step_unit)}")
     return missing
 
 
@@ -105,8 +116,10 @@ def offline() -> bool:
     return is_offline_mode()
 
 
-def fetch_file(repository: str, commit: str, name: str) -> Path:
+def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path:
     """Return one file of a repository at a commit, from the cache or the Hub. Raises MissingWeights if that fails.
+
+    `place` names the commit in the message, by a step or a revision.
 
     huggingface_hub tries to reach the Hub for half a minute. After a failure the Hub is not asked again for RETRY_AFTER
     seconds, so that a long series does not wait at each step.
@@ -125,7 +138,8 @@ def fetch_file(repository: str, commit: str, name: str) -> Path:
     since, why = _unreached
     if monotonic() >= since + RETRY_AFTER:
         try:
-            return Path(hf_hub_download(repository, name, revision=commit, cache_dir=hub_folder(repository).parent))
+            cache = hub_folder(repository).parent
+            return Path(patiently(lambda: hf_hub_download(repository, name, revision=commit, cache_dir=cache)))
         except LocalEntryNotFoundError as error:
             reason: BaseException | None = error.__cause__  # the Hub's answer, or why the connection failed
         except (HTTPError, OSError) as error:
@@ -137,16 +151,50 @@ def fetch_file(repository: str, commit: str, name: str) -> Path:
         if isinstance(reason, ConnectError | TimeoutException):
             _unreached = monotonic(), why
     raise MissingWeights(
-        f"{name} of {HUB}{repository}@{commit[:7]} {why}; fetch it while online, or leave out that step."
+        f"{name} of {place or f'{HUB}{repository}@{commit[:7]}'} {why}; fetch it while online, or leave out that step."
     )
+
+
+def patiently(question: Callable[[], Answer]) -> Answer:
+    """Return the Hub's answer; while it is busy (429), wait as long as it asks. Raises what `question` does."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for _ in range(MAX_WAITS):
+        try:
+            return question()
+        except HfHubHTTPError as reason:
+            wait = _wait(reason)
+            if wait is None or wait > LONGEST_WAIT:
+                raise
+            print(f"The Hub is busy and asks to wait {wait:,} s.", file=sys.stderr)
+            sleep(wait)
+    return question()
+
+
+def _wait(reason: "HfHubHTTPError") -> int | None:
+    """Return the seconds that the Hub asks to wait; None if it does not."""
+    from huggingface_hub.utils import parse_ratelimit_headers
+
+    if reason.response.status_code != BUSY:
+        return None
+    headers = reason.response.headers
+    asked, limit = headers.get("Retry-After", "").strip(), parse_ratelimit_headers(headers)
+    if asked.isdecimal():
+        return int(asked)
+    try:
+        return max(0, ceil(parsedate_to_datetime(asked).timestamp() - time()))
+    except ValueError:
+        return limit.reset_in_seconds if limit else None
 
 
 def refusal(reason: BaseException) -> str:
     """Return why the Hub refused, in a few words."""
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
     if isinstance(reason, GatedRepoError):
         return "it is gated: ask for access on its page, and log in with: hf auth login"
     if isinstance(reason, RepositoryNotFoundError):
         return "no repository has that name, or it is private: log in with: hf auth login"
+    if isinstance(reason, HfHubHTTPError) and (wait := _wait(reason)):
+        return f"it is busy, and asks to wait {wait:,} s; then give the same command again, which goes on from here"
     return first_line(reason)

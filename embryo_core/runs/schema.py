@@ -241,6 +241,7 @@ class TrainerState(Struct, frozen=True):
     max_steps: Whole = 0
     save_steps: Annotated[float, Meta(ge=0, le=1e15)] = 0
     num_input_tokens_seen: Count = 0
+    best_model_checkpoint: Text | None = None
     log_history: Annotated[list[dict[Text, Nested2]], Meta(max_length=1_000_000)] = []
 
 

@@ -18,7 +18,7 @@ Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
 Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
 _PLAIN = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"
 FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # no folder, and not hidden
-RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/)?{_PLAIN}\Z")]  # the same, possibly in one folder
+RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/){{0,5}}{_PLAIN}\Z")]  # the same, possibly in folders
 AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]{1,255}\Z")]  # what file systems allow
 Scalar = Text | Whole | float | bool | None
 

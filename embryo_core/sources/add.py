@@ -23,7 +23,7 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, RunError
+from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weights
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
@@ -32,8 +32,8 @@ from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import join
-from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer, Run, SpecialTokens, StepUnit
+from embryo_core.words import point
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
@@ -52,6 +52,7 @@ class Added:
     gone: tuple[int, ...] = ()  # steps whose weights are no longer where they were
     left_alone: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
+    notes: tuple[str, ...] = ()  # sentences on what else the source has
 
 
 def add(
@@ -66,9 +67,11 @@ def add(
     """Make the run `name` of a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
     `patterns` describe the names of checkpoints (see patterns.py), `steps` selects some, `tokenizer` is the folder of
-    the pretraining's tokenizer if the checkpoints have none. The seed is, unless given, that in the source's name, the
-    run's name or config.json. Raises RunError for a source without checkpoints, a run of
-    that name that was not added, results of that name that belong to other models, and while another process adds.
+    the pretraining's tokenizer, or hf:OWNER/NAME@REVISION, if the checkpoints have none. Without `seed`, the seed is
+    that in the name of the source or of the run, or in config.json.
+
+    Raises RunError for a source without checkpoints, a run of that name that was not added, results of that name that
+    belong to other models, and while another process adds; RunError or MissingWeights if the Hub does not answer.
     """
     target = _target(name)
     series = _find(source, patterns)
@@ -99,7 +102,8 @@ def add(
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
-    return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles)
+    notes = tuple(series.notes)
+    return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles, notes)
 
 
 # === Finding ===
@@ -161,16 +165,19 @@ def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str)
     """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one."""
     added, troubles = [], []
     for one in tqdm(chosen, desc=name, unit="checkpoint", disable=None):
+        at = point(one.step, StepUnit(one.counts.first[1])).capitalize()
         try:
             with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
                 _write_checkpoint(one, path, copy)
                 if one.generator:
                     _write_checkpoint(one.generator, path / runs.GENERATOR, copy)
             added.append(one)
+        except MissingWeights:  # the Hub does not answer, and a run must have no gap because of that
+            raise
         except EmbryoError as reason:
-            troubles.append(str(reason))
+            troubles.append(f"{at}: {reason}")
         except OSError as reason:
-            troubles.append(f"{one.name} cannot be read or copied: {reason.strerror}.")
+            troubles.append(f"{at}: {one.name} cannot be read or copied: {reason.strerror}.")
     return added, troubles
 
 
@@ -210,12 +217,14 @@ def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 
     decoder = is_decoder(runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun))
+    if named and named.startswith(HUB):
+        return convert_tokenizer(hub.fetch_tokenizer(named.removeprefix(HUB)), decoder)
     if named:
         candidates = [Path(named).expanduser()]
     elif last.folder:
         candidates = [last.folder, last.folder.parent]
     else:
-        return convert_tokenizer(hub.fetch_small(last.pointer, TOKENIZER_FILES), decoder)
+        return convert_tokenizer(hub.tokenizer_above(last.pointer), decoder)
     for candidate in candidates:
         if has_tokenizer(candidate):
             return convert_tokenizer(candidate, decoder)
@@ -297,7 +306,8 @@ def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:
     rows, troubles = [], []
     for one in reversed(added):
         try:
-            state = trainer.read_state(one.folder) if one.folder else None
+            counted = one.folder if one.counts.step is not None else None  # as the rows of a Trainer's log are
+            state = trainer.read_state(counted) if counted else None
         except BrokenTrainerState as reason:
             troubles.append(str(reason))
             continue

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from msgspec import ValidationError, convert
@@ -12,8 +13,11 @@ from embryo_core.runs import GENERATOR, check_text, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
 from embryo_core.sources.found import Found, Series
+from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names
+from embryo_core.sources.trainer import read_state
+from embryo_core.sources.unnumbered import with_unnumbered
 from embryo_core.types import Pointer
 
 MAX_NAMES = 100_000  # of a folder that are looked at
@@ -29,15 +33,24 @@ def find_in(folder: Path, patterns: Sequence[str]) -> Series:
     names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MAX_NAMES]
     matched = match_names(names, patterns)
     if not matched:
-        tried = ", ".join(patterns or KNOWN)
-        raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.")
+        tried, more = ", ".join(patterns or KNOWN), other_format(_files_of_others(folder))
+        raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.{more}")
     series = Series([], left_alone=[] if patterns else left_alone(names, matched))
     for name, counts in matched.items():
         try:
             series.found.append(at(folder / name, counts))
         except (RunError, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
-    return series
+    return _with_root(series, folder)
+
+
+def _with_root(series: Series, folder: Path) -> Series:
+    """Return a series with the model in the folder itself, where a Trainer saves its last one."""
+    try:
+        last, state = at(folder, Counts()), read_state(folder)
+    except (RunError, BrokenCheckpoint):
+        return series
+    return with_unnumbered(series, last, state)
 
 
 def at(path: Path, counts: Counts) -> Found:
@@ -51,7 +64,8 @@ def _at(path: Path, counts: Counts) -> Found:
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
-        raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)}.")
+        more = other_format(_files_of_others(folder))
+        raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)}.{more}")
     config, file = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
     check_text(file)
     try:
@@ -60,13 +74,18 @@ def _at(path: Path, counts: Counts) -> Found:
         raise RunError(f"{shown(file)} has a name with control characters; rename it.") from None
     parts = shard_names(file) if weights.name in INDEXES else ()
     pointers = tuple(Pointer(os.path.realpath(folder / name)) for name in parts)
-    return Found(counts, config, config.parent, Pointer(str(file)), folder=folder, parts=pointers)
+    return Found(counts, config, config.parent, Pointer(str(file)), str(file), folder=folder, parts=pointers)
 
 
 def _weights(folder: Path) -> Path:
     """Return the file of the weights, or the index of several shards."""
     names = [name for name in (*WEIGHTS, *INDEXES) if (folder / name).is_file()] or WEIGHTS
     return folder / names[0]
+
+
+def _files_of_others(folder: Path) -> Iterable[str]:
+    """Return the names of files in a folder and in those below, down to where Megatron has its own."""
+    return [path.name for depth in range(3) for path in islice(folder.glob("*/" * depth + "*"), MAX_NAMES)]
 
 
 def _below(folder: Path, depth: int) -> Iterable[Path]:

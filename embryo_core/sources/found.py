@@ -15,15 +15,11 @@ class Found:
     config: Path
     within: Path  # the folder that its files have to be in
     pointer: Pointer
+    name: str  # in messages
     sha256: str | None = None  # of its weights, if the Hub lists it
     folder: Path | None = None  # as it was named, links not followed; None: on the Hub
     generator: "Found | None" = None  # of an ELECTRA, the model inside that predicts masked words
     parts: tuple[Pointer, ...] = ()  # the shards of the weights; `pointer` then leads to their index
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        return f"hf:{self.pointer.repository}@{self.pointer.commit}" if self.pointer.repository else self.pointer.file
 
     @property
     def step(self) -> int:
@@ -38,3 +34,4 @@ class Series:
     found: list[Found]  # unordered
     incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
     left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern matched
+    notes: list[str] = field(default_factory=list)  # sentences on what else was left out

@@ -1,157 +1,243 @@
-"""Checkpoints on the Hugging Face Hub: revisions of one repository, or a family of repositories, pinned to commits.
+"""Checkpoints on the Hugging Face Hub, pinned to commits.
 
-Everything goes through the cache of huggingface_hub; with HF_HUB_OFFLINE only the cache is listed and read.
+They are revisions of one repository, folders in one, the commits of a branch, or a repository each. Everything goes
+through the cache of huggingface_hub; with HF_HUB_OFFLINE only the cache is listed and read.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from embryo_core.engine.hub_cache import blob_of, fetch, fetch_file, offline, refusal
-from embryo_core.errors import BrokenCheckpoint, MissingWeights, RunError
-from embryo_core.runs import GENERATOR, hub_folder
+from embryo_core.engine.hub_cache import fetch, fetch_file
+from embryo_core.errors import BrokenCheckpoint, BrokenTrainerState, RunError
+from embryo_core.runs import GENERATOR, hub_folder, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
+from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.found import Found, Series
-from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_names
+from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
+from embryo_core.sources.other_formats import other_format
+from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_folders, match_names, match_titles
 from embryo_core.sources.shards import INDEXES, shard_names
+from embryo_core.sources.trainer import STATE, read_state
+from embryo_core.sources.unnumbered import with_unnumbered
+from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
+Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-COMMIT = re.compile(r"[0-9a-f]{40}")
-SHA256 = re.compile(r"[0-9a-f]{64}")
+AT_ONCE = 8  # commits that are looked at side by side
+MAX_COMMITS = 2000  # of a branch
+TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of a repository at a commit, and its name in messages."""
+
+    name: str
+    repository: str
+    commit: str
+    folder: str = ""  # in the repository, or with a slash at the end
+
+    def files(self) -> Files:
+        """Return the files in the folder, with paths from there. Raises RunError."""
+        return _below(files(self.repository, self.commit), self.folder)
 
 
 def find(name: str, patterns: Sequence[str]) -> Series:
-    """Return the checkpoints of OWNER/NAME, one for each revision, or of OWNER/NAME-{step}k, one for each repository.
+    """Return the checkpoints of OWNER/NAME, or of OWNER/NAME-{step}k, one for each repository.
 
-    Raises RunError if there are none.
+    Those of one repository are its revisions with a step in the name, else the folders in its main branch, else the
+    commits of that branch. OWNER/NAME/FOLDER@REVISION is searched for folders and commits alone. Raises RunError if
+    there are none, and if the Hub does not answer.
     """
-    if "@" in name:
-        raise RunError(f"{HUB}{name} is one revision; name its step, STEP:{HUB}{name}, or leave '@' and its name out.")
-    family = FIELD.search(name)
-    commits = {} if family else _revisions(name)
-    matched = match_names(_repositories(name), [name]) if family else match_names(commits, patterns)
-    if not matched:
-        raise RunError(
-            f"{HUB}{name} has no {'repository' if family else 'revision'} whose name has a step, {_where()}; name "
-            "its form with --pattern."
-        )
-    series = Series([], left_alone=[] if family or patterns else left_alone(commits, matched))
-    for one, counts in matched.items():
-        try:
-            series.found.append(_pinned(one, "main", counts) if family else _at_commit(name, commits[one], counts))
-        except (RunError, MissingWeights, BrokenCheckpoint) as reason:
-            series.incomplete[counts.first[0]] = str(reason)
-    return series
+    if FIELD.search(name):
+        return _series(_family(name))
+    refs = revisions(_split(name)[0])
+    top = _place(name, refs)
+    numbered = {} if "@" in name or top.folder else match_names(refs, patterns)
+    if numbered:
+        found = {replace(top, name=f"{top.name}@{one}", commit=refs[one]): counts for one, counts in numbered.items()}
+        rest = () if patterns else left_alone(refs, numbered)
+        return _with_main(_series(found, rest), top)
+    if not top.commit:
+        raise _none(name, "revision", "")
+    whole = files(top.repository, top.commit)
+    folders = _folders(_below(whole, top.folder))
+    if below := match_folders(folders, patterns):
+        found = {replace(top, name=f"{top.name}/{one}", folder=f"{top.folder}{one}/"): c for one, c in below.items()}
+        return _with_main(_series(found, () if patterns else left_alone(folders, below), whole), top)
+    if found := _commits(top, patterns):
+        return _with_main(_series(found), top)
+    raise _none(name, "revision, folder or commit", other_format(whole))
 
 
 def at(name: str, counts: Counts) -> Found:
-    """Return the checkpoint at OWNER/NAME@REVISION, or at the main branch of OWNER/NAME."""
-    repository, _, revision = name.partition("@")
-    return _pinned(repository, revision or "main", counts)
+    """Return the checkpoint at OWNER/NAME/FOLDER@REVISION; without a revision, on the main branch."""
+    place = _place(name)
+    return _found(place, counts, place.files())
 
 
-def fetch_small(pointer: Pointer, names: Iterable[str]) -> Path:
-    """Fetch these files and the usual settings, as far as the repository has them; return the folder of the commit."""
-    more = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
-    wanted = {*names, *more}
-    for name in sorted(wanted & set(_names(pointer.repository, pointer.commit))):
-        fetch_file(pointer.repository, pointer.commit, name)
-    return hub_folder(pointer.repository) / "snapshots" / pointer.commit
+def fetch_tokenizer(name: str) -> Path:
+    """Fetch the tokenizer at OWNER/NAME/FOLDER@REVISION; return its folder in the cache. Raises RunError."""
+    place = _place(name)
+    return tokenizer_above(Pointer(f"{place.folder}config.json", place.repository, place.commit))
 
 
-# === The Hub, or its cache ===
+def tokenizer_above(pointer: Pointer) -> Path:
+    """Fetch the tokenizer in the folder of a file, or in one above; return its folder in the cache."""
+    names = files(pointer.repository, pointer.commit)
+    parents = ["" if str(parent) == "." else f"{parent}/" for parent in Path(pointer.file).parents]
+    folder = next((one for one in parents if any(one + name in names for name in TOKENIZER_FILES)), parents[0])
+    for name in sorted({*TOKENIZER_FILES, *TOKENIZER_SETTINGS} & _below(names, folder).keys()):
+        fetch_file(pointer.repository, pointer.commit, folder + name)
+    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / folder
 
 
-def _revisions(repository: str) -> dict[str, str]:
-    """Return the commit of each branch and tag."""
-    if not offline():
-        refs = _asked(repository, lambda api: api.list_repo_refs(repository))
-        return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
-    if not hub_folder(repository).is_dir():
-        raise RunError(f"{HUB}{repository} is not {_where()}; unset HF_HUB_OFFLINE, or name one that is there.")
-    folder = hub_folder(repository) / "refs"
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in files}
-    commits = {name: content.strip() for name, content in contents.items()}
-    return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
+# === Places ===
 
 
-def _repositories(pattern: str) -> list[str]:
-    """Return the names of repositories that may match a pattern: those of its owner."""
-    owner, _, _ = pattern.rpartition("/")
-    if not offline():
-        start = FIELD.split(pattern)[0].rpartition("/")[2]
-        return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
-    folders = hub_folder(pattern).parent.glob("models--*")
-    return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
+def _split(name: str) -> tuple[str, str, str]:
+    """Return repository, folder and revision of OWNER/NAME/FOLDER@REVISION; "" where there is none."""
+    path, _, revision = name.partition("@")
+    owner, *rest = path.strip("/").split("/")
+    return "/".join([owner, *rest[:1]]), "".join(f"{part}/" for part in rest[1:]), revision
 
 
-def _pinned(repository: str, revision: str, counts: Counts) -> Found:
-    commits = {} if COMMIT.fullmatch(revision) else _revisions(repository)
-    if not COMMIT.fullmatch(revision) and revision not in commits:
-        known = ", ".join(sorted(commits)[:10]) or "none"
-        raise RunError(f"{HUB}{repository} has no revision '{revision}' {_where()}; known: {known}.")
-    return _at_commit(repository, commits.get(revision, revision), counts)
+def _place(name: str, refs: dict[str, str] | None = None) -> Place:
+    """Return the place of a name; its commit is "" without a main branch. Raises RunError for an unknown revision."""
+    repository, folder, revision = _split(name)
+    if COMMIT.fullmatch(revision):
+        return Place(HUB + name, repository, revision, folder)
+    refs = revisions(repository) if refs is None else refs
+    if revision not in refs and (revision or not refs):
+        known = ", ".join(sorted(refs)[:10]) or "none"
+        raise RunError(f"{HUB}{repository} has no revision '{revision}' {where()}; known: {known}.")
+    return Place(HUB + name, repository, refs.get(revision or "main", ""), folder)
 
 
-def _at_commit(repository: str, commit: str, counts: Counts) -> Found:
-    names = _names(repository, commit)
-    found = _in_folder(repository, commit, counts, names, "")
-    inside = f"{GENERATOR}/"
-    if f"{inside}config.json" in names:
-        return replace(found, generator=_in_folder(repository, commit, counts, names, inside))
-    return found
+def _family(pattern: str) -> dict[Place, Counts]:
+    matched = match_names(repositories(pattern), [pattern])
+    if not matched:
+        raise _none(pattern, "repository", "")
+    return {_place(one): counts for one, counts in matched.items()}
 
 
-def _in_folder(repository: str, commit: str, counts: Counts, names: dict[str, str | None], folder: str) -> Found:
-    """Return the model in a folder of a commit, "" or one that ends with a slash. Raises RunError if there is none."""
-    weights = next((folder + name for name in (*WEIGHTS, *INDEXES) if folder + name in names), None)
-    if weights is None or f"{folder}config.json" not in names:
-        raise RunError(
-            f"{HUB}{repository}@{commit[:7]} has no {folder}config.json, or none of {', '.join(WEIGHTS)}, {_where()}."
-        )
-    config = fetch_file(repository, commit, f"{folder}config.json")
-    pointer = Pointer(weights, repository, commit)
-    found = Found(counts, config, hub_store(config, repository), pointer, names[weights])
-    if weights.removeprefix(folder) not in INDEXES:
-        return found
-    parts = shard_names(Path(os.path.realpath(fetch(pointer))))
-    return replace(found, parts=tuple(Pointer(folder + name, repository, commit) for name in parts))
+def _folders(names: Iterable[str]) -> list[str]:
+    """Return the folders with a configuration or weights, generators left out."""
+    wanted = {"config.json", *WEIGHTS, *INDEXES}
+    found = {folder for folder, _, file in (name.rpartition("/") for name in names) if folder and file in wanted}
+    return sorted(folder for folder in found if folder.rpartition("/")[2] != GENERATOR)
 
 
-def _names(repository: str, commit: str) -> dict[str, str | None]:
-    """Return the files at a commit, with the SHA-256 of those for which the Hub or the cache knows it."""
-    if not offline():
-        found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
-        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}
-    folder = hub_folder(repository) / "snapshots" / commit
-    files = [path for path in folder.rglob("*") if not path.is_dir()]
-    # A blob has the Hub's own hash as its name, and may link to another blob.
-    blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in files}
-    return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+def _commits(top: Place, patterns: Sequence[str]) -> dict[Place, Counts]:
+    """Return the commits with a step in their titles, or else in their trainer_state.json; of a step, the newest."""
+    titles = history(top.repository, top.commit)[:MAX_COMMITS]
+    matched = match_titles((title for _, title in titles), patterns)
+    named = [
+        (replace(top, name=f"{top.name} '{shown(title)}'", commit=commit), matched.get(title))
+        for commit, title in titles
+    ]
+    if not matched and not patterns:
+        states = _side_by_side(lambda one: _state(one[0], one[0].files()), named)
+        named = [(one, Counts(step=state.global_step) if state else None) for (one, _), state in zip(named, states)]
+    newest: dict[int, tuple[Place, Counts]] = {}
+    for place, counts in named:
+        if counts:
+            newest.setdefault(counts.first[0], (place, counts))
+    return dict(newest.values())
 
 
-def _where() -> str:
-    return "in the local cache (the network is off)" if offline() else "on the Hub"
+# === Checkpoints ===
 
 
-def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
-    """Return the Hub's answer. Raises RunError if there is none."""
-    from httpx2 import HTTPError
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HFValidationError
+def _series(places: dict[Place, Counts], rest: Iterable[str] = (), whole: Files | None = None) -> Series:
+    """Return the checkpoints at these places; `whole` has the files of the repository if all are in one commit.
 
+    Raises RunError or MissingWeights if the Hub does not answer: a series has no gaps because of it.
+    """
+    series = Series([], left_alone=[*rest])
+
+    def look(one: tuple[Place, Counts]) -> Found | str:
+        place, counts = one
+        try:
+            return _found(place, counts, place.files() if whole is None else _below(whole, place.folder))
+        except BrokenCheckpoint as reason:
+            return str(reason)
+
+    for counts, found in zip(places.values(), _side_by_side(look, [*places.items()]), strict=True):
+        if isinstance(found, Found):
+            series.found.append(found)
+        else:
+            series.incomplete[counts.first[0]] = found
+    return series
+
+
+def _with_main(series: Series, top: Place) -> Series:
+    """Return a series with the model of the main branch, or of the searched folder, that no name numbers."""
+    if not top.commit:
+        return series
+    names = top.files()
     try:
-        return question(HfApi())
-    except (HTTPError, HFValidationError, OSError) as reason:
-        raise RunError(
-            f"The Hub does not list {HUB}{repository} ({refusal(reason)}); check the name, or set HF_HUB_OFFLINE=1."
-        ) from None
+        last = _found(top, Counts(), names)
+    except BrokenCheckpoint:
+        return series
+    return with_unnumbered(series, last, _state(top, names))
+
+
+def _found(place: Place, counts: Counts, names: Files) -> Found:
+    """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if it is none."""
+    found, inside = _model(place, counts, names), f"{GENERATOR}/"
+    return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found
+
+
+def _model(place: Place, counts: Counts, names: Files, inside: str = "") -> Found:
+    """Return the model in a folder inside a place, "" or one that ends with a slash."""
+    weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
+    if weights is None or f"{inside}config.json" not in names:
+        raise BrokenCheckpoint(
+            f"{place.name} has no {inside}config.json, or none of {', '.join(WEIGHTS)}, {where()}.{other_format(names)}"
+        )
+    config = fetch_file(place.repository, place.commit, f"{place.folder}{inside}config.json", place.name)
+    pointer = Pointer(place.folder + weights, place.repository, place.commit)
+    found = Found(counts, config, hub_store(config, place.repository), pointer, place.name, names[weights])
+    if weights.removeprefix(inside) not in INDEXES:
+        return found
+    parts = shard_names(Path(os.path.realpath(fetch(pointer, place.name))))
+    folder = place.folder + inside
+    return replace(found, parts=tuple(Pointer(folder + name, place.repository, place.commit) for name in parts))
+
+
+def _state(place: Place, names: Files) -> TrainerState | None:
+    """Return the state that a Trainer left among these files; None if there is none that can be read."""
+    if STATE not in names:
+        return None
+    path = fetch_file(place.repository, place.commit, place.folder + STATE, place.name)
+    try:
+        return read_state(path.parent)
+    except BrokenTrainerState:
+        return None
+
+
+def _below(names: Files, folder: str) -> Files:
+    return {name.removeprefix(folder): sha256 for name, sha256 in names.items() if name.startswith(folder)}
+
+
+def _side_by_side(look: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+    """Return the answer for each item; the first error ends the others."""
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        return list(pool.map(look, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _none(name: str, kinds: str, more: str) -> RunError:
+    one = f"; if it is one checkpoint, name its step, STEP:{HUB}{name}" if "@" in name else ""
+    return RunError(
+        f"{HUB}{name} has no {kinds} whose name has a step, {where()}; name its form with --pattern{one}.{more}"
+    )

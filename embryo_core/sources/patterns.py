@@ -19,6 +19,7 @@ UNIT = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
 FIELD = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT})?")
 NUMBER, DECIMAL = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
 NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # a name that may contain a step
+TITLE = re.compile(r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE)
 MAX_COUNT = 2**63 - 1  # that manifest.json can hold
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # by its first letter
 KNOWN = (  # patterns tried by default; the one with most matches is used
@@ -85,6 +86,36 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
         return {name: counts for name in names for counts in _first([Pattern(text) for text in patterns], name)}
     tried = [{n: counts for n in names if (counts := Pattern(text).match(n))} for text in KNOWN]
     return max(tried, key=len)
+
+
+def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
+    """Return the counts of each matching path; without patterns, of the folders in the one that has most of them.
+
+    Raises RunError if two have as many.
+    """
+    paths = list(paths)
+    if patterns:
+        return match_names(paths, patterns)
+    parents = sorted({path.rpartition("/")[0] for path in paths})
+    matched = []
+    for parent in parents:
+        names = {path.rpartition("/")[2]: path for path in paths if path.rpartition("/")[0] == parent}
+        matched.append({names[name]: counts for name, counts in match_names(names, []).items()})
+    most = max(map(len, matched), default=0)
+    best = [(parent, found) for parent, found in zip(parents, matched, strict=True) if found and len(found) == most]
+    if len(best) > 1:
+        raise RunError(
+            f"There are {most} checkpoints in {best[0][0]} and in {best[1][0]}; name one: OWNER/NAME/FOLDER."
+        )
+    return best[0][1] if best else {}
+
+
+def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
+    """Return the counts of each title of a commit that matches a pattern, or by default names a step."""
+    if patterns:
+        return match_names(titles, patterns)
+    found = {title: TITLE.search(title) for title in titles}
+    return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in found.items() if one}
 
 
 def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:

@@ -13,6 +13,7 @@ from embryo_core.runs import read_bytes
 from embryo_core.runs.schema import TrainerState
 from embryo_core.runs.trust import refusal
 
+STATE = "trainer_state.json"
 TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
 HELDOUT = {"eval_loss": "loss", "eval_accuracy": "masked_lm_accuracy"}
 
@@ -22,7 +23,7 @@ def read_state(folder: Path) -> TrainerState | None:
 
     Python writes a diverged loss as NaN or Infinity, which is not JSON; it is read as None.
     """
-    path = folder / "trainer_state.json"
+    path = folder / STATE
     if not path.is_file():
         return None
     content = read_bytes(path, path.resolve().parent, BrokenTrainerState)

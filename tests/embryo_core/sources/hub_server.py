@@ -23,19 +23,25 @@ class HubServer(ThreadingHTTPServer):
         self.refused: dict[str, tuple[int, dict[str, str]]] = {}  # status and headers, by repository
         self.cut: set[str] = set()  # names whose content breaks off in the middle
         self.asked: Counter[str] = Counter()
+        self.history: dict[tuple[str, str], list[tuple[str, str]]] = {}  # commits with titles, the newest first
+        self.limit: int | None = None  # answers before it asks to wait two hours
+        self.waited: list[float] = []  # seconds that the client slept
+        self.busy: list[str] = []  # Retry-After of the next answers, each with status 429
 
     @property
     def address(self) -> str:
         """What HF_ENDPOINT has to be."""
         return f"http://127.0.0.1:{self.server_port}"
 
-    def push(self, repository: str, branch: str, folder: Path) -> str:
+    def push(self, repository: str, branch: str, folder: Path, title: str = "Upload") -> str:
         """Return a new commit of a branch with the files of a folder."""
+        past = self.history.setdefault((repository, branch), [])
         contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in _files(folder)}
         told = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
-        commit = hashlib.sha1(f"{repository}@{branch}{told}".encode()).hexdigest()
+        commit = hashlib.sha1(f"{repository}@{branch}{told}{len(past)}".encode()).hexdigest()
         self.refs.setdefault(repository, {})[branch] = commit
         self.files[repository, commit] = contents
+        past.insert(0, (commit, title))
         return commit
 
 
@@ -59,6 +65,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         address = urlsplit(self.path)
         self.server.asked[f"{self.command} {address.path}"] += 1
+        if self.server.limit is not None and sum(self.server.asked.values()) > self.server.limit:
+            return self._refuse(429, {"Retry-After": "7200"})
+        if self.server.busy:
+            return self._refuse(429, {"Retry-After": self.server.busy.pop()})
         match [unquote(part) for part in address.path.strip("/").split("/")]:
             case ["api", "models"]:
                 self._models(parse_qs(address.query))
@@ -66,6 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refs(f"{owner}/{name}")
             case ["api", "models", owner, name, "revision", commit]:
                 self._info(f"{owner}/{name}", commit)
+            case ["api", "models", owner, name, "commits", commit]:
+                self._commits(f"{owner}/{name}", commit)
             case ["stored", owner, name, commit, *file]:
                 self._send(self.server.files[f"{owner}/{name}", commit]["/".join(file)], "/".join(file))
             case [owner, name, "resolve", commit, *file]:
@@ -83,6 +95,11 @@ class _Handler(BaseHTTPRequestHandler):
             refs = self.server.refs[repository].items()
             branches = [{"name": one, "ref": f"refs/heads/{one}", "targetCommit": commit} for one, commit in refs]
             self._json({"branches": branches, "tags": [], "converts": []})
+
+    def _commits(self, repository: str, head: str) -> None:
+        (past,) = (past for (name, _), past in self.server.history.items() if name == repository and past[0][0] == head)
+        about = {"authors": [], "date": "2026-01-01T00:00:00.000Z", "message": ""}
+        self._json([{"id": commit, "title": title, **about} for commit, title in past])
 
     def _info(self, repository: str, commit: str) -> None:
         if self._known(repository, commit):

@@ -15,7 +15,7 @@ from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.sources import add
 from embryo_core.types import Findings, Score
-from tests.embryo_core.sources.conftest import STEPS
+from tests.embryo_core.sources.conftest import STEPS, model_of
 
 
 @pytest.fixture
@@ -134,3 +134,60 @@ def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
     results.write(runs.checkpoint(run, 16), "mask_prediction", Findings(scores=scores))
     for again in (copy, not copy):  # the same models, so that the results stay
         assert add([f"16:{electra.path}"], "taken", copy=again, tokenizer=tokenizer).steps == (16,)
+
+
+def test_the_unnumbered_last_model_of_a_trainer(root, source):
+    """It is the last step if the state beside it says so; with the weights of the last checkpoint it is that one."""
+    shutil.copytree(source / "checkpoint-20", source, dirs_exist_ok=True)
+    added = add([str(source)], "same")
+    assert added.steps == STEPS and not added.notes
+    model_of(30).save_pretrained(source)
+    state = json.loads((source / "trainer_state.json").read_text())
+    for changed, steps in (
+        ({"global_step": 30}, (*STEPS, 30)),
+        ({"global_step": 20}, STEPS),
+        ({"global_step": 30, "best_model_checkpoint": "out/checkpoint-5"}, STEPS),
+    ):
+        (source / "trainer_state.json").write_text(json.dumps(state | changed))
+        added = add([str(source)], "last")
+        assert added.steps == steps and len(added.notes) == (steps == STEPS)
+        if steps == STEPS:
+            assert str(source) in added.notes[0]
+        shutil.rmtree(added.run.path)
+    (source / "trainer_state.json").unlink()
+    assert "trainer_state.json" in add([str(source)], "none").notes[0]
+
+
+def test_the_model_of_a_trainer_that_went_back_to_its_best(root, source):
+    """It is that checkpoint, wherever its last update was."""
+    shutil.copytree(source / "checkpoint-10", source, dirs_exist_ok=True)
+    state = json.loads((source / "trainer_state.json").read_text())
+    more = {"global_step": 30, "best_model_checkpoint": "out/checkpoint-10"}
+    (source / "trainer_state.json").write_text(json.dumps(state | more))
+    added = add([str(source)], "best")
+    assert added.steps == STEPS and not added.notes
+
+
+@pytest.mark.parametrize(
+    ("file", "trainer"),
+    [
+        ("ep1-ba2000-rank0.pt", "Composer"),
+        ("global_step10/mp_rank_00_model_states.pt", "DeepSpeed"),
+        ("step10/layer_00-model_00-model_states.pt", "GPT-NeoX"),
+        ("iter_0000010/mp_rank_00/model_optim_rng.pt", "Megatron-LM"),
+        ("model.ckpt-10.index", "TensorFlow 1"),
+        ("checkpoint-10/flax_model.msgpack", "Flax"),
+        ("checkpoint-10/adapter_model.safetensors", "PEFT"),
+        ("epoch=0-step=10.ckpt", "Lightning"),
+        ("ckpt.pt", "torch"),
+    ],
+)
+def test_files_of_other_trainers_are_named(root, tmp_path, file, trainer):
+    """As what they are, with the way to convert them."""
+    path = tmp_path / "theirs" / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    with pytest.raises(RunError) as raised:
+        added = add([str(tmp_path / "theirs")], "theirs")
+        pytest.fail(str(added))
+    assert f"{path.name} is a file of {trainer}" in str(raised.value)

@@ -125,6 +125,14 @@ def test_phases_of_other_names_are_told(root, cache, trainer_folder):
     assert added.steps == (10, 20, 30, 35) and not added.left_alone
 
 
+def test_one_revision_is_a_step_if_a_trainer_counted_it(root, series, cache):
+    """Else the message says how to name its step."""
+    assert add([f"hf:{NAME}@step10-tokens10B"], "public").steps == (10,)
+    (cache / "models--owner--series" / "snapshots" / series[10] / "trainer_state.json").unlink()
+    with pytest.raises(RunError, match=f"if it is one checkpoint, name its step, STEP:hf:{NAME}@step10"):
+        add([f"hf:{NAME}@step10-tokens10B"], "other")
+
+
 def test_a_list_of_revisions(root, series):
     """STEP:hf:OWNER/NAME@REVISION, by its name or its commit."""
     run = add([f"1:hf:{NAME}@step10-tokens10B", f"2:hf:{NAME}@{series[20]}"], "listed").run
@@ -195,7 +203,7 @@ def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypat
         assert hub_cache.cached(pointer)
         hub_cache.discard(pointer)
     fetched = []
-    monkeypatch.setattr(hub_cache, "fetch", fetched.append)
+    monkeypatch.setattr(hub_cache, "fetch", lambda pointer, _: fetched.append(pointer))
     assert hub_cache.fetch_checkpoint(checkpoint) == fetched == pointers
     assert [path.name for path in snapshot.rglob("*.safetensors")] == []
 
@@ -212,7 +220,7 @@ def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
     ("source", "message"),
     [
         ("hf:owner/none", r"hf:owner/none is not in the local cache \(the network is off\)"),
-        ("hf:owner/series@step10", "is one revision; name its step, STEP:hf:owner/series@step10"),
+        ("hf:owner/series@step11", "has no revision 'step11' in the local cache .*; known: step"),
         ("1:hf:owner/series@x", "has no revision 'x' in the local cache .*; known: step"),
     ],
 )
@@ -245,6 +253,6 @@ def test_a_connection_that_breaks_is_one_sentence(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(MissingWeights, match=rf"model\.bin of hf:{NAME}@abcdef1 cannot be fetched \({why}\)"):
         hub_cache.fetch_file(NAME, "abcdef123456", "model.bin")
     monkeypatch.setattr("huggingface_hub.HfApi.list_repo_refs", broken)
-    monkeypatch.setattr("embryo_core.sources.hub.offline", lambda: False)
+    monkeypatch.setattr("embryo_core.sources.hub_listing.offline", lambda: False)
     with pytest.raises(RunError, match=rf"does not list hf:{NAME} \({why}\)"):
         add([f"hf:{NAME}"], "public")

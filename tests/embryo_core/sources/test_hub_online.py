@@ -1,5 +1,7 @@
 """Checkpoints fetched over HTTP by huggingface_hub itself, from a Hub on this machine."""
 
+import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +10,14 @@ import huggingface_hub
 import pytest
 from huggingface_hub import close_session, constants
 
-from embryo_core import results, runs
+from embryo_core import query, results, runs
 from embryo_core.cli import main
 from embryo_core.engine import hub_cache
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.runs import hub_folder
 from embryo_core.sources import add
 from tests.conftest import SAMPLE
-from tests.embryo_core.sources.conftest import STEPS
+from tests.embryo_core.sources.conftest import STEPS, model_of
 from tests.embryo_core.sources.hub_server import HubServer
 
 NAME = "owner/series"
@@ -34,7 +36,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     form = server.address + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # before it tries again
+    monkeypatch.setattr(hub_cache, "sleep", server.waited.append)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", server.waited.append)  # before it tries again
     monkeypatch.setattr(hub_cache, "_unreached", (float("-inf"), ""))
     close_session()  # whose client has the proxies of before
     yield server
@@ -106,7 +109,7 @@ def test_a_download_that_breaks_off_is_one_sentence(root, hub, series):
     """Nothing of it is taken for the file, which comes whole the next time."""
     run = add([f"hf:{NAME}"], "public").run
     hub.cut.add(WEIGHTS)
-    with pytest.raises(MissingWeights, match=rf"of hf:{NAME}@{series[10][:7]} cannot be fetched \(peer closed"):
+    with pytest.raises(MissingWeights, match=rf"of hf:{NAME} at step 10 cannot be fetched \(peer closed"):
         hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     assert not kept(WEIGHTS)
     hub.cut.clear()
@@ -125,7 +128,7 @@ def test_a_hub_that_is_not_reached_is_asked_once_for_all_steps(root, hub, series
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **b: asked.append(a) or download(*a, **b))
     for again in (hub_cache.RETRY_AFTER, hub_cache.RETRY_AFTER, 0):
         monkeypatch.setattr(hub_cache, "RETRY_AFTER", again)
-        with pytest.raises(MissingWeights, match=rf"{WEIGHTS} of hf:{NAME}@.* cannot be fetched \(") as error:
+        with pytest.raises(MissingWeights, match=rf"{WEIGHTS} of hf:{NAME} at step 10 cannot be fetched \(") as error:
             hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
         sentences.append(str(error.value))
         assert hub_cache.fetch_file(NAME, series[10], "config.json").exists()
@@ -156,3 +159,157 @@ def test_what_the_hub_refuses_is_one_sentence(root, hub, series, answer, why):
     with pytest.raises(MissingWeights, match=rf"cannot be fetched \({why}") as error:
         hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     assert "\n" not in str(error.value)
+
+
+def test_an_add_waits_as_long_as_the_hub_asks(root, hub, series):
+    """A series is whole, or nothing is written."""
+    hub.busy = ["7", "11"]
+    assert add([f"hf:{NAME}"], "public").steps == STEPS
+    assert [seconds for seconds in hub.waited if seconds > 1] == [11, 7]
+
+
+@pytest.mark.parametrize("answers", [1, 3, 6, 8])
+def test_a_hub_that_stays_busy_leaves_no_gap(root, hub, series, answers):
+    """After any number of answers it asks for more than a client waits; what was fetched stays, and no run is there."""
+    hub.limit = answers
+    with pytest.raises((RunError, MissingWeights), match=r"busy, and asks to wait 7,200 s|429"):
+        add([f"hf:{NAME}"], "public")
+    assert not runs.list_runs() and not [*root.glob("runs/*")]
+    hub.limit = None
+    assert add([f"hf:{NAME}"], "public").steps == STEPS
+
+
+def test_hashes_that_the_hub_lists_are_compared_before_any_download(root, hub, trainer_folder, capsys):
+    """Two steps with the same weights are a fault at once."""
+    for step, of in ((0, 0), (10, 20), (20, 20)):
+        hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{of}")
+    assert main(["add", f"hf:{NAME}", "--name", "public"]) == 1
+    assert "equal: " in (out := capsys.readouterr().out) and "steps 10 and 20" in out
+    assert fetched(hub, WEIGHTS) == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "source", "patterns", "unit"),
+    [
+        ("checkpoint-{}", NAME, [], "updates"),
+        ("out/long/checkpoint-{}", NAME, [], "updates"),
+        ("hf_ckpt/{}.78B", NAME, [], "tokens"),
+        ("hf_ckpt/{}.78B", NAME, ["hf_ckpt/{tokens}B"], "tokens"),
+        ("hf_ckpt/{}.78B", f"{NAME}/hf_ckpt", [], "tokens"),
+        ("chck_{}M", f"{NAME}@main", [], "words"),
+    ],
+)
+def test_folders_of_one_repository(root, hub, trainer_folder, tmp_path, form, source, patterns, unit):
+    """In its main branch, with the tokenizer above them; the weights are those of the folder."""
+    folder = tmp_path / "repository"
+    for step in STEPS:
+        shutil.copytree(trainer_folder / f"checkpoint-{step}", folder / form.format(step))
+    commit = hub.push(NAME, "main", folder)
+    run = add([f"hf:{source}"], "public", patterns=patterns).run
+    expected = {"updates": [0, 10, 20], "tokens": [780_000_000, 10_780_000_000, 20_780_000_000]}
+    found = runs.checkpoints(run)
+    assert run.step_unit == unit and [one.step for one in found] == expected.get(unit, [0, 10**7, 2 * 10**7])
+    for step, one in zip(STEPS, found, strict=True):
+        assert (one.pointer.commit, one.pointer.file) == (commit, f"{form.format(step)}/{WEIGHTS}")
+    assert query.ask(run, "The [MASK] .", [found[1].step]).best(found[1].step) == answer(trainer_folder, 10)
+
+
+def answer(trainer_folder: Path, step: int) -> object:
+    """Return the answer of a Trainer's checkpoint where it is."""
+    return query.ask(add([str(trainer_folder)], "local").run, "The [MASK] .", [step]).best(step)
+
+
+def test_one_of_two_series_in_a_repository_is_named(root, hub, trainer_folder, tmp_path):
+    """As of two seeds."""
+    for seed in (1, 2):
+        for step in STEPS:
+            shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "both" / f"seed_{seed}/step{step}")
+    hub.push(NAME, "main", tmp_path / "both")
+    with pytest.raises(RunError, match="3 checkpoints in seed_1 and in seed_2"):
+        add([f"hf:{NAME}"], "public")
+    added = add([f"hf:{NAME}/seed_2"], "public")
+    assert added.steps == STEPS and added.run.config["seed"] == 2
+
+
+@pytest.mark.parametrize("numbered", ["title", "state"])
+def test_one_commit_a_save(root, hub, trainer_folder, tmp_path, numbered):
+    """As the Trainer pushes: the step is in the title, or in its state; of two commits at a step the newer counts."""
+    commits = {}
+    for step in (0, 10, 10, 20):
+        folder = shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "saved", dirs_exist_ok=True)
+        title = f"Training in progress, step {step}" if numbered == "title" else "Training in progress"
+        if numbered == "title":
+            (folder / "trainer_state.json").unlink()
+        commits[step] = hub.push(NAME, "main", folder, title)
+    hub.push(NAME, "main", folder, "End of training")  # the same weights
+    added = add([f"hf:{NAME}"], "public")
+    found = {one.step: one.pointer.commit for one in runs.checkpoints(added.run)}
+    assert found.keys() == {*STEPS} and found[10] == commits[10] and not added.notes
+    assert fetched(hub, WEIGHTS) == 0
+
+
+def test_the_main_branch_is_the_last_step_if_a_trainer_counted_it(root, hub, series, trainer_folder, tmp_path):
+    """Without its count it is named; with the weights of another step it is that step."""
+    hub.push(NAME, "main", trainer_folder / "checkpoint-20")
+    added = add([f"hf:{NAME}"], "equal")
+    assert added.steps == STEPS and not added.notes
+    last = shutil.copytree(trainer_folder / "checkpoint-20", tmp_path / "last")
+    model_of(30).save_pretrained(last)
+    state = json.loads((last / "trainer_state.json").read_text())
+    for counted, steps in ((30, (*STEPS, 30)), (10, STEPS), (None, STEPS)):
+        (last / "trainer_state.json").unlink()
+        if counted:
+            (last / "trainer_state.json").write_text(json.dumps(state | {"global_step": counted}))
+        hub.push(NAME, "main", last)
+        added = add([f"hf:{NAME}"], f"counted{counted}")
+        assert added.steps == steps
+        assert [f"hf:{NAME}" in note for note in added.notes] == [True] * (steps == STEPS)
+
+
+def test_babylm_counts_words(root, hub, trainer_folder):
+    """Its revisions are chck_1M to chck_100M."""
+    for words, step in ((1, 0), (10, 10), (100, 20)):
+        hub.push(NAME, f"chck_{words}M", trainer_folder / f"checkpoint-{step}")
+    hub.push(NAME, "main", trainer_folder / "checkpoint-20")
+    added = add([f"hf:{NAME}"], "baby")
+    assert added.run.step_unit == "words" and added.steps == (10**6, 10**7, 10**8) and not added.notes
+    assert runs.read_log(added.run) == []
+
+
+def test_a_tokenizer_of_another_repository(root, hub, series, byte_level, trainer_folder, tmp_path):
+    """At a revision, or in a folder."""
+    bare = shutil.copytree(trainer_folder, tmp_path / "bare")
+    for step in STEPS:
+        for path in (bare / f"checkpoint-{step}").glob("tokenizer*"):
+            path.unlink()
+    commit = hub.push("owner/tokenizer", "v1", byte_level)
+    shutil.copytree(byte_level, tmp_path / "nested" / "small" / "tokenizer")
+    hub.push("owner/nested", "main", tmp_path / "nested")
+    expected = add([f"hf:{NAME}"], "public").run.tokenizer_sha256
+    for name in ("owner/tokenizer@v1", f"owner/tokenizer@{commit}", "owner/nested/small/tokenizer"):
+        assert add([str(bare)], "bare", tokenizer=f"hf:{name}").run.tokenizer_sha256 == expected
+    with pytest.raises(RunError, match="has no revision 'v2' on the Hub; known: v1"):
+        add([str(bare)], "bare", tokenizer="hf:owner/tokenizer@v2")
+
+
+def test_messages_name_steps(root, hub, series, trainer_folder, tmp_path):
+    """Not commits, which nobody can read."""
+    broken = shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "broken")
+    (broken / WEIGHTS).unlink()
+    commit = hub.push(NAME, "step10", broken)
+    (trouble,) = add([f"hf:{NAME}"], "public").troubles
+    assert f"hf:{NAME}@step10 has no config.json, or none of" in trouble and commit[:7] not in trouble
+    (broken / "config.json").write_text('{"model_type": "unheard"}')
+    (broken / WEIGHTS).write_bytes((trainer_folder / "checkpoint-10" / WEIGHTS).read_bytes())
+    hub.push(NAME, "step10", broken)
+    (trouble,) = add([f"hf:{NAME}"], "public").troubles
+    assert trouble.startswith("Step 10: ")
+
+
+def test_the_files_of_another_trainer_are_named(root, hub, tmp_path):
+    """With the way to convert them."""
+    (tmp_path / "composer").mkdir()
+    (tmp_path / "composer" / "ep0-ba1000-rank0.pt").write_bytes(b"")
+    hub.push(NAME, "main", tmp_path / "composer")
+    with pytest.raises(RunError, match=r"ep0-ba1000-rank0\.pt is a file of Composer: .*convert_composer_to_hf\.py"):
+        add([f"hf:{NAME}"], "public")

@@ -1,0 +1,88 @@
+"""What the Hub lists, or its cache if the network is off: repositories, revisions, commits, and files with SHA-256."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from embryo_core.engine.hub_cache import blob_of, offline, patiently, refusal
+from embryo_core.errors import RunError
+from embryo_core.runs import hub_folder
+from embryo_core.runs.pointers import HUB
+from embryo_core.sources.patterns import FIELD
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+Answer = TypeVar("Answer")
+Files = dict[str, str | None]  # SHA-256 by name, as far as it is known
+COMMIT = re.compile(r"[0-9a-f]{40}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def revisions(repository: str) -> dict[str, str]:
+    """Return the commit of each branch and tag. Raises RunError."""
+    if not offline():
+        refs = _asked(repository, lambda api: api.list_repo_refs(repository))
+        return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
+    if not hub_folder(repository).is_dir():
+        raise RunError(f"{HUB}{repository} is not {where()}; unset HF_HUB_OFFLINE, or name one that is there.")
+    folder = hub_folder(repository) / "refs"
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in files}
+    commits = {name: content.strip() for name, content in contents.items()}
+    return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
+
+
+def repositories(pattern: str) -> list[str]:
+    """Return the names of repositories that may match a pattern: those of its owner. Raises RunError."""
+    owner, _, _ = pattern.rpartition("/")
+    if not offline():
+        start = FIELD.split(pattern)[0].rpartition("/")[2]
+        return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
+    folders = hub_folder(pattern).parent.glob("models--*")
+    return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
+
+
+def history(repository: str, head: str) -> list[tuple[str, str]]:
+    """Return the commits up to `head` with their titles, the newest first. Raises RunError.
+
+    A cache knows no titles and no order: its commits are those that no other revision names.
+    """
+    if not offline():
+        found = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
+        return [(commit.commit_id, commit.title) for commit in found]
+    cached = {path.name for path in (hub_folder(repository) / "snapshots").iterdir()}
+    return [(commit, "") for commit in sorted(cached - ({*revisions(repository).values()} - {head}))]
+
+
+def files(repository: str, commit: str) -> Files:
+    """Return the files at a commit, with the SHA-256 of those for which the Hub or the cache knows it.
+
+    Raises RunError.
+    """
+    if not offline():
+        found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
+        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}
+    folder = hub_folder(repository) / "snapshots" / commit
+    # A blob has the Hub's own hash as its name, and may link to another blob.
+    blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}
+    return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+
+
+def where() -> str:
+    """Return where was searched, for messages."""
+    return "in the local cache (the network is off)" if offline() else "on the Hub"
+
+
+def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
+    """Return the Hub's answer. Raises RunError if there is none."""
+    from httpx2 import HTTPError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return patiently(lambda: question(HfApi()))
+    except (HTTPError, HFValidationError, OSError) as reason:
+        raise RunError(
+            f"The Hub does not list {HUB}{repository} ({refusal(reason)}); check the name, or set HF_HUB_OFFLINE=1."
+        ) from None
