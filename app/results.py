@@ -9,8 +9,8 @@ from app.caching import cached, checkpoints_state, files_state, kept_whole, log_
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.curves.step_scales import Scale, informative_scale
-from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, gives
-from embryo_core.errors import EmbryoError, ResultsError
+from embryo_core.engine.capabilities import run_gives
+from embryo_core.errors import ResultsError
 from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures.axis import Axis, StepAxis
@@ -33,13 +33,7 @@ audit = cached(_audit_state, 16)(runs.read_audit)
 # === What models give ===
 
 
-@cached(checkpoints_state, 64)
-def given(run: Run) -> frozenset[str]:
-    """Return what the last checkpoint's model gives (see `capabilities.gives`); the usual if it cannot be read."""
-    try:
-        return gives(runs.checkpoints(run)[-1])
-    except EmbryoError:
-        return MASKED_LANGUAGE_MODEL
+given = cached(checkpoints_state, 64)(run_gives)
 
 
 # === How far runs had come ===

@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import ByteLevelBPETokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
+from embryo_core.sources.add import add
+from embryo_core.types import Run
 from tests.conftest import SAMPLE
 
 END = "<|endoftext|>"
@@ -70,3 +73,12 @@ def write_series(folder: Path, family: str, steps: tuple[int, ...], begin: bool 
         state = {"global_step": step, "max_steps": steps[-1], "log_history": logged}
         (checkpoint / "trainer_state.json").write_text(json.dumps(state))
     return folder
+
+
+def add_series(root: Path, family: str, steps: tuple[int, ...], begin: bool = False, **change: Any) -> Run:
+    """Add a series as a run of the data root, named after its family, with copies of its weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EMBRYO_DATA", str(root))
+        patch.setenv("XDG_CONFIG_HOME", str(root / "settings"))
+        source = write_series(root / "series", family, steps, begin, **change)
+        return add([str(source)], family, copy=True).run

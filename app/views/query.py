@@ -1,4 +1,4 @@
-"""Query: what any checkpoint answers to the reader's own text with [MASK], and the answer over all of pretraining."""
+"""Query: how any checkpoint fills or continues the reader's own text, and the answer over all of pretraining."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
 from app.views import query_figures
-from app.views.query_ask import Request, pick_requests
+from app.views.query_ask import Request, form_of, pick_requests
 from app.views.query_rounds import Found, Known, asked_later, know, load_ahead, show_rounds
 from embryo_core import query
 from embryo_core.errors import EmbryoError
@@ -27,17 +27,15 @@ Part = Callable[[Known, int], None]  # draws a part of a question, the `number`-
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Query", lambda run: results.default_scale(run, "mask_prediction"), ALONE)
-    widgets.require(view.run, {"masked_words"})
+    if "next_words" not in results.given(view.run):
+        widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # the form reads the examples again and shows the error
         examples = results.examples(view.run)
         widgets.show_headline(describe_examples(examples, len(view.loadable), view.run.step_unit))
     requests = pick_requests(view)
     if not requests:
-        st.info(
-            "The text is empty; write a sentence with [MASK] for the word to be predicted, or choose an example.",
-            icon=":material/edit:",
-        )
+        st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")
         load_ahead(view.run)
         return
     mask = _pick_mask(max(request.masks for request in requests))
@@ -95,6 +93,8 @@ def _show_answers(found: Found, curves: str, log: bool) -> None:
     known = [one for one in found if one]
     shared = share_axes([one.table for one in known], [one.request.view.axis for one in known], log)
     parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
+    if any(one.answers.question.continues for one in known):
+        parts.append(query_figures.show_continuations)
     if len(found) == 1:
         left, right = st.columns([2, 3], gap="large")
         with left:

@@ -14,11 +14,43 @@ from embryo_core.figures import knowledge
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
 
-EXAMPLES = (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home .")  # of any run
-TWO_MASKS = "He was born in [MASK] , in the [MASK] of England ."
 NOT_YET = " (not learned yet)"
 IN_EXPANDER = ("template", "subject", "word", "compare")  # choices in the URL that open it
 COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence", "both": "Both"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the form says of the text, and its examples for any run."""
+
+    label: str
+    help: str
+    other: str  # the label of a second text
+    wanted: str  # in place of an empty text
+    examples: tuple[str, ...]
+    always: str = ""  # another example, beside those of the run
+
+
+FILL = Form(
+    "Text with [MASK] to fill",
+    "The models of this run predict masked words. [mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
+    "The other sentence, with [MASK]",
+    "a sentence with [MASK] for the word to be predicted",
+    (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home ."),
+    "He was born in [MASK] , in the [MASK] of England .",
+)
+CONTINUE = Form(
+    "Text to continue",
+    "The models of this run predict next words: they are asked for the word after the text. Ctrl+Enter asks.",
+    "The other sentence, to continue",
+    "the beginning of a sentence",
+    (query.START, "She put the book on the", "They were going"),
+)
+
+
+def form_of(run: Run) -> Form:
+    """Return the words of the form for what the models of a run give."""
+    return CONTINUE if "next_words" in results.given(run) else FILL
 
 
 @dataclass(frozen=True)
@@ -32,19 +64,21 @@ class Request:
 
     @property
     def masks(self) -> int:
-        """The number of masks in the text."""
-        return query.count_masks(self.text)
+        """The number of places in the text: its masks, or one after the end."""
+        return max(1, query.count_masks(self.text))
 
 
 def pick_requests(view: View) -> list[Request]:
     """Draw the form and return the questions: at first the run's own example, none if the text is empty."""
     examples = _examples(view.run)
     with st.container(border=True, key="ask"):
-        text = _pick_text(next(iter(examples)))
+        text = _pick_text(form_of(view.run), next(iter(examples)))
         _show_examples(examples)
         with st.expander("A fact, a word to track, a comparison", expanded=any(map(permalink.get, IN_EXPANDER))):
             fact, word, questions = _pick_more(view, text)
-    requests = [replace(question, fact=fact if question.text == text else None, word=word) for question in questions]
+    requests = [
+        replace(question, fact=fact if fact and _asks(question, fact) else None, word=word) for question in questions
+    ]
     return [question for question in requests if text.strip() and question.text.strip()]
 
 
@@ -58,7 +92,7 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
             "word",
             "Track a word",
             placeholder="Paris",
-            help="Any word; a word of several pieces turns its [MASK] into as many masks.",
+            help="Any word; one of several pieces has the product of their probabilities, each given those before it.",
         )
     return fact, word.strip(), _pick_comparison(Request(view, text, "", None))
 
@@ -73,14 +107,14 @@ def _examples(run: Run) -> dict[str, str]:
     except ResultsError as error:  # the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
         found = []
-    labels = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}
-    return (labels or dict(zip(EXAMPLES, EXAMPLES))) | {TWO_MASKS: TWO_MASKS}
+    labels, form = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}, form_of(run)
+    always = (form.always,) if form.always else ()
+    return (labels or dict(zip(form.examples, form.examples))) | dict(zip(always, always))
 
 
-def _pick_text(default: str) -> str:
+def _pick_text(form: Form, default: str) -> str:
     """Draw the box of the text, which is kept in the URL, shown as it was typed and never read as markup."""
-    label = "Text with [MASK]"
-    shown = pickers.chosen_text("text", label, default)
+    shown = pickers.chosen_text("text", form.label, default)
     key = pickers.served("query_text", shown)
 
     def written() -> None:
@@ -88,12 +122,12 @@ def _pick_text(default: str) -> str:
             choose_text(text)
 
     text = st.text_area(
-        label,
+        form.label,
         key=key,
         height=68,
         max_chars=pickers.MAX_CHARACTERS["text"],
-        placeholder=EXAMPLES[0],
-        help="[mask] in upper or lower case is read as [MASK]. Ctrl+Enter asks.",
+        placeholder=form.examples[0],
+        help=form.help,
         on_change=written,
     )
     permalink.show("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
@@ -144,7 +178,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     )
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
-    asked_for = wanted is None or wanted.question == text.strip()
+    asked_for = wanted is None or _question(run, wanted) == text.strip()
     if not asked_for and not permalink.of_link("subject"):
         permalink.choose("subject", "")
     chosen = _pick_optional(
@@ -153,12 +187,20 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         list(known),
         lambda name: f"{known[name].subject} → {known[name].object}",
         f"one of {len(known):,}, type to search" if relation else "choose a relation first",
-        lambda name: choose_text(known[name].question if name else text, name),
+        lambda name: choose_text(_question(run, known[name]) if name else text, name),
         asked_for,
     )
     if wanted and not asked_for:
         pickers.tell_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
     return known.get(chosen or "")
+
+
+def _question(run: Run, fact: Fact) -> str:
+    return query.reword(fact.question, results.given(run))
+
+
+def _asks(request: Request, fact: Fact) -> bool:
+    return request.text.strip() == _question(request.view.run, fact)
 
 
 def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
@@ -223,10 +265,16 @@ def _pick_comparison(first: Request) -> list[Request]:
                 words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):
-            sentences.append(pickers.pick_text("text2", "The other sentence, with [MASK]", placeholder=EXAMPLES[0]))
+            form = form_of(first.view.run)
+            sentences.append(pickers.pick_text("text2", form.other, placeholder=form.examples[0]))
             if not sentences[-1].strip():
                 st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
-    return [replace(first, view=view, text=text) for text in sentences for view in views]
+    first_run, *_ = views
+    return [
+        replace(first, view=view, text=text if view is first_run else query.reword(text, results.given(view.run)))
+        for text in sentences
+        for view in views
+    ]
 
 
 def _can_answer(run: Run) -> bool:

@@ -38,6 +38,10 @@ def show_step(known: Known, number: int) -> None:
     with widgets.explaining():
         best = known.best()
         show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
+        if known.answers.question.continues:
+            (greedy,) = known.best(TOGETHER)
+            st.markdown(f"{literal(request.text.strip())} **{literal(greedy.token)}**")
+            widgets.show_caption(query.describe_continuation(greedy))
         if request.fact:
             _show_fact(known, best[0], number)
     if TRACKED in known.words:
@@ -103,6 +107,22 @@ def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
     lead = known.answers.lead(known.mask)
     drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared}
     figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
+
+
+def show_continuations(known: Known, number: int) -> None:
+    """Draw the greedy continuation at each step, of a text that is continued."""
+    if not known.answers.question.continues:
+        return
+    st.header("Greedy continuations", anchor=False)
+    table = query.continuation_table(known.answers)
+    columns = {
+        "step": st.column_config.NumberColumn(
+            step_name(known.request.view.run.step_unit), format="localized", width=72
+        ),
+        "probability": st.column_config.NumberColumn("probability", format="%.1e", width=88),
+        "continuation": st.column_config.TextColumn("continuation"),
+    }
+    st.dataframe(table, column_config=columns, hide_index=True, key=f"continuations_{number}")
 
 
 # === Layer by layer ===

@@ -21,7 +21,6 @@ from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
-from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Prediction, Run
 
 LOADING = 0.1  # seconds: the cost of loading a checkpoint ahead, for its place in the queue
@@ -39,7 +38,7 @@ class Rounds:
     """
 
     def __init__(self, run: Run, text: str, word: str = "", mask: int = 1):
-        question = query.read_question(text, load_tokenizer(run))
+        question = query.parse(run, text)
         self.question = question.track(word, mask) if word else question
         self._run = run
         self._refinement = query.Refinement(run, self.question)
@@ -148,14 +147,17 @@ class Known:
 
     def subject(self, number: int) -> Subject:
         """Return what figures of the question are about; `number` distinguishes the questions of a page."""
-        return Subject(self.request.text, self.mask, self.request.masks, number)
+        return Subject(self.request.text, self.mask, self.request.masks, number, self.answers.question.continues)
 
-    def best(self) -> list[Prediction]:
-        """Return the best answers at the chosen step; if a later round will ask it, this step is asked alone."""
+    def best(self, mask: int | None = None) -> list[Prediction]:
+        """Return the best answers at the chosen step; if a later round will ask it, this step is asked alone.
+
+        They are for the question's mask, or for another one.
+        """
         view = self.request.view
-        if view.step in self.answers.steps:
-            return self.answers.best(view.step, self.mask)
-        return _at_step(view.run, view.step, self.request.text).best(view.step, self.mask)
+        asked = view.step in self.answers.steps
+        answers = self.answers if asked else _at_step(view.run, view.step, self.request.text)
+        return answers.best(view.step, self.mask if mask is None else mask)
 
 
 def know(request: Request, mask: int, later: bool = False) -> Known:

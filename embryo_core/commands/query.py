@@ -1,4 +1,4 @@
-"""`query` asks checkpoints a text with [MASK]; `examples` finds questions that a run learns to answer."""
+"""`query` asks checkpoints to fill or continue a text; `examples` finds questions that a run learns to answer."""
 
 import argparse
 from pathlib import Path
@@ -8,6 +8,7 @@ from embryo_core.commands.arguments import RUN, Command, add_device, positive, w
 from embryo_core.types import Run
 from embryo_core.words import point
 
+TEXT = "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
 QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 
 
@@ -15,7 +16,7 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     """Add the text, the steps, and what to print."""
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     command.add_argument("run", metavar="RUN", help=RUN)
-    command.add_argument("text", metavar="TEXT", help="for example: 'The capital of France is [MASK] .'")
+    command.add_argument("text", metavar="TEXT", help=TEXT)
     steps = command.add_mutually_exclusive_group()
     steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
     steps.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="several steps")
@@ -92,7 +93,7 @@ def find_examples(options: argparse.Namespace) -> int:
 
 QUERY = Command(
     "query",
-    "fill the [MASK] of a text, track a word, or read every layer, at one step or at all",
+    "fill the [MASK] of a text or continue it, track a word, or read every layer, at one step or at all",
     add_query_arguments,
     ask,
 )

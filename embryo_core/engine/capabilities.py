@@ -5,7 +5,10 @@ A capability is a name: "masked_words" (logits of masked words), "next_words" (l
 whole).
 """
 
+from contextlib import suppress
+
 from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
 
@@ -55,6 +58,14 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
     generator = runs.generator(checkpoint)
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
     return encoder | heads(checkpoint) | (heads(generator) if generator else frozenset())
+
+
+def run_gives(run: Run) -> frozenset[str]:
+    """Return the capabilities of a run's models: those of its last readable checkpoint, the usual ones without any."""
+    for checkpoint in reversed(runs.checkpoints(run)):
+        with suppress(BrokenCheckpoint):
+            return gives(checkpoint)
+    return MASKED_LANGUAGE_MODEL
 
 
 def heads(checkpoint: Checkpoint) -> frozenset[str]:

@@ -22,11 +22,15 @@ MIN_COLUMN, MIN_WIDTH = 34, 900  # pixels of a column, and of all together
 LAYER_NAMES = 60  # pixels of the names of the layers
 NOTHING = "no word reaches 10 %"  # written in the column of folded steps
 SURE = 0.1  # the probability that some word has in some layer once there is something to read
-DEFINITION = (
+FILLED = (
     "The model's own masked-word head, which was trained on the last layer alone, is applied to every hidden state "
-    "(layer 0: the embeddings). Other masks stay in place. Colour: the word's probability, on a square-root scale. "
-    "Dotted: the chosen step."
+    "(layer 0: the embeddings). Other masks stay in place."
 )
+CONTINUED = (
+    "The model's own final norm and head, which were trained on the last layer alone, are applied to every layer's "
+    "state at the last position (layer 0: the embeddings)."
+)
+COLOURED = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
 OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
 
 
@@ -48,10 +52,12 @@ def lens(
     steps = table["step"].nunique()
     part = f" of {total:,}, log-spaced; any other can be pinned by its step" if total and steps < total else ""
     empty = f"The empty first column replaces {len(folded):,} of them; a switch above shows these." if folded else ""
+    where, definition = ("after the text", CONTINUED) if subject.continues else ("in the place of this [MASK]", FILLED)
     caption = Caption(
-        f"The word that each layer would put in the place of this [MASK], at {quantity(steps, 'checkpoint')}{part}.",
+        f"The word that each layer would put {where}, at {quantity(steps, 'checkpoint')}{part}.",
         sentences(
-            DEFINITION,
+            definition,
+            COLOURED,
             *(f"Outlined in {OUTLINED[role]}." for role in marked.values()),
             empty,
             describe_networks([run], NEEDS),

@@ -1,4 +1,4 @@
-"""Figures of the Query page: probability and rank of the answers to a [MASK] over the steps of pretraining."""
+"""Figures of the Query page: probability and rank of the answers to a text over the steps of pretraining."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from embryo_core.figures.figure import Caption, Figure, describe_networks, make_
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.query import TOGETHER, Answers, Lead
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.types import Run, StepUnit
+from embryo_core.types import Prediction, Run, StepUnit
 from embryo_core.words import point, quantity
 
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
@@ -34,10 +34,10 @@ JOINTLY = Caption(
     f"it filled in and the later masks still in place (beam of {query.BEAM_WIDTH}). The list for one mask has that "
     "mask's factor alone, read with the best answer to the masks before it filled in. " + AT_LEAST,
 )
+CHAIN_RULE = "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. "
+AMONG = "The word's rank is among the answers of as many pieces. " + AT_LEAST
 WIDENED = (
-    "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. Pieces are filled in from left to right. Each "
-    "factor is read with the masks after it still in place. The word's rank is among the answers of as many pieces. "
-    + AT_LEAST
+    CHAIN_RULE + "Pieces are filled in from left to right. Each factor is read with the masks after it still in place. "
 )
 
 
@@ -46,12 +46,13 @@ WIDENED = (
 
 @dataclass(frozen=True)
 class Subject:
-    """What a figure is about: one mask of a text (or TOGETHER), and the number of the question on its page."""
+    """What a figure is about: one mask of a text (or TOGETHER), or its end; and the question's number on its page."""
 
     text: str
     mask: int
     masks: int
     number: int = 1
+    continues: bool = False  # whether the text is continued; if not, its masks are filled
 
     @property
     def which(self) -> str:
@@ -69,7 +70,8 @@ class Subject:
 
     def label(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the table with the text and the mask in each row."""
-        return table.assign(text=self.text, mask="all together" if self.mask == TOGETHER else self.mask)
+        mask = "after the text" if self.continues else "all together" if self.mask == TOGETHER else self.mask
+        return table.assign(text=self.text, mask=mask)
 
 
 def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd.DataFrame:
@@ -88,6 +90,12 @@ def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd
         if len(tracked[name].pieces) > 1 or tracked[name].token not in known:
             parts.append(found.table.assign(role=name, final=False))
     return pd.concat([part[[*COLUMNS]] for part in parts], ignore_index=True)
+
+
+def continuation_table(answers: Answers) -> pd.DataFrame:
+    """Return the greedy continuation at each step: step, probability, continuation."""
+    rows = answers.history(TOGETHER).rename(columns={"token": "continuation"})
+    return rows[["step", "probability", "continuation"]].reset_index(drop=True)
 
 
 # === Axes that figures share ===
@@ -326,8 +334,20 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
     spelled, at = query.spell_rank(row["rank"], row["exact"]), point(step, unit)
     summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {at}."
     count = len(word.pieces)
-    pieces = f"It is {count} pieces ({' '.join(word.pieces)}): the mask is widened to {count}. {WIDENED}"
+    split, continues = f"It is {count} pieces ({' '.join(word.pieces)})", answers.question.continues
+    how = f". {CHAIN_RULE}{AMONG}" if continues else f": the mask is widened to {count}. {WIDENED}{AMONG}"
+    pieces = split + how
     return Caption(summary, sentences(pieces if count > 1 else "", "Other masks stay in place." if masks > 1 else ""))
+
+
+def describe_continuation(greedy: Prediction) -> Caption:
+    """Return how the greedy continuation of a text was made, and its probability."""
+    return Caption(
+        f"Greedy continuation, probability {greedy.probability:.3g}.",
+        f"Each piece is the most probable one after the text and the pieces before it, for up to {query.CONTINUED} "
+        "pieces or to the end of the text; the probability is the product of theirs. Other continuations may be more "
+        "probable. A word after ## goes on without a blank.",
+    )
 
 
 def describe_fact(true_object: str, evaluated: bool) -> Caption:

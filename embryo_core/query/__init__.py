@@ -1,18 +1,21 @@
-"""Questions to the checkpoints of a run: a text with [MASK], a tracked word, every layer; attention in a text."""
+"""Questions to the checkpoints of a run: a text to fill or to continue, a tracked word, every layer; attention."""
 
 from embryo_core.query.answers import SEPARATOR, TOGETHER, Answers, Lead
 from embryo_core.query.asking import Refinement, ask, ask_layers
-from embryo_core.query.beam import BEAM_WIDTH
+from embryo_core.query.beam import BEAM_WIDTH, CONTINUED
 from embryo_core.query.examples import find_examples, read_questions
 from embryo_core.query.question import (
     EXAMPLE,
     MAX_CHARACTERS,
     MAX_MASKS,
+    START,
     Question,
     check_text,
     count_masks,
+    parse,
     read_question,
     readable,
+    reword,
 )
 from embryo_core.query.report import command, commands, spell_rank
 from embryo_core.query.sentence import attend, attend_over_steps
@@ -20,10 +23,12 @@ from embryo_core.query.sweep import pausing
 
 __all__ = [
     "BEAM_WIDTH",
+    "CONTINUED",
     "EXAMPLE",
     "MAX_CHARACTERS",
     "MAX_MASKS",
     "SEPARATOR",
+    "START",
     "TOGETHER",
     "Answers",
     "Lead",
@@ -38,9 +43,11 @@ __all__ = [
     "commands",
     "count_masks",
     "find_examples",
+    "parse",
     "pausing",
     "read_question",
     "read_questions",
     "readable",
+    "reword",
     "spell_rank",
 ]

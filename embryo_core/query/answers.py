@@ -3,10 +3,11 @@
 A row is an answer at a step, with these columns:
 
 - step
-- mask: the mask that is answered, counted from 1, or TOGETHER (0) for all masks of a text together
+- mask: the mask that is answered, counted from 1, or TOGETHER (0) for all masks of a text together; for a text that is
+  continued 1 is its next piece, and TOGETHER the greedy continuation
 - layer: the hidden state that the head was applied to (see `ask_layers`), or NA for the model's own answer
 - rank, and whether it is exact; if not, the true rank is at least this
-- token: a piece as a reader sees it, the words of a joint answer, or the tracked word
+- token: a piece as a reader sees it, the words of a joint answer, a continuation, or the tracked word
 - probability
 - listed: whether the answer is among the best that were found at its step
 - leads: whether the answer, or the best joint answer that it is a part of, is the best at its step
@@ -131,9 +132,12 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
     steps = sorted(replies)
     ordered = [replies[step] for step in steps]
     parts = [_of_mask(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
-    if len(parts) == 1:
+    if question.continues:
+        parts.insert(0, _of_continuations(question, steps, ordered))
+    elif len(parts) > 1:
+        parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
+    else:
         return _complete(parts[0])
-    parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.argsort(columns["step"], kind="stable")  # within a step by mask, and there by rank
     return _complete({name: values[order] for name, values in columns.items()})
@@ -193,6 +197,21 @@ def _of_all_masks(
         "exact": np.array(exact),
         "listed": np.array(listed),
         "leads": np.array(leads),
+    }
+
+
+def _of_continuations(question: Question, steps: Sequence[int], replies: Sequence[Reply]) -> dict[str, np.ndarray]:
+    """Return the columns of the greedy continuations, whose rank among all continuations is not known."""
+    count = len(steps)
+    return {
+        "step": np.array(steps),
+        "mask": np.full(count, TOGETHER),
+        "rank": np.ones(count, np.int64),
+        "token": np.array([question.spell(reply.answers[0]) for reply in replies], object),
+        "probability": np.exp([reply.log_probabilities[0] for reply in replies]),
+        "exact": np.zeros(count, bool),
+        "listed": np.ones(count, bool),
+        "leads": np.ones(count, bool),
     }
 
 

@@ -5,10 +5,11 @@ all if there are no more. Each further round asks the middle of the widest gaps 
 answers differ; once no such gap is left, the middle of the widest gaps at all. After the last round the answers are
 those of `ask` to the whole series.
 
-The lens (`ask_layers`) reads a layer's answer to a [MASK] by applying the masked-word head to its hidden state. Layer 0
-is the embeddings as they enter the first layer; the last layer's answer is the model's own. The head was trained on the
-last layer alone, so a lower layer's answer shows how far its state already points to a word (nostalgebraist 2020,
-"interpreting GPT: the logit lens"). In a text with several masks the others stay in place.
+The lens (`ask_layers`) reads a layer's answer by applying the model's head to its hidden state at a [MASK], or at the
+last piece of a text that is continued; a decoder's head includes its final norm. Layer 0 is the embeddings as they
+enter the first layer; the last layer's answer is the model's own. The head was trained on the last layer alone, so a
+lower layer's answer shows how far its state already points to a word (nostalgebraist 2020, "interpreting GPT: the logit
+lens"). In a text with several masks the others stay in place.
 """
 
 import math
@@ -34,10 +35,17 @@ from embryo_core.query.answers import (
     tabulate_layers,
     tabulate_word,
 )
-from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
-from embryo_core.query.question import Question, read_question
+from embryo_core.query.beam import (
+    Reply,
+    check_finite,
+    continue_greedily,
+    joint_log_probability,
+    logsumexp,
+    search,
+    top_k,
+)
+from embryo_core.query.question import Question, parse
 from embryo_core.query.sweep import between_chunks, left_out, loadable, nothing_read, sweep, sweep_run
-from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ def ask(run: Run, question: Question | str, steps: Iterable[int] | None = None, 
 
     A checkpoint that cannot be read is left out and named in `skipped`. Raises QueryError; UnknownStep and
     MissingWeights for a given step; CheckpointError if no checkpoint has weights; BrokenCheckpoint if none can be read;
-    TokenizerMismatch; MissingCapability if the model predicts no masked words.
+    TokenizerMismatch; MissingCapability if the model predicts neither masked nor next words.
     """
     refinement = Refinement(run, question, steps, k)
     refinement.ask(refinement.steps)
@@ -65,7 +73,7 @@ def ask_layers(
     run: Run, question: Question | str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10
 ) -> Answers:
     """Ask every layer for one mask of a text; errors and steps as for `ask`."""
-    question = _parsed(run, question)
+    question = parse(run, question)
     position = question.mask_position(mask)
     found, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
     best, probabilities = (np.stack(parts) for parts in zip(*found.values(), strict=True))
@@ -81,8 +89,8 @@ class Refinement:
 
     def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
         """Ask nothing yet; arguments and errors as for `ask`."""
-        self.run, self.question, self.k = run, _parsed(run, question), k
         with runs.snapshot():
+            self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in loadable(run, steps)}
             self._thinned = left_out(run, steps)
         self._answered: dict[int, Reply | Score] = {}
@@ -191,7 +199,7 @@ def _answer(question: Question, models: Sequence["Model"]) -> list:
     """Answer a text with C models; for a tracked word, return the Score of each."""
     question.check_length(min(model.max_positions for model in models))
     if question.word is None:
-        return search(models, question)
+        return continue_greedily(models, question) if question.continues else search(models, question)
     ids = question.word.ids
     if len(ids) > 1:
         return [score_word(reply, ids) for reply in search(models, question, sought=ids)]
@@ -238,17 +246,20 @@ def _by_layer(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ids and probabilities [layers, k] of each model's best pieces, best first."""
     question.check_length(min(model.max_positions for model in models))
-    logits = np.stack([_layer_logits(model, question.ids[None], position) for model in models])
+    logits = np.stack([_layer_logits(model, question, position) for model in models])
     best = top_k(logits, k)  # [C, layers, k]; for all models at once, since each call waits for Python's lock
     probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits))
     return [*zip(best, probabilities, strict=True)]
 
 
-def _layer_logits(model: "Model", ids: np.ndarray, position: int) -> np.ndarray:
-    """Compute logits [layers, V] of the head on every layer's state at one position of ids [1, L]."""
+def _layer_logits(model: "Model", question: Question, position: int) -> np.ndarray:
+    """Compute logits [layers, V] of the head on every layer's state for one place of a question."""
     between_chunks()
-    return model.mlm_head(model.words.hidden_states(ids, np.ones_like(ids))[:, 0, position])
-
-
-def _parsed(run: Run, question: Question | str) -> Question:
-    return read_question(question, load_tokenizer(run)) if isinstance(question, str) else question
+    ids, seen = question.ids[None], np.ones_like(question.ids)[None]
+    if question.continues:  # the last states have passed the final norm, which the head would apply again
+        states, first, last = model.hidden_states(ids, seen)[:-1, 0, -1], np.array([0]), np.array([position - 1])
+        logits = np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)])
+    else:
+        logits = model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position])
+    check_finite(model, logits)
+    return logits

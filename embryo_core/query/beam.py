@@ -7,7 +7,8 @@ The probability of an answer (w1, ..., wm) is that of the chain rule, masks fill
 where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
 answers are found with a beam of BEAM_WIDTH, which stops once no further prefix can change the best. The predictions
 for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the masks
-before it. With one [MASK] all this is the model's own distribution.
+before it. With one [MASK] all this is the model's own distribution. If a text is continued, each
+factor is the model's prediction of the next piece.
 
 A beam can miss an answer that begins with improbable words. An answer dropped at a mask is no more probable than the
 least probable prefix kept there, and only loses probability with every further word. So the rank of a joint answer is
@@ -16,11 +17,13 @@ a lower bound of the true rank.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.question import Question
 from embryo_core.query.sweep import OPERATIONS, between_chunks
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 BEAM_WIDTH = 10  # joint answers kept after each mask
+CONTINUED = 10  # pieces of a greedy continuation
 FIRST_ROWS = 4  # rows of the beam that are read first if the others seem too improbable to matter
 IMPROBABLE = np.log(50)  # their log probability is lower than the best by this much; no answer depends on it
 
@@ -37,7 +41,10 @@ IMPROBABLE = np.log(50)  # their log probability is lower than the best by this 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answers of one checkpoint to a question with m masks, as numbers."""
+    """The answers of one checkpoint to a question with m masks, as numbers.
+
+    For a text that is continued m is 1, and the one joint answer is the greedy continuation, of up to CONTINUED pieces.
+    """
 
     answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
     log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
@@ -105,6 +112,31 @@ def search(
     of_sought = [np.nan] * len(models) if least is None else least.tolist()
     parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), pieces, of_sought, strict=True)
     return [Reply(*part) for part in parts]
+
+
+def continue_greedily(models: Sequence["Model"], question: Question, count: int = CONTINUED) -> list[Reply]:
+    """Continue a text with C models, piece by piece, each the most probable one after those before it.
+
+    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text.
+    """
+    end_tokens = runs.read_config(models[0].checkpoint, dict[str, Any]).get("eos_token_id")
+    end_tokens = end_tokens if isinstance(end_tokens, list) else [end_tokens]
+    replies = search(models, question, beam=1)
+    found = np.stack([reply.answers[0] for reply in replies])  # [C, pieces so far]
+    totals = np.stack([reply.log_probabilities for reply in replies])  # [C, pieces so far] of each piece
+    room = min(model.max_positions for model in models) - len(question.ids) + 1
+    for place in range(len(question.ids) + 1, len(question.ids) + min(count, room)):
+        best, of_best = np.empty((len(models), 1), np.int64), np.empty((len(models), 1))
+        for c, _, logits in _logits(models, question.filled(found[:, None]), place):
+            best[c] = logits[0].argmax()
+            of_best[c] = logits[0].max() - logsumexp(logits)[0]
+        found, totals = np.append(found, best, axis=1), np.append(totals, of_best, axis=1)
+    continued = []
+    for reply, ids, of_pieces in zip(replies, found, totals, strict=True):
+        end = next((i for i, one in enumerate(ids.tolist(), 1) if one in end_tokens), len(ids))
+        total = of_pieces[:end].sum(keepdims=True)
+        continued.append(replace(reply, answers=ids[None, :end], log_probabilities=total))
+    return continued
 
 
 def _continued(
@@ -188,14 +220,16 @@ def _log_probability(
 def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
     """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
 
-    Yields the model's number c, the first of its rows, and the logits [rows, V] of some rows. One pass takes as many
-    models or rows as make a chunk (see sweep.py).
+    Those of the position after the end, L, are of the next piece. Yields the model's number c, the first of its rows,
+    and the logits [rows, V] of some rows. One pass takes as many models or rows as make a chunk (see sweep.py). Raises
+    BrokenCheckpoint if the logits of a model are not finite.
     """
-    from embryo_core.engine.model import mlm_logits  # torch is imported by the first query, not by the dashboard
+    from embryo_core.engine.model import mlm_logits, next_logits  # torch is imported by the first query
 
     if not models:
         return
     count, rows, length = ids.shape
+    predict, column = (next_logits, length - 1) if position == length else (mlm_logits, position)
     most = max(1, int(OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size ** 2 * length)))  # rows
     together = max(1, most // rows)  # models
     for i in range(0, count, together):
@@ -203,8 +237,19 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
             between_chunks()
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
-            found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
-            yield from ((c, j, of_model) for c, of_model in enumerate(found, i))
+            found = predict(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, column))
+            for c, of_model in enumerate(found, i):
+                check_finite(models[c], of_model)
+                yield c, j, of_model
+
+
+def check_finite(model: "Model", logits: np.ndarray) -> None:
+    """Raise BrokenCheckpoint if a logit is NaN or infinite."""
+    if not np.isfinite(logits).all():
+        raise BrokenCheckpoint(
+            f"The logits of {model.checkpoint.path} are not finite: its weights overflowed in training or when "
+            "they were stored; restore its weights, or leave this step out."
+        )
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:

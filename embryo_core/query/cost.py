@@ -10,8 +10,8 @@ that is the same for all questions.
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.query.beam import BEAM_WIDTH
-from embryo_core.query.question import Question, read_question
+from embryo_core.query.beam import BEAM_WIDTH, CONTINUED
+from embryo_core.query.question import Question, parse
 from embryo_core.query.sentence import read_sentence
 from embryo_core.runs import Architecture
 from embryo_core.runs.architecture import layer_flops
@@ -29,7 +29,9 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
     """Estimate the seconds of `query.ask` at a number of steps, or at all."""
     sizes, checkpoints = _sizes(run, steps)
     question = _parsed(run, question, sizes)
-    masks, length = len(question.masks), len(question.ids)
+    masks, length = len(question.masks), max(len(question.ids), question.masks[-1])
+    if question.continues and question.word is None:
+        return checkpoints * (CHECKPOINT + sum(_pass(sizes, 1, length + more) for more in range(CONTINUED)))
     if masks == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
     filled = _scored(sizes, masks, length, BEAM_WIDTH)
@@ -104,7 +106,7 @@ def _scored(sizes: Architecture, masks: int, length: int, rows: int) -> float:
 
 def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question:
     """Parse a text; raise QueryError if it is longer than the positions of the run's models."""
-    question = read_question(question, load_tokenizer(run)) if isinstance(question, str) else question
+    question = parse(run, question)
     question.check_length(sizes.max_position_embeddings)
     return question
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import CorpusError, QueryError
 from embryo_core.query.answers import Answers, leads
 from embryo_core.query.asking import ask
-from embryo_core.query.question import read_question
+from embryo_core.query.question import before_mask, parse
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -37,9 +37,12 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
 
     A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
     spread over the order in which they were learned. Of the questions whose word never led, one follows: that whose
-    word is most probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Raises
-    as `ask` does, and QueryError if no question is left.
+    word is most probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Models
+    that continue a text are asked what stands before the [MASK]. Raises as `ask` does, and QueryError if no question is
+    left.
     """
+    if "next_words" in run_gives(run):
+        questions = [(before_mask(text), word) for text, word in questions]
     histories = [history for history in (_history(run, *question) for question in questions) if history]
     if questions and not histories:
         count = quantity(len(questions), "question")
@@ -56,7 +59,7 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
 def _history(run: Run, text: str, word: str) -> Answers | None:
     """Track a word in a text; None if it is not one piece."""
     try:
-        question = read_question(text, load_tokenizer(run)).track(word)
+        question = parse(run, text).track(word)
         return ask(run, question) if len(question.tracked.pieces) == 1 else None
     except QueryError:
         return None

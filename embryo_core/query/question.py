@@ -1,13 +1,20 @@
-"""The question: a text with [MASK], or a word to be tracked in it, parsed once for all checkpoints of a run."""
+"""The question: a text whose masks are filled, or one that is continued, parsed once for all checkpoints of a run.
+
+A model that predicts masked words fills the [MASK]s of a text. One that predicts next words continues a text: it is
+asked for the word after the end, a place like a mask.
+"""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, run_gives
 from embryo_core.errors import QueryError
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Run
 
 if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
@@ -16,6 +23,7 @@ MASK = "[MASK]"
 MAX_MASKS = 8
 MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
 EXAMPLE = "The capital of France is [MASK] ."
+START = "The capital of France is"  # an example of a text to be continued
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +43,26 @@ class Word:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A text in ids; with a `word`, its mask is widened to a mask for each piece of the word."""
+    """A text in ids, and the places in it whose words are asked: its masks, or the place after its end.
+
+    With a `word`, its place is widened to one for each piece of the word.
+    """
 
     text: str
     tokenizer: "Tokenizer"
-    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]
-    masks: tuple[int, ...]  # positions in ids of the masks that are answered
+    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]; a text that is continued has no token that ends it
+    masks: tuple[int, ...]  # positions in ids of the places that are answered; the one after the end is L
     word: Word | None = None
+
+    @property
+    def continues(self) -> bool:
+        """Whether the text is continued; if not, its masks are filled."""
+        return self.masks[0] == len(self.ids)
+
+    @property
+    def kind(self) -> str:
+        """What the models do with the text, as a heading says it."""
+        return "text continued" if self.continues else "[MASK] filled"
 
     @property
     def tracked(self) -> Word:
@@ -51,17 +72,31 @@ class Question:
         return self.word
 
     def filled(self, words: np.ndarray) -> np.ndarray:
-        """Return ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks)."""
+        """Return ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks).
+
+        A text that is continued becomes longer: [..., L + n].
+        """
         ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
+        if self.continues:
+            return np.concatenate([ids, words], axis=-1)
         ids[..., list(self.masks[: words.shape[-1]])] = words
         return ids
 
+    def spell(self, words: np.ndarray) -> str:
+        """Return pieces [n] that continue the text as running text; "##" marks one that begins inside a word."""
+        found = _visible(self.tokenizer.decode(words.tolist()).strip(" "))
+        first = readable(self.tokenizer, words[:1])[0]
+        return "##" + found if first.startswith("##") and not found.startswith("##") else found
+
     def check_length(self, max_positions: int) -> None:
         """Raise QueryError if the question is longer than the positions of a model."""
-        check_length(self.ids, max_positions, len(self.masks) if self.word and len(self.masks) > 1 else 0)
+        length = max(len(self.ids), self.masks[-1])  # nothing is read at the last piece of a continuation
+        check_length(length, max_positions, len(self.masks) if self.word else 1)
 
     def mask_position(self, mask: int) -> int:
         """Return the position in ids of a mask, counted from 1. Raises QueryError if there is no such mask."""
+        if self.continues and mask != 1:
+            raise QueryError(f"There is no [MASK] {mask}: the text is continued after its end, its one place.")
         if not 1 <= mask <= len(self.masks):
             count = len(self.masks)
             raise QueryError(f"There is no [MASK] {mask}: the text has {count}, counted from 1. Choose one of them.")
@@ -74,16 +109,17 @@ class Question:
         """
         position = self.mask_position(mask)
         pieces = read_word(word, self.tokenizer)
-        masks = [self.tokenizer.mask_id] * len(pieces)
-        ids = np.concatenate([self.ids[:position], masks, self.ids[position + 1 :]])
         tracked = Word(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
-        positions = tuple(range(position, position + len(pieces)))
-        return Question(self.text, self.tokenizer, ids, positions, tracked)
+        positions, ids = tuple(range(position, position + len(pieces))), self.ids
+        if not self.continues:
+            masks = [self.tokenizer.mask_id] * len(pieces)
+            ids = np.concatenate([ids[:position], masks, ids[position + 1 :]])
+        return replace(self, ids=ids, masks=positions, word=tracked)
 
     @property
     def widened(self) -> str:
         """The text as a model reads it: the mask of the tracked word is written once for each piece."""
-        if self.word is None:
+        if self.word is None or self.continues:
             return self.text
         parts = self.text.split(MASK)
         before, after = MASK.join(parts[: self.word.mask]), MASK.join(parts[self.word.mask :])
@@ -106,21 +142,48 @@ def count_masks(text: str) -> int:
     return normalise_masks(text).count(MASK)
 
 
-def check_text(text: str) -> str:
-    """Return the text as `normalise_masks` does; no model is needed.
+def before_mask(text: str) -> str:
+    """Return what stands before the first [MASK] of a text, all of a text without one."""
+    return normalise_masks(text).partition(MASK)[0].strip()
 
-    Raises QueryError if the text is empty, too long for any model, or has no mask or too many.
+
+def reword(text: str, gives: Collection[str]) -> str:
+    """Return a text as models with these capabilities can be asked it, if only its end has to change.
+
+    Models that only continue a text get what stands before a [MASK] that ends it; models that only fill masks get a
+    [MASK] after a text that has none. Any other text is returned as it is.
     """
-    text = normalise_masks(text)
+    text, ends = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))
+    if "masked_words" not in gives and "next_words" in gives:
+        return ends[1] if ends and MASK not in ends[1] else text
+    if "next_words" not in gives and text and not count_masks(text):
+        return f"{text} {MASK} ."
+    return text
+
+
+def check_text(text: str, gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> str:
+    """Return the text as `normalise_masks` does; no model is needed, only what the models of the run give.
+
+    Raises QueryError if the text is empty, too long for any model, or has no mask or too many; and if it has one
+    although the models only continue a text.
+    """
+    text, continues = normalise_masks(text), "next_words" in gives
     masks = count_masks(text)
     if not text:
-        raise QueryError(f"The text is empty; write a sentence with [MASK] for the word to be predicted: {EXAMPLE}")
+        example = (
+            f"the beginning of a sentence, which is continued: {START}"
+            if continues
+            else f"a sentence with [MASK] for the word to be predicted: {EXAMPLE}"
+        )
+        raise QueryError(f"The text is empty; write {example}")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(
             f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be queried. Shorten it."
         )
-    if masks == 0:
+    if masks == 0 and not continues:
         raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be predicted: {EXAMPLE}")
+    if masks and continues and "masked_words" not in gives:
+        raise QueryError(f"The text has a [MASK], but this model continues a text; end it before the word: {START}")
     if masks > MAX_MASKS:
         raise QueryError(
             f"The text has {masks} [MASK]s; at most {MAX_MASKS} can be answered together. Mask fewer words."
@@ -128,18 +191,28 @@ def check_text(text: str) -> str:
     return text
 
 
-def read_question(text: str, tokenizer: "Tokenizer") -> Question:
-    """Tokenize a text.
+def read_question(text: str, tokenizer: "Tokenizer", gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> Question:
+    """Tokenize a text for models with these capabilities: its masks are filled, or it is continued if it has none.
 
     Raises QueryError as `check_text` does, and if the text has the tokenizer's own mask, which would count as another.
     """
-    text = check_text(text)
+    text = check_text(text, gives)
+    if not count_masks(text):
+        ids = tokenizer.encode_start(text)
+        if not len(ids):
+            raise QueryError("The text has no character that this run's tokenizer reads; write another.")
+        return Question(text, tokenizer, ids, (len(ids),))
     ids = tokenizer.encode_text(text)
     places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
     if len(places) != count_masks(text):
         own = tokenizer.mask
         raise QueryError(f"The text has {own}, as this tokenizer writes its mask; write [MASK] for every mask.")
     return Question(text, tokenizer, ids, places)
+
+
+def parse(run: Run, question: Question | str) -> Question:
+    """Read a text as a question to the models of a run. Raises as `read_question` and `load_tokenizer` do."""
+    return read_question(question, load_tokenizer(run), run_gives(run)) if isinstance(question, str) else question
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
@@ -158,23 +231,32 @@ def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
     return ids
 
 
-def check_length(ids: np.ndarray, max_positions: int, widened: int = 0) -> None:
-    """Raise QueryError if ids [L] exceed a model's positions; `widened`: the masks of a word of several pieces."""
-    if len(ids) > max_positions:
-        subject = f"With {widened} masks for the pieces of the word the text" if widened else "The text"
+def check_length(length: int, max_positions: int, pieces: int = 1) -> None:
+    """Raise QueryError if a text of this length exceeds a model's positions; `pieces` are those of a tracked word."""
+    if length > max_positions:
+        subject = f"With {pieces} pieces of the word the text" if pieces > 1 else "The text"
         raise QueryError(
-            f"{subject} is {len(ids):,} pieces long ([CLS] and [SEP] counted), "
+            f"{subject} is {length:,} pieces long (special tokens counted), "
             f"but this model reads at most {max_positions:,}. Shorten it."
         )
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[str]:
-    """Return pieces as a reader sees them: the first of a word without its mark, a later one after "##"."""
+    """Return pieces as a reader sees them: the first of a word without its mark, a later one after "##".
+
+    A piece of blanks stays as the vocabulary writes it, and a line break is written "\\n".
+    """
     pieces, mark = tokenizer.pieces([*map(int, ids)]), tokenizer.word_start
     if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words
     special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
+    spelled = [_visible(tokenizer.spell(piece)) for piece in pieces]
     return [
-        piece if i in special or piece == mark else ("" if piece.startswith(mark) else "##") + tokenizer.spell(piece)
-        for i, piece in zip(ids, pieces, strict=True)
+        piece if i in special or not word.strip() else ("" if piece.startswith(mark) else "##") + word
+        for i, piece, word in zip(ids, pieces, spelled, strict=True)
     ]
+
+
+def _visible(text: str) -> str:
+    """Return a text with line breaks and other control characters written as in Python."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

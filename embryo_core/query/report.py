@@ -7,8 +7,7 @@ import pandas as pd
 
 from embryo_core.query.answers import TOGETHER, Answers
 from embryo_core.query.asking import ask, ask_layers
-from embryo_core.query.question import read_question
-from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.query.question import Question, parse
 from embryo_core.types import Prediction, Run
 from embryo_core.words import point, quantity, step_name
 
@@ -39,10 +38,14 @@ def command(run: str, text: str, *options: str) -> str:
 def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
     """Report the k best answers at one step: for several masks the joint answers, then those for each mask.
 
-    Raises as `ask` does, like all reports.
+    A text that is continued has its greedy continuation first, then the best next pieces. Raises as `ask` does, like
+    all reports.
     """
     found = ask(run, text, [step], k)
-    blocks = [f"{run.name}, {point(step, run.step_unit)}: {found.question.text}"]
+    blocks = [f"{run.name}, {point(step, run.step_unit)}, {found.question.kind}: {found.question.text}"]
+    if found.question.continues:
+        (greedy,) = found.best(step, TOGETHER)
+        blocks.append(f"Greedy continuation, probability {greedy.probability:.3g}\n{greedy.token}")
     if found.masks > 1:
         blocks.append("All masks together\n" + _ranking(found.best(step, TOGETHER)))
     for mask in range(1, found.masks + 1):
@@ -54,7 +57,10 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
 def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
     """Report the best answer at every checkpoint, or at the given steps, and when the final one took the lead."""
     found = ask(run, text, steps)
-    blocks = [f"{run.name}, {quantity(len(found.steps), 'checkpoint')}: {found.question.text}", *found.skipped]
+    head = f"{run.name}, {quantity(len(found.steps), 'checkpoint')}, {found.question.kind}: {found.question.text}"
+    blocks = [head, *found.skipped]
+    if found.question.continues:
+        blocks.append("Greedy continuation\n" + _continuations(run, found))
     if found.masks > 1:
         blocks.append("All masks together\n" + _history(run, found, TOGETHER))
     for mask in range(1, found.masks + 1):
@@ -64,13 +70,14 @@ def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> s
 
 def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
     """Report the probability and rank of a word at every checkpoint, or at the given steps."""
-    question = read_question(text, load_tokenizer(run)).track(word, mask)
+    question = parse(run, text).track(word, mask)
     found, pieces = ask(run, question, steps), question.tracked.pieces
-    head = [f"{run.name}, {question.tracked.text!r} at [MASK] {mask}: {question.text}"]
+    head = [f"{run.name}, {question.tracked.text!r} {_place(question, mask)}: {question.text}"]
     if len(pieces) > 1:
+        how = "each after those before it" if question.continues else "filled left to right, other masks in place"
         head.append(
             f"{len(pieces)} pieces, {' '.join(pieces)}: {question.widened}\n"
-            "Joint probability by the chain rule, pieces filled left to right, other masks in place; "
+            f"Joint probability by the chain rule, pieces {how}; "
             "rank among the answers of as many pieces; ≥: at least."
         )
     width = _step_width(found.steps)
@@ -91,7 +98,7 @@ def report_layers(
     """Report the answers of each layer: the k best at one step, or the best at every checkpoint or the given steps."""
     found = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
     where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.step_unit)
-    head = f"{run.name}, {where}, layers at [MASK] {mask}: {found.question.text}"
+    head = f"{run.name}, {where}, layers {_place(found.question, mask)}: {found.question.text}"
     cells = [f"{token} {share:.1%}" for token, share in found.table[["token", "probability"]].itertuples(index=False)]
     count, layers = len(cells) // len(found.steps), range(int(found.table["layer"].max()) + 1)
     if step is None:
@@ -105,6 +112,18 @@ def report_layers(
 
 
 # === Parts ===
+
+
+def _place(question: Question, mask: int) -> str:
+    return "after the text" if question.continues else f"at [MASK] {mask}"
+
+
+def _continuations(run: Run, found: Answers) -> str:
+    """Return a line for each step."""
+    rows = found.history(TOGETHER)
+    lines = [(step_name(run.step_unit), "probability", "continuation")]
+    lines += [(f"{row.step:,}", f"{row.probability:.3g}", row.token) for row in rows.itertuples()]
+    return _table(lines)
 
 
 def _step_width(steps: Sequence[int]) -> int:

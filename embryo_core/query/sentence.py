@@ -75,7 +75,7 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
     ids = tokenizer.encode_text(text)
-    check_length(ids, max_positions)
+    check_length(len(ids), max_positions)
     return ids
 
 

@@ -96,6 +96,16 @@ def sweep(
     broken: dict[int, str] = {}
     ended = Event()  # set by the first thread that ends; the others begin nothing more
 
+    def answer(models: "Sequence[Model]") -> None:
+        try:
+            answered.update(zip((model.checkpoint.step for model in models), ask(models), strict=True))
+        except BrokenCheckpoint as error:
+            if len(models) == 1:
+                broken[models[0].checkpoint.step] = str(error)
+                return
+            for model in models:  # the others can answer
+                answer([model])
+
     def visit(share: Sequence[Checkpoint]) -> None:
         models: list[Model] = []
         for checkpoint in share:
@@ -107,8 +117,7 @@ def sweep(
             except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed just now
                 broken[checkpoint.step] = str(error)
             if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
-                for model, answer in zip(models, ask(models), strict=True):
-                    answered[model.checkpoint.step] = answer
+                answer(models)
                 models = []
 
     own, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]

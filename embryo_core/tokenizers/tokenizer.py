@@ -182,6 +182,10 @@ class Tokenizer:
         """Return the piece of each id as written in the vocabulary, with its word-boundary prefix."""
         return [self._tokenizer.id_to_token(int(i)) or "" for i in ids]
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return pieces as running text, special tokens included."""
+        return self._tokenizer.decode([*ids], skip_special_tokens=False)
+
     def spell(self, piece: str) -> str:
         """Return a piece as text without the prefix of a first piece; incomplete UTF-8 stays as it is."""
         if self.word_start == BYTE_LEVEL:

@@ -195,7 +195,7 @@ def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
         (ONE, "river", 2, "There is no [MASK] 2: the text has 1"),
         (ONE, "river", 0, "There is no [MASK] 0"),
         ("no mask", "river", 1, "The text has no [MASK]"),
-        ("[MASK]" + " ." * 61, "rivers", 1, "With 2 masks for the pieces of the word the text is 65 pieces long"),
+        ("[MASK]" + " ." * 61, "rivers", 1, "With 2 pieces of the word the text is 65 pieces long"),
     ],
 )
 def test_a_word_that_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, message: str) -> None:

@@ -19,7 +19,7 @@ def test_answers_at_one_step(tiny_run: Run) -> None:
     """One line per prediction, in the order of ranks."""
     expected = query.ask(tiny_run, "a [MASK] .", [8], 3).best(8)
     lines = report_step(tiny_run, "a [mask] .", 8, k=3).splitlines()
-    assert lines[0] == "tiny, step 8: a [MASK] ."
+    assert lines[0] == "tiny, step 8, [MASK] filled: a [MASK] ."
     assert [line.split() for line in lines[3:]] == [[str(p.rank), f"{p.probability:.4%}", p.token] for p in expected]
 
 
@@ -82,7 +82,7 @@ def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:
 def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
     """In every report: at one step, at all, of a tracked word, and of the layers."""
     run, text = replace(tiny_run, step_unit="words"), "a [MASK] ."
-    assert report_step(run, text, 8).startswith("tiny, 8 words: ")
+    assert report_step(run, text, 8).startswith("tiny, 8 words, ")
     assert report.report_layers(run, text, step=8).startswith("tiny, 8 words, layers")
     lead = query.ask(run, text).lead()
     for lines in (report_history(run, text), report.report_word(run, text, "cat"), report.report_layers(run, text)):

@@ -1,0 +1,207 @@
+"""A text is continued with the numbers of plain transformers: next pieces, a word of several, greedily, by layer."""
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
+from embryo_core.errors import BrokenCheckpoint, QueryError
+from embryo_core.query import TOGETHER, report
+from embryo_core.query.beam import CONTINUED
+from embryo_core.query.question import before_mask, parse
+from embryo_core.types import Run
+from tests.conftest import copy_run
+from tests.decoders import add_series
+from tests.rounding import probability_rounding
+
+TEXT = "The cat sat on the"
+WORD = "rivers"
+STEPS = (0, 5, 10)
+MASKED = "The cat sat on the [MASK] ."
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def run(request: pytest.FixtureRequest, shared: Callable[..., Path]) -> Run:
+    """Return a run of tiny decoders; a token opens every text of the LLaMA."""
+    family = request.param
+    root = shared(
+        f"continuing-{family}", lambda root: add_series(root, family, STEPS, family == "llama", vocabulary=600)
+    )
+    return runs.read_run(root / "runs" / family)
+
+
+@cache
+def reference(run: Run, step: int) -> torch.nn.Module:
+    """Load a checkpoint with transformers."""
+    return AutoModelForCausalLM.from_pretrained(runs.checkpoint(run, step).path).eval()
+
+
+def probabilities(run: Run, step: int, ids: list[int]) -> np.ndarray:
+    """Probabilities [V] of the piece after ids."""
+    with torch.no_grad():
+        logits = reference(run, step)(torch.tensor([ids])).logits[0, -1]
+    return torch.softmax(logits.double(), dim=0).numpy()
+
+
+def pieces(run: Run, text: str) -> list[int]:
+    """Ids of a text, after the token that opens it, if any."""
+    tokenizer = parse(run, text).tokenizer
+    return [*tokenizer.begin.tolist(), *tokenizer._tokenizer.encode(text, add_special_tokens=False).ids]
+
+
+def tolerance(run: Run, expected: float) -> float:
+    """Relative tolerance of a probability."""
+    return probability_rounding(MODELS.get(runs.checkpoint(run, 10)), 20, np.array(expected))
+
+
+def change(run: Run, step: int, config: dict, tensors: dict | None = None) -> None:
+    """Change settings of a checkpoint, and its tensors, as if it had been trained so."""
+    folder = runs.checkpoint(run, step).path
+    (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | config))
+    if tensors:
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, step, None, None)
+
+
+def test_next_pieces(run: Run) -> None:
+    """Ids, order, ranks and probabilities of the best pieces at every step."""
+    found, ids = query.ask(run, TEXT, k=5), pieces(run, TEXT)
+    assert found.steps == STEPS and found.question.continues and found.masks == 1
+    assert found.question.ids.tolist() == ids
+    for step in STEPS:
+        expected = probabilities(run, step, ids)
+        best = np.argsort(-expected, kind="stable")[:5]
+        listed = found.best(step)
+        assert [one.token for one in listed] == query.readable(found.question.tokenizer, best)
+        assert [one.rank for one in listed] == [1, 2, 3, 4, 5]
+        assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
+
+
+def test_a_word_of_several_pieces(run: Run) -> None:
+    """Each piece after the true ones before it; the rank is that among all answers of as many pieces, or a bound."""
+    question = parse(run, TEXT).track(WORD)
+    ids, word = pieces(run, TEXT), question.tracked.ids.tolist()
+    assert len(word) > 1 and question.widened == TEXT
+    for row in query.ask(run, question).table.itertuples():
+        factors = [probabilities(run, row.step, [*ids, *word[:i]])[word[i]] for i in range(len(word))]
+        assert row.probability == pytest.approx(math.prod(factors), rel=len(word) * tolerance(run, min(factors)))
+        assert row.token == WORD and row.rank >= 1
+
+
+def test_a_word_of_one_piece_is_listed(run: Run) -> None:
+    """With its probability and its rank over the whole vocabulary."""
+    question = parse(run, TEXT).track("the")
+    assert len(question.tracked.pieces) == 1
+    listed = query.ask(run, TEXT, k=1000)
+    for row in query.ask(run, question).table.itertuples():
+        own = next(one for one in listed.best(row.step) if one.token == "the")
+        assert (row.rank, row.exact) == (own.rank, True) and row.probability == pytest.approx(own.probability)
+
+
+def test_greedy_continuation(run: Run) -> None:
+    """That of `generate` at every step, with the product of the probabilities of its pieces."""
+    found, ids = query.ask(run, TEXT), pieces(run, TEXT)
+    for step in STEPS:
+        model = reference(run, step)
+        given = torch.tensor([ids])
+        whole = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=CONTINUED)[0].tolist()
+        assert whole[: len(ids)] == ids
+        own = whole[len(ids) :]
+        (greedy,) = found.best(step, TOGETHER)
+        assert greedy.token == found.question.spell(np.array(own)) and greedy.exact is False
+        factors = [probabilities(run, step, whole[: len(ids) + i])[own[i]] for i in range(len(own))]
+        assert greedy.probability == pytest.approx(math.prod(factors), rel=CONTINUED * tolerance(run, min(factors)))
+
+
+def test_a_continuation_ends_with_the_text_and_with_the_positions(run: Run, tmp_path: Path) -> None:
+    """At the token that ends a text, as `generate` does; and after as many pieces as the model has positions for."""
+    own = copy_run(run, tmp_path)
+    question = parse(run, TEXT)
+    model = MODELS.get(runs.checkpoint(run, 10))
+    (whole,) = query.beam.continue_greedily([model], question)
+    end = whole.answers[0, 3].item()
+    change(own, 10, {"eos_token_id": [5, end]})
+    (ended,) = query.beam.continue_greedily([MODELS.get(runs.checkpoint(own, 10))], question)
+    first = whole.answers[0].tolist().index(end)
+    assert ended.answers[0].tolist() == whole.answers[0, : first + 1].tolist()
+    long = parse(run, "a" + " the" * (37 - len(question.tokenizer.begin)))
+    assert len(long.ids) == 38
+    (short,) = query.beam.continue_greedily([model], long)
+    assert len(short.answers[0]) == model.max_positions - 38 + 1
+
+
+def test_the_lens_is_final_norm_and_head_on_every_layer(run: Run) -> None:
+    """At the last position; the last layer's answers are the model's own."""
+    found, ids = query.ask_layers(run, TEXT, k=3), pieces(run, TEXT)
+    for step in STEPS:
+        model = reference(run, step)
+        norm = model.transformer.ln_f if hasattr(model, "transformer") else model.model.norm
+        with torch.no_grad():
+            states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+            normed = [*(norm(state) for state in states[:-1]), states[-1]]
+            expected = [torch.softmax(model.lm_head(state)[0, -1].double(), dim=0).numpy() for state in normed]
+        for layer, of_layer in enumerate(expected):
+            best = np.argsort(-of_layer, kind="stable")[:3]
+            listed = found.best(step, 1, layer)
+            assert [one.token for one in listed] == query.readable(found.question.tokenizer, best)
+            own = [one.probability for one in listed]
+            assert own == pytest.approx(of_layer[best], rel=tolerance(run, of_layer[best]))
+        assert listed[0].probability == pytest.approx(query.ask(run, TEXT, [step]).best(step)[0].probability)
+
+
+def test_a_text_that_the_models_do_not_answer(run: Run, tiny_run: Run) -> None:
+    """A decoder fills no [MASK], an encoder continues no text; each says what to write. There is one place to track."""
+    with pytest.raises(QueryError, match=r"has a \[MASK\].* continues a text.*: The capital of France is$"):
+        query.ask(run, MASKED)
+    with pytest.raises(QueryError, match=r"no \[MASK\]; write \[MASK\]"):
+        query.ask(tiny_run, TEXT)
+    with pytest.raises(QueryError, match=r"no \[MASK\] 2: the text is continued"):
+        query.ask_layers(run, TEXT, 2)
+    with pytest.raises(QueryError, match="is empty; write the beginning"):
+        query.ask(run, " ")
+    with pytest.raises(QueryError, match=r"41 pieces long .* at most 40"):
+        query.ask(run, "a" + " the" * (40 - len(parse(run, TEXT).tokenizer.begin)))
+    assert before_mask(MASKED) == TEXT and before_mask(TEXT) == TEXT
+
+
+def test_examples_are_asked_up_to_their_mask(run: Run) -> None:
+    """The same list of questions serves models that continue a text."""
+    (example,) = query.find_examples(run, [(MASKED, "the"), ("[MASK] is nothing to continue .", "the")])
+    assert (example.text, example.word) == (TEXT, "the")
+
+
+def test_reports_say_that_the_text_is_continued(run: Run) -> None:
+    """At one step, over all, of a word and by layer; with the greedy continuation at each step."""
+    found = query.ask(run, TEXT)
+    at_step = report.report_step(run, TEXT, 5, 3)
+    assert "text continued: " + TEXT in at_step and found.best(5, TOGETHER)[0].token in at_step
+    history = report.report_history(run, TEXT)
+    assert all(f"{step}  " in history and found.best(step, TOGETHER)[0].token in history for step in STEPS)
+    assert "after the text" in report.report_word(run, TEXT, WORD)
+    assert "layers after the text" in report.report_layers(run, TEXT)
+
+
+def test_logits_that_are_not_finite_leave_a_checkpoint_out(run: Run, tmp_path: Path) -> None:
+    """With one sentence, which ends the question if it is the only one; its weights are finite."""
+    own = copy_run(run, tmp_path)
+    for step in (0, 10):
+        tensors = load_file(runs.checkpoint(own, step).path / "model.safetensors")
+        name = next(name for name in sorted(tensors) if "mlp" in name and "weight" in name)
+        change(own, step, {}, tensors | {name: np.full_like(tensors[name], 3e38)})
+    with pytest.raises(BrokenCheckpoint, match="step10 are not finite"):
+        query.ask(own, TEXT, [10])
+    with pytest.raises(BrokenCheckpoint, match="step10 are not finite"):
+        query.ask_layers(own, TEXT, steps=[10])
+    found = query.ask(own, TEXT)
+    assert found.steps == (5,) and len(found.skipped) == 2
+    assert found.table.equals(query.ask(run, TEXT, [5]).table)
