@@ -17,8 +17,8 @@ from embryo_core.engine.capabilities import gives, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEngine
 from embryo_core.engine.hub_cache import fetch_checkpoint
-from embryo_core.engine.tensor_files import broken
-from embryo_core.errors import MissingCapability
+from embryo_core.engine.tensor_files import broken, is_finite
+from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.families import FAMILIES
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint
@@ -64,8 +64,8 @@ class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
     `gives` has its capabilities: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
-    (see capabilities.py). Asking for anything else raises MissingCapability. Word logits are over the V pieces of the
-    tokenizer, even if the stored vocabulary is larger.
+    (see capabilities.py). Asking for anything else raises MissingCapability, and numbers that are NaN or infinite raise
+    BrokenCheckpoint. Word logits are over the V pieces of the tokenizer, even if the stored vocabulary is larger.
     """
 
     def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine, generator: "Model | None" = None):
@@ -113,7 +113,7 @@ class Model:
     def mlm_head(self, states: np.ndarray) -> np.ndarray:
         """Compute masked-word logits [n, V] of states [n, H] of `words`, such as those of a lower layer."""
         self._need("masked_words")
-        return self.words._engine.head(torch.as_tensor(states)).numpy()
+        return self._finite("logits", self.words._engine.head(torch.as_tensor(states)))
 
     @torch.inference_mode()
     def next_head(self, states: np.ndarray) -> np.ndarray:
@@ -123,13 +123,13 @@ class Model:
         `next_logits`.
         """
         self._need("next_words")
-        return self._engine.head(torch.as_tensor(states)).numpy()
+        return self._finite("logits", self._engine.head(torch.as_tensor(states)))
 
     @torch.inference_mode()
     def replaced_logits(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Compute logits [B, L] that each token was replaced, above 0 if so (Clark et al., 2020, Section 2)."""
         self._need("replaced_tokens")
-        return self._engine.detect(torch.as_tensor(ids), _mask(attention_mask)).numpy()
+        return self._finite("logits", self._engine.detect(torch.as_tensor(ids), _mask(attention_mask)))
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
@@ -138,13 +138,22 @@ class Model:
         The last have passed a decoder's final norm, as in transformers.
         """
         self._need("states")
-        return self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)).numpy()
+        return self._finite("states", self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)))
 
     @torch.inference_mode()
     def attentions(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """Compute attention weights [num_layers, B, heads, L, L], row = from, column = to."""
         self._need("attentions")
-        return self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)).numpy()
+        return self._finite("attentions", self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)))
+
+    def _finite(self, what: str, found: Tensor) -> np.ndarray:
+        """Return numbers as an array; raise BrokenCheckpoint if one is NaN or infinite, as of weights that overflow."""
+        if not is_finite(found):
+            raise BrokenCheckpoint(
+                f"{self.checkpoint.path}: its {what} are NaN or infinite, although its weights are not; leave out this "
+                "step."
+            )
+        return found.numpy()
 
     def _need(self, capability: str) -> None:
         """Raise MissingCapability if the model does not give this."""
@@ -186,11 +195,11 @@ def _logits(
         model._need(capability)
     at = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines, own, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
-    found = []
+    found: list[Tensor] = []
     for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
         chosen = [*group]
         found += kind.logits([engines[i] for i in chosen], own[chosen[0] : chosen[-1] + 1], mask, at)
-    return [logits.numpy() for logits in found]
+    return [model._finite("logits", logits) for model, logits in zip(models, found, strict=True)]
 
 
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:

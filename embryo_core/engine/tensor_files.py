@@ -18,7 +18,7 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, first_line
-from embryo_core.runs.trust import refusal
+from embryo_core.runs.trust import REMEDIES, refusal
 from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper
@@ -50,17 +50,24 @@ STORED_DTYPES = (
     torch.bool,
 )  # the types in weight_files.BYTES
 
+MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
+
 
 def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
 
     The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
-    BrokenCheckpoint if the file cannot be read.
+    BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
     """
     path, within = runs.weights_file(checkpoint)
     tensors = read_file(path, within)
     wrapper = _wrapper(tensors)
-    return {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+    found = {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+    for name, tensor in found.items():
+        if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASKS):
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise broken(checkpoint, f"{runs.shown(name)} is stored as {kind}, and only floating types are weights")
+    return found
 
 
 def read_file(path: Path, within: Path) -> dict[str, Tensor]:
@@ -87,7 +94,7 @@ def is_finite(tensor: Tensor) -> bool:
 
 def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
     """Return the error for a checkpoint that is broken in this way."""
-    return BrokenCheckpoint(f"{checkpoint.path}: {what}; train this step again or delete that folder.")
+    return BrokenCheckpoint(f"{checkpoint.path}: {what}; {REMEDIES[BrokenCheckpoint]}.")
 
 
 def _wrapper(names: Collection[str]) -> str:

@@ -147,7 +147,7 @@ def _load_model(
     encoder = f"{model.base_model_prefix}."
     if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
         names = ", ".join(lacking[:3])
-        raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); train this step again.")
+        raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); leave out this step.")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     _set_dropout_of_modules(model, settings)
     if start is not None:

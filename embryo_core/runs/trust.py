@@ -42,7 +42,7 @@ CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]{0,200
 REMEDIES = {  # what to do about a file that is refused, by the class of the error
     BrokenRun: "copy the run again from where it came, or remove its folder",
     BrokenTokenizer: "copy it again from where it came, or name the folder of another with --tokenizer",
-    BrokenCheckpoint: "train this step again or delete its folder",
+    BrokenCheckpoint: "copy this step again from where it came, or delete its folder",
     BrokenList: "remove it, and add its runs again with: python -m embryo_core add SOURCE --name NAME",
     BrokenTrainerState: "its log and counts are left out",
     CorpusError: "delete its folder and give the same command again",

@@ -43,7 +43,7 @@ def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None
     """It is a broken checkpoint."""
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()
-    with pytest.raises(BrokenCheckpoint, match=r"config.json .*; train this step again"):
+    with pytest.raises(BrokenCheckpoint, match=r"config.json .*; copy this step again"):
         gives(runs.checkpoint(own_run, 8))
 
 

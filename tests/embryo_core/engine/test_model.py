@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,14 @@ from transformers import (
     ElectraForPreTraining,
 )
 
-from embryo_core import query, runs
+from embryo_core import query, results, runs
 from embryo_core.engine import tensor_files
 from embryo_core.engine.model import Model, load, mlm_logits
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
+from embryo_core.evaluate import evaluate
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Checkpoint, Run
+from tests.conftest import SAMPLE_DATA
 from tests.rounding import rounding
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
@@ -332,7 +335,7 @@ def test_a_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, nam
     """The error names the file and what to do."""
     checkpoint = runs.checkpoint(own_run, 8)
     damage(checkpoint.path / name)
-    with pytest.raises(BrokenCheckpoint, match=rf"{name} .*train this step again"):
+    with pytest.raises(BrokenCheckpoint, match=rf"{name} .*copy this step again"):
         load(checkpoint)
 
 
@@ -386,6 +389,35 @@ def test_weights_that_are_not_finite_are_refused(own_run, value, dtype):
     runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
     with pytest.raises(BrokenCheckpoint, match=r"word_embeddings\.weight that is not finite"):
         load(checkpoint)
+
+
+def change_weights(run: Run, change: Callable[[torch.Tensor], torch.Tensor]) -> Checkpoint:
+    """Change every weight of step 8."""
+    checkpoint = runs.checkpoint(run, 8)
+    path = checkpoint.path / "model.safetensors"
+    save_file({name: change(tensor) for name, tensor in load_file(path).items()}, path)
+    runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
+    return runs.checkpoint(run, 8)
+
+
+def test_numbers_that_overflow_end_a_metric(own_run):
+    """Weights may be finite and what they compute is not: nothing is stored, and each metric says so once."""
+    model = load(change_weights(own_run, lambda tensor: tensor * 1e20))
+    ids = np.array([[2, 7, 8, 9, 3]])
+    for ask in (model.hidden_states, model.attentions, lambda *of: model.mlm_logits(*of, [0], [2])):
+        with pytest.raises(BrokenCheckpoint, match=r"step8: its .* are NaN or infinite"):
+            ask(ids, np.ones_like(ids))
+    names = ["token_reconstruction", "mask_prediction", "world_knowledge", "attention", "head_behaviour", "positions"]
+    report = evaluate(own_run, SAMPLE_DATA, names, [8], limit=3)
+    assert len(report.failures) == len(names) and all("NaN or infinite" in reason for reason in report.failures)
+    assert not any(results.done(own_run).values())
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+def test_weights_that_are_no_floating_numbers_are_refused(own_run, kind):
+    """The bytes of floats under the name of integers would be huge numbers, all of them finite."""
+    with pytest.raises(BrokenCheckpoint, match=rf"(weight|bias) is stored as {str(kind)[6:]}"):
+        load(change_weights(own_run, lambda tensor: tensor.to(kind)))
 
 
 def test_weights_that_do_not_fit_into_memory_are_told(tiny_run, monkeypatch: pytest.MonkeyPatch):

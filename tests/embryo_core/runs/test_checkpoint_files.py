@@ -25,7 +25,7 @@ def test_a_missing_tensor_file_is_found(own_run: Run):
     """A file in the manifest that is not there makes the checkpoint broken."""
     checkpoint = runs.checkpoint(own_run, 8)
     (checkpoint.path / "model.safetensors").unlink()
-    with pytest.raises(BrokenCheckpoint, match="does not exist; train this step again"):
+    with pytest.raises(BrokenCheckpoint, match="does not exist; copy this step again"):
         runs.verify(checkpoint)
 
 
