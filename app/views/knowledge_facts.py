@@ -6,10 +6,10 @@ import streamlit as st
 from app import figures, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows
 from app.view import View
-from app.views.query_ask import choose_text
+from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge, knowledge_tables
-from embryo_core.types import Fact
+from embryo_core.types import Fact, Run
 from embryo_core.words import step_name
 
 ANY = "any"
@@ -68,10 +68,10 @@ def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: 
     return table.empty or not listed.empty
 
 
-def _ask(fact: Fact) -> None:
+def _ask(run: Run, fact: Fact) -> None:
     """Open the Query page with a fact's question."""
     permalink.choose("template", fact.relation)
-    choose_text(fact.question, fact.id)
+    choose_text(question_of(run, fact), fact.id)
     permalink.lead_to("query")
 
 
@@ -86,7 +86,7 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
     relation = names["relation"][fact]
     if template := results.templates(view.run).get(relation):
         asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])
-        right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(asked,))
+        right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask, args=(view.run, asked))
     figure = figures.draw(view, knowledge.fact, relation=relation, fact=fact)
     figures.show(figure)
     number = st.column_config.NumberColumn

@@ -53,6 +53,7 @@ def show() -> None:
             pickers.pick_smoothing()
         with above:
             show_rounds(found, partial(_show_answers, curves=curves, log=log))
+        query_figures.show_continuations(known)
         query_figures.show_lens(known)
         _show_commands([one.request for one in known], mask)
 
@@ -93,8 +94,6 @@ def _show_answers(found: Found, curves: str, log: bool) -> None:
     known = [one for one in found if one]
     shared = share_axes([one.table for one in known], [one.request.view.axis for one in known], log)
     parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
-    if any(one.answers.question.continues for one in known):
-        parts.append(query_figures.show_continuations)
     if len(found) == 1:
         left, right = st.columns([2, 3], gap="large")
         with left:

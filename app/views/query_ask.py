@@ -77,7 +77,8 @@ def pick_requests(view: View) -> list[Request]:
         with st.expander("A fact, a word to track, a comparison", expanded=any(map(permalink.get, IN_EXPANDER))):
             fact, word, questions = _pick_more(view, text)
     requests = [
-        replace(question, fact=fact if fact and _asks(question, fact) else None, word=word) for question in questions
+        replace(one, word=word, fact=fact if fact and one.text == question_of(one.view.run, fact) else None)
+        for one in questions
     ]
     return [question for question in requests if text.strip() and question.text.strip()]
 
@@ -178,7 +179,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     )
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
-    asked_for = wanted is None or _question(run, wanted) == text.strip()
+    asked_for = wanted is None or question_of(run, wanted) == text.strip()
     if not asked_for and not permalink.of_link("subject"):
         permalink.choose("subject", "")
     chosen = _pick_optional(
@@ -187,7 +188,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         list(known),
         lambda name: f"{known[name].subject} → {known[name].object}",
         f"one of {len(known):,}, type to search" if relation else "choose a relation first",
-        lambda name: choose_text(_question(run, known[name]) if name else text, name),
+        lambda name: choose_text(question_of(run, known[name]) if name else text, name),
         asked_for,
     )
     if wanted and not asked_for:
@@ -195,12 +196,9 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     return known.get(chosen or "")
 
 
-def _question(run: Run, fact: Fact) -> str:
+def question_of(run: Run, fact: Fact) -> str:
+    """Return the text that asks the models of a run for the object of a fact."""
     return query.reword(fact.question, results.given(run))
-
-
-def _asks(request: Request, fact: Fact) -> bool:
-    return request.text.strip() == _question(request.view.run, fact)
 
 
 def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:

@@ -109,20 +109,21 @@ def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
     figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
 
 
-def show_continuations(known: Known, number: int) -> None:
-    """Draw the greedy continuation at each step, of a text that is continued."""
-    if not known.answers.question.continues:
-        return
-    st.header("Greedy continuations", anchor=False)
-    table = query.continuation_table(known.answers)
-    columns = {
-        "step": st.column_config.NumberColumn(
-            step_name(known.request.view.run.step_unit), format="localized", width=72
-        ),
-        "probability": st.column_config.NumberColumn("probability", format="%.1e", width=88),
-        "continuation": st.column_config.TextColumn("continuation"),
-    }
-    st.dataframe(table, column_config=columns, hide_index=True, key=f"continuations_{number}")
+def show_continuations(found: list[Known]) -> None:
+    """Draw the greedy continuation at each step of each text that is continued."""
+    continued = [known for known in found if known.answers.question.continues]
+    if continued:
+        st.header("Greedy continuations", anchor=False)
+    for number, known in enumerate(continued, start=1):
+        if len(found) > 1:
+            show_question(known)
+        unit, number_column = known.request.view.run.step_unit, st.column_config.NumberColumn
+        columns = {
+            "step": number_column(step_name(unit), format="localized", width=72),
+            "probability": number_column("probability", format="%.1e", width=88),
+        }
+        table = query.continuation_table(known.answers)
+        st.dataframe(table, column_config=columns, hide_index=True, key=f"continuations_{number}")
 
 
 # === Layer by layer ===

@@ -6,8 +6,10 @@ import streamlit as st
 from app import permalink, pickers, results, widgets
 from app.tables import show_rows
 from app.view import View
+from embryo_core import query
 from embryo_core.figures import tags, tokens
 from embryo_core.figures.markdown import literal
+from embryo_core.types import Run
 
 SENTENCES = {  # in which a word of this tag is asked; written for this project
     "CC": "He came [MASK] she left .",
@@ -49,7 +51,7 @@ def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> N
         st.info(f"There are no words of this category at {view.point(step)}.", icon=":material/info:")
         return
     found = words[words["word"].str.contains(search, case=False, regex=False)]
-    _table(found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
+    _table(view.run, found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
     widgets.show_caption(tokens.describe_words(found, words))
 
 
@@ -60,12 +62,12 @@ def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFram
     return words.assign(accuracy=words["correct"] / words["n"])
 
 
-def _table(words: pd.DataFrame, key: str, with_category: bool) -> None:
+def _table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None:
     columns = ["category"] * with_category + ["word", "tag", "n", "correct", "accuracy"]
     show_rows(
         words.assign(tag=words["tag"].map(tags.named))[columns],
         f"words_{key}",
-        lambda row: _ask(*words[["word", "tag"]].iloc[row]),
+        lambda row: _ask(run, *words[["word", "tag"]].iloc[row]),
         {
             "n": st.column_config.NumberColumn("n", help="How often the treebank has the word with this tag"),
             "accuracy": st.column_config.ProgressColumn("accuracy", format="percent", min_value=0, max_value=1),
@@ -73,9 +75,12 @@ def _table(words: pd.DataFrame, key: str, with_category: bool) -> None:
     )
 
 
-def _ask(word: str, tag: str) -> None:
-    """Go to the Query page with a sentence in which the word is followed."""
-    permalink.choose("text", SENTENCES.get(tag, ANY_TAG))
+def _ask(run: Run, word: str, tag: str) -> None:
+    """Go to the Query page with a sentence in which the word is followed, of which decoders get the beginning."""
+    text = SENTENCES.get(tag, ANY_TAG)
+    if "next_words" in results.given(run):
+        text = query.before_mask(text) or query.before_mask(ANY_TAG)
+    permalink.choose("text", text)
     permalink.choose("word", word)
     permalink.choose("subject", "")
     permalink.lead_to("query")

@@ -35,15 +35,7 @@ from embryo_core.query.answers import (
     tabulate_layers,
     tabulate_word,
 )
-from embryo_core.query.beam import (
-    Reply,
-    check_finite,
-    continue_greedily,
-    joint_log_probability,
-    logsumexp,
-    search,
-    top_k,
-)
+from embryo_core.query.beam import Reply, continue_greedily, joint_log_probability, logsumexp, search, top_k
 from embryo_core.query.question import Question, parse
 from embryo_core.query.sweep import between_chunks, left_out, loadable, nothing_read, sweep, sweep_run
 from embryo_core.types import Run
@@ -258,8 +250,5 @@ def _layer_logits(model: "Model", question: Question, position: int) -> np.ndarr
     ids, seen = question.ids[None], np.ones_like(question.ids)[None]
     if question.continues:  # the last states have passed the final norm, which the head would apply again
         states, first, last = model.hidden_states(ids, seen)[:-1, 0, -1], np.array([0]), np.array([position - 1])
-        logits = np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)])
-    else:
-        logits = model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position])
-    check_finite(model, logits)
-    return logits
+        return np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)])
+    return model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position])

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint
 from embryo_core.query.question import Question
 from embryo_core.query.sweep import OPERATIONS, between_chunks
 
@@ -221,8 +220,7 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
     """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
 
     Those of the position after the end, L, are of the next piece. Yields the model's number c, the first of its rows,
-    and the logits [rows, V] of some rows. One pass takes as many models or rows as make a chunk (see sweep.py). Raises
-    BrokenCheckpoint if the logits of a model are not finite.
+    and the logits [rows, V] of some rows. One pass takes as many models or rows as make a chunk (see sweep.py).
     """
     from embryo_core.engine.model import mlm_logits, next_logits  # torch is imported by the first query
 
@@ -238,18 +236,7 @@ def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterat
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
             found = predict(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, column))
-            for c, of_model in enumerate(found, i):
-                check_finite(models[c], of_model)
-                yield c, j, of_model
-
-
-def check_finite(model: "Model", logits: np.ndarray) -> None:
-    """Raise BrokenCheckpoint if a logit is NaN or infinite."""
-    if not np.isfinite(logits).all():
-        raise BrokenCheckpoint(
-            f"The logits of {model.checkpoint.path} are not finite: its weights overflowed in training or when "
-            "they were stored; restore its weights, or leave this step out."
-        )
+            yield from ((c, j, of_model) for c, of_model in enumerate(found, i))
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:

@@ -151,7 +151,7 @@ def test_an_example_fills_the_box(app: AppTest) -> None:
     """A click on an example asks it."""
     app.run()
     app.button[2].click().run()
-    assert app.text_area[0].value == query_ask.EXAMPLES[1]
+    assert app.text_area[0].value == query_ask.FILL.examples[1]
     assert app.metric and not app.exception
 
 
@@ -168,7 +168,7 @@ def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
     [
         ("no mask <script>alert(1)</script>", "The text has no"),
         ("[MASK]" + " ." * 5_000, "The text is 5,00"),
-        ("[MASK]" + " a" * 50_000, "“Text with [MASK]” has 100,006 characters"),
+        ("[MASK]" + " a" * 50_000, "“Text with [MASK] to fill” has 100,006 characters"),
         ("[MASK] " * 20, "The text has 20"),
     ],
 )
@@ -366,7 +366,7 @@ def test_a_step_that_a_browser_did_not_hear_of_is_no_choice(app: AppTest) -> Non
 def test_a_text_that_a_browser_did_not_hear_of_stays(app: AppTest) -> None:
     """That of an example, while the box still has the one before; what the reader types is asked in the same box."""
     ask(app)
-    before, example = app._tree, query_ask.EXAMPLES[1]
+    before, example = app._tree, query_ask.FILL.examples[1]
     app.session_state["permalink"]["text"] = example
     app.run()
     app._tree = before

@@ -174,6 +174,21 @@ def test_a_text_that_the_models_do_not_answer(run: Run, tiny_run: Run) -> None:
     assert before_mask(MASKED) == TEXT and before_mask(TEXT) == TEXT
 
 
+@pytest.mark.parametrize(
+    ("text", "continued", "filled"),
+    [
+        ("Ann was born in [MASK] .", "Ann was born in", "Ann was born in [MASK] ."),
+        ("Ann was born in", "Ann was born in", "Ann was born in [MASK] ."),
+        ("[mask] was born .", "[mask] was born .", "[mask] was born ."),
+        ("[MASK] and [mask].", "[MASK] and [mask].", "[MASK] and [mask]."),
+    ],
+)
+def test_a_text_changes_at_its_end_alone_for_the_other_kind(text: str, continued: str, filled: str) -> None:
+    """So that a fact, or a comparison, can be asked of both; any other text stays as it is."""
+    assert query.reword(text, {"next_words"}) == continued and query.reword(text, {"masked_words"}) == filled
+    assert query.reword(text, {"next_words", "masked_words"}) == text
+
+
 def test_examples_are_asked_up_to_their_mask(run: Run) -> None:
     """The same list of questions serves models that continue a text."""
     (example,) = query.find_examples(run, [(MASKED, "the"), ("[MASK] is nothing to continue .", "the")])
@@ -198,9 +213,9 @@ def test_logits_that_are_not_finite_leave_a_checkpoint_out(run: Run, tmp_path: P
         tensors = load_file(runs.checkpoint(own, step).path / "model.safetensors")
         name = next(name for name in sorted(tensors) if "mlp" in name and "weight" in name)
         change(own, step, {}, tensors | {name: np.full_like(tensors[name], 3e38)})
-    with pytest.raises(BrokenCheckpoint, match="step10 are not finite"):
+    with pytest.raises(BrokenCheckpoint, match="step10: its"):
         query.ask(own, TEXT, [10])
-    with pytest.raises(BrokenCheckpoint, match="step10 are not finite"):
+    with pytest.raises(BrokenCheckpoint, match="step10: its"):
         query.ask_layers(own, TEXT, steps=[10])
     found = query.ask(own, TEXT)
     assert found.steps == (5,) and len(found.skipped) == 2

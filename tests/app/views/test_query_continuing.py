@@ -1,0 +1,90 @@
+"""The Query page of models that predict next words: a text is continued, beside the filling of masks by others."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import figures
+from app.views import query_ask
+from embryo_core import query, runs
+from embryo_core.figures.figure import Figure
+from embryo_core.figures.markdown import literal
+from embryo_core.query import TOGETHER
+from embryo_core.types import Run
+from tests.app.conftest import captions_of
+from tests.app.views.test_query import ask, box, page, words
+from tests.decoders import add_series
+
+TEXT = "The cat sat on the"
+STEPS = (0, 5, 10)
+
+
+@pytest.fixture(scope="module")
+def decoder(shared: Callable[..., Path]) -> Run:
+    """Return a run of tiny decoders."""
+    return runs.read_run(shared("page-gpt2", lambda root: add_series(root, "gpt2", STEPS)) / "runs" / "gpt2")
+
+
+@pytest.fixture
+def app(decoder: Run, tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """Open the page on the decoders, beside the tiny run of encoders, not yet drawn."""
+    for run in (decoder, tiny_run):
+        shutil.copytree(run.path, tmp_path / "runs" / run.name)
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    found = AppTest.from_function(page, default_timeout=60)
+    found.query_params["run"] = "gpt2"
+    return found
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """List the Figures that the page shows."""
+    found, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
+    return found
+
+
+def test_the_page_opens_on_a_text_to_continue(app: AppTest) -> None:
+    """It says which of the two it does, and its examples have no [MASK]."""
+    app.run()
+    assert not app.exception and not app.error and not app.warning and app.metric
+    assert app.text_area[0].label == query_ask.CONTINUE.label and app.text_area[0].value == query.START
+    assert not any("MASK" in button.label for button in app.button)
+
+
+def test_answers_and_continuations_are_those_of_the_library(app: AppTest, decoder: Run, shown: list[Figure]) -> None:
+    """The next pieces and the greedy continuation at the chosen step; a row for the continuation at each step."""
+    ask(app, TEXT, step="5", word="rivers")
+    found = query.ask(decoder, TEXT)
+    best, (greedy,) = found.best(5), found.best(5, TOGETHER)
+    assert words(app.dataframe[0].value) == [one.token for one in best]
+    assert any(element.value == f"{TEXT} **{literal(greedy.token)}**" for element in app.markdown)
+    table = next(frame.value for frame in app.dataframe if "continuation" in frame.value)
+    assert table["step"].tolist() == list(STEPS)
+    assert table["continuation"].tolist() == [found.best(step, TOGETHER)[0].token for step in STEPS]
+    (tracked,) = [caption for caption in captions_of(app) if caption.startswith("Tracked")]
+    assert "chain rule" in tracked and "widened" not in tracked
+    assert [figure.name for figure in shown] == ["gpt2-query-probability", "gpt2-query-lens"]
+    assert {*shown[0].table["mask"], *shown[1].table["mask"]} == {"after the text"}
+    assert "final norm" in str(shown[1].caption)
+
+
+@pytest.mark.parametrize(("text", "said"), [("The cat sat on the [MASK] .", "continues a text"), ("", "is empty")])
+def test_a_text_that_cannot_be_continued_gets_one_sentence(app: AppTest, text: str, said: str) -> None:
+    """A [MASK] is not filled, and an empty text is not asked."""
+    ask(app, text)
+    (message,) = [*app.warning, *app.info]
+    assert said in message.value and not app.metric
+
+
+@pytest.mark.parametrize(("first", "other"), [("gpt2", "tiny"), ("tiny", "gpt2")])
+def test_an_encoder_and_a_decoder_side_by_side(app: AppTest, first: str, other: str) -> None:
+    """Each is asked the text in its own form: with [MASK] after it, or up to it."""
+    forms = {"gpt2": "The capital of France is", "tiny": "The capital of France is [MASK] ."}
+    ask(app, forms[first], run=first, compare="run", other=other)
+    assert not app.warning and not app.error and box(app, "The other run").value == other
+    headings = [element.value for element in app.markdown]
+    assert all(f"**{name}**: {literal(text)}" in headings for name, text in forms.items())
