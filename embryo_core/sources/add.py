@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 from tqdm import tqdm
@@ -32,8 +32,11 @@ from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import join
-from embryo_core.types import Pointer, Run, SpecialTokens, StepUnit
+from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import point
+
+if TYPE_CHECKING:
+    from embryo_core.tokenizers.conversion import Converted
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
@@ -53,6 +56,7 @@ class Added:
     left_alone: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
     notes: tuple[str, ...] = ()  # sentences on what else the source has
+    remarks: tuple[str, ...] = ()  # sentences on how the checkpoints are read
 
 
 def add(
@@ -84,7 +88,7 @@ def add(
         troubles[:0] = series.incomplete.values() if steps is None else ()
         if not added:
             raise RunError(f"No checkpoint of {' '.join(source)} can be read: {troubles[0]}")
-        text, special = _tokenizer(added[-1], tokenizer)
+        text, special, remark = _tokenizer(added[-1], tokenizer)
         _check_room(added, text)
         run = _draft(target.name, folder, added[-1], source, copy, seed)
         run.tokenizer.mkdir()
@@ -102,8 +106,8 @@ def add(
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
-    notes = tuple(series.notes)
-    return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles, notes)
+    also = {"notes": tuple(series.notes), "remarks": tuple(filter(None, [remark]))}
+    return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles, **also)
 
 
 # === Finding ===
@@ -212,7 +216,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     runs.write_manifest(folder, found.step, counts.sequences, counts.tokens or _tokens(found), **more)
 
 
-def _tokenizer(last: Found, named: str | None) -> tuple[str, SpecialTokens]:
+def _tokenizer(last: Found, named: str | None) -> "Converted":
     """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 

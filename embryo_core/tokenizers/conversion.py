@@ -1,9 +1,20 @@
-"""Convert the tokenizer of checkpoints from elsewhere to a tokenizer.json, once, through transformers."""
+"""Take the tokenizer of checkpoints from elsewhere as a tokenizer.json, once: its own, or one made by transformers.
 
+A checkpoint's tokenizer.json is taken as it is. transformers would rebuild some from the class that
+tokenizer_config.json names, with that class's normaliser and words; it says only which tokens are special.
+"""
+
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tokenizers import Tokenizer
+from tokenizers.normalizers import Precompiled
+from tokenizers.normalizers import Sequence as Normalizers
+from tokenizers.processors import Sequence as Processors
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer
+from transformers.convert_slow_tokenizer import SentencePieceExtractor
 from transformers.utils import logging
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
@@ -12,6 +23,26 @@ from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer_file
 from embryo_core.types import SpecialTokens
 
 SAMPLE = "a"  # a text that shows which special tokens surround it
+TEXTS = (  # on which tokenizers of one vocabulary differ: case, accents, punctuation, Unicode forms, blanks, digits
+    "closed.",
+    "The Café",
+    "don't",
+    "well-known",
+    "½ ﬁne Ａ",
+    "two  blanks",
+    " before",
+    "12345",
+    "東京",
+    "naïve\tline\n",
+)
+
+
+class Converted(NamedTuple):
+    """A tokenizer as a run keeps it."""
+
+    text: str  # of its tokenizer.json
+    special: SpecialTokens
+    remark: str = ""  # a text that transformers would cut in another way
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -19,36 +50,92 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
-def convert_tokenizer(folder: Path, decoder: bool = False) -> tuple[str, SpecialTokens]:
-    """Read the tokenizer in a folder; return the text of its tokenizer.json and its special tokens.
+def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
+    """Read the tokenizer in a folder, its tokenizer.json if it has one.
 
-    WordPiece, SentencePiece and byte-level BPE are supported. Raises BrokenTokenizer if transformers cannot read it.
-    Raises BrokenRun if it has no mask token, has ids without a piece, or does not put exactly one token before and one
-    after a text. That of a `decoder` needs no mask and may leave out either token.
+    WordPiece, SentencePiece and byte-level BPE are supported. Raises BrokenTokenizer if it cannot be read. Raises
+    BrokenRun if it has no mask token, has ids without a piece, or does not put exactly one token before and one after a
+    text. That of a `decoder` needs no mask and may leave out either token.
     """
     logging.set_verbosity_error()
-    if (folder / TOKENIZER_FILES[0]).is_file():
-        check_tokenizer_file((folder / TOKENIZER_FILES[0]).resolve())
+    path = folder / TOKENIZER_FILES[0]
+    if path.is_file():
+        check_tokenizer_file(path.resolve())
     try:
-        found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-        around = found(SAMPLE).input_ids
-        inner = found(SAMPLE, add_special_tokens=False).input_ids
-    except (KeyboardInterrupt, SystemExit):
+        theirs = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        if (made := getattr(theirs, "backend_tokenizer", None)) is None:
+            raise _unreadable(folder, f"{type(theirs).__name__}, which cannot be saved as a tokenizer.json")
+        if len(theirs) <= len(set(theirs.all_special_ids)):  # transformers invents one when the file is missing
+            raise _unreadable(folder, "no pieces but the special tokens")
+        own = _own(path, theirs) if path.is_file() else _with_characters(made, folder)
+        own.no_truncation()
+        own.no_padding()
+        if not decoder:
+            _frame(own, theirs)
+        around, inner = (own.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
+    except (KeyboardInterrupt, SystemExit, BrokenTokenizer):
         raise
     except BaseException as reason:  # noqa: BLE001, the library raises plain exceptions, and its Rust code panics
         raise _unreadable(folder, _why(reason)) from None
-    if (backend := getattr(found, "backend_tokenizer", None)) is None:
-        raise _unreadable(folder, f"{type(found).__name__}, which cannot be saved as a tokenizer.json")
-    if len(found) <= len(set(found.all_special_ids)):  # transformers invents a tokenizer when the file is missing
-        raise _unreadable(folder, "no pieces but the special tokens")
-    if fault := _fault(found, around, inner, decoder):
+    if fault := _fault(own, around, inner, decoder, theirs.mask_token):
         raise BrokenRun(f"The tokenizer in {folder} {fault}.")
-    backend.no_truncation()
-    backend.no_padding()
     start = _start(around, inner)
     tokens = around[:start], around[start + len(inner) :]
-    first, last = (str(found.convert_ids_to_tokens(ids[0])) if ids else None for ids in tokens)
-    return backend.to_str(pretty=False), SpecialTokens(found.mask_token, first, last, found.pad_token, found.unk_token)
+    first, last = (str(own.id_to_token(ids[0])) if ids else None for ids in tokens)
+    special = SpecialTokens(theirs.mask_token, first, last, theirs.pad_token, theirs.unk_token)
+    return Converted(own.to_str(pretty=False), special, _difference(own, theirs) if path.is_file() else "")
+
+
+def _own(path: Path, theirs: Any) -> Tokenizer:
+    """Return the tokenizer of a tokenizer.json, with the special and added tokens that files beside it name."""
+    own = Tokenizer.from_file(str(path))
+    known = {token.content for token in own.get_added_tokens_decoder().values()}
+    for _, token in sorted(theirs.added_tokens_decoder.items()):
+        if token.content not in known:
+            (own.add_special_tokens if token.special else own.add_tokens)([token])
+    return own
+
+
+def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
+    """Return a tokenizer made of a SentencePiece model with that model's table of characters (NFKC, most often)."""
+    named = (folder / name for name in TOKENIZER_FILES if name.endswith(".model"))
+    model = next((path for path in named if path.is_file()), None)
+    if model:
+        table = SentencePieceExtractor(str(model)).proto.normalizer_spec.precompiled_charsmap
+        if table and "precompiled_charsmap" not in json.dumps(json.loads(made.to_str())["normalizer"]):
+            made.normalizer = Normalizers([Precompiled(table), *([made.normalizer] if made.normalizer else [])])
+    return made
+
+
+def _frame(own: Tokenizer, theirs: Any) -> None:
+    """Put the special tokens around a text and around a pair if the file puts none there."""
+    first, last = theirs.cls_token or theirs.bos_token, theirs.sep_token or theirs.eos_token
+    if own.num_special_tokens_to_add(False) or first is None or last is None:
+        return
+    single, ids = f"{first} $A {last}", [(token, own.token_to_id(token)) for token in (first, last)]
+    template = TemplateProcessing(single, f"{single} $B:1 {last}:1", ids)
+    own.post_processor = Processors([own.post_processor, template]) if own.post_processor else template
+
+
+def _difference(own: Tokenizer, theirs: Any) -> str:
+    """Return a sentence on a text that transformers cuts in another way than the file; "" if none of TEXTS is."""
+    for text in TEXTS:
+        cuts = own.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
+        if cuts[0] != cuts[1]:
+            ours, others = (" ".join(f"'{piece}'" for piece in cut) or "nothing" for cut in cuts)
+            return (
+                f"tokenizer.json cuts {text!r} into {ours}, and transformers' {type(theirs).__name__} into {others}; "
+                "the file decides."
+            )
+    return ""
+
+
+def _cut(theirs: Any, text: str) -> list[str]:
+    """Return the pieces of a text; none if the class does not fit the vocabulary at all."""
+    try:
+        return theirs.tokenize(text)
+    except Exception:  # noqa: BLE001, the library raises plain exceptions
+        return []
 
 
 def _start(around: list[int], inner: list[int]) -> int:
@@ -56,28 +143,29 @@ def _start(around: list[int], inner: list[int]) -> int:
     return next((i for i in range(len(around)) if around[i : i + len(inner)] == inner), -1)
 
 
-def _fault(tokenizer: Any, around: list[int], inner: list[int], decoder: bool) -> str | None:
+def _fault(tokenizer: Tokenizer, around: list[int], inner: list[int], decoder: bool, mask: str | None) -> str | None:
     """Return why Embryo cannot use a tokenizer that gives the sample ids `inner`, and `around` with special tokens."""
-    highest = max(tokenizer.get_vocab().values())
-    if highest >= len(tokenizer):
+    highest, size = max(tokenizer.get_vocab().values()), tokenizer.get_vocab_size()
+    if highest >= size:
         return (
-            f"gives its {len(tokenizer):,} pieces ids up to {highest:,}; Embryo reads models whose tokenizer has a "
+            f"gives its {size:,} pieces ids up to {highest:,}; Embryo reads models whose tokenizer has a "
             "piece for every id"
         )
+    tokens = [tokenizer.id_to_token(one) for one in around]
     start = _start(around, inner)
     after = len(around) - len(inner) - start
     if decoder and start in (0, 1) and after in (0, 1):
         return None
     if decoder:
         return (
-            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads decoders whose tokenizer "
+            f"makes {tokens} of '{SAMPLE}'; Embryo reads decoders whose tokenizer "
             "puts at most one token before a text and one after it"
         )
-    if tokenizer.mask_token is None:
+    if mask is None:
         return "has no mask token; name the one of the pretraining with --tokenizer"
     if (start, after) != (1, 1):
         return (
-            f"makes {tokenizer.convert_ids_to_tokens(around)} of '{SAMPLE}'; Embryo reads models whose tokenizer puts "
+            f"makes {tokens} of '{SAMPLE}'; Embryo reads models whose tokenizer puts "
             "one token before a text and one after it"
         )
     return None

@@ -15,6 +15,7 @@ from embryo_core.compare import group_by_design
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, QueryError, RunError
 from embryo_core.sources import add
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of, train
 from tests.rounding import probability_rounding
@@ -51,6 +52,18 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     assert set(results.read_scores(run, "mask_prediction")["step"]) == {*STEPS}
     assert main(["query", "rob", "The [MASK] runs ."]) == 0
     assert "step  best answer" in capsys.readouterr().out
+
+
+def test_a_text_that_transformers_cuts_otherwise_is_shown(root, trainer_folder, tmp_path, capsys):
+    """The checkpoint's own tokenizer.json is taken, here with capitals made small."""
+    folder = shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "checkpoint-10")
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"normalizer": {"type": "Lowercase"}}))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizerFast"}')
+    main(["add", str(tmp_path), "--name", "small"])
+    printed = capsys.readouterr().out
+    assert "Note: tokenizer.json cuts 'The Café' into" in printed and "RobertaTokenizer" in printed
+    assert not load_tokenizer(runs.open_run("small")).cased
 
 
 def test_many_places_are_counted(root, trainer_folder, tmp_path, capsys):

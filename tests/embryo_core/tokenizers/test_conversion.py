@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
+import tokenizers
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from transformers import (
     AlbertConfig,
@@ -14,6 +15,7 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertTokenizer,
+    DebertaV2Config,
     RobertaConfig,
     RobertaTokenizer,
 )
@@ -67,7 +69,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def read(folder: Path) -> Tokenizer:
     """Return the tokenizer as a run has it."""
-    text, special = convert_tokenizer(folder)
+    text, special, _ = convert_tokenizer(folder)
     path = folder / "kept.json"
     path.write_text(text, encoding="utf-8")
     return Tokenizer(path, special)
@@ -113,6 +115,69 @@ def test_pieces_are_read_by_how_a_word_begins(folder):
     assert "".join(piece.removeprefix("##") for piece in shown) == "riverside"
     assert tokenizer.single_piece("the") == tokenizer.encode_text("a the")[-2]
     assert tokenizer.single_piece("riverside") is None
+
+
+def change(folder: Path, **members: object) -> Path:
+    """Change members of a folder's tokenizer.json, which is returned."""
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | members))
+    return path
+
+
+def test_the_file_decides_and_not_the_class(tmp_path):
+    """Of a WordPiece with NFKC and words between blanks, which transformers rebuilds as BERT's; one text shows it."""
+    wordpiece(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
+    path = change(tmp_path, normalizer={"type": "NFKC"}, pre_tokenizer={"type": "WhitespaceSplit"})
+    content = json.loads(path.read_text())
+    content["model"]["vocab"]["closed."] = len(content["model"]["vocab"])
+    path.write_text(json.dumps(content))
+    plain, own = tokenizers.Tokenizer.from_file(str(path)), read(tmp_path)
+    for text in ("It is closed. Ｗｅ ﬁnd a river.", "The River"):
+        assert own.encode_text(text)[1:-1].tolist() == plain.encode(text, add_special_tokens=False).ids
+    assert "closed." in own.pieces(own.encode_text("closed."))
+    remark = convert_tokenizer(tmp_path).remark
+    assert "'closed.' into 'closed.', " in remark and "BertTokenizer" in remark
+
+
+def test_nothing_is_said_of_a_tokenizer_that_transformers_reads_alike(folder):
+    """As most are."""
+    assert convert_tokenizer(folder).remark == ""
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_sentencepiece_keeps_its_characters(tmp_path, with_file):
+    """DeBERTa's spm.model normalises by NFKC, whether a tokenizer.json was made of it or not."""
+    special = "--pad_id=0 --bos_id=1 --eos_id=2 --unk_id=3 --user_defined_symbols=[MASK] --bos_piece=[CLS]"
+    sentencepiece.SentencePieceTrainer.train(
+        f"--input={SAMPLE / 'text.txt'} --model_prefix={tmp_path / 'spm'} --vocab_size=400 --minloglevel=2 {special} "
+        "--eos_piece=[SEP] --pad_piece=[PAD] --unk_piece=[UNK]"
+    )
+    DebertaV2Config().save_pretrained(tmp_path)
+    if with_file:
+        (tmp_path / "tokenizer.json").write_text(convert_tokenizer(tmp_path).text)
+        (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "DebertaV2TokenizerFast"}')
+    plain = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    own, text = read(tmp_path), "Ｔhe ﬁne river № 2"
+    assert own.encode_text(text)[1:-1].tolist() == plain.encode(text)
+    remark = convert_tokenizer(tmp_path).remark
+    assert ("ﬁne" in remark and "DebertaV2Tokenizer" in remark) == with_file
+
+
+@pytest.mark.parametrize("make", [wordpiece, byte_level])
+@pytest.mark.parametrize("kind", ["Bert", "Roberta", "PreTrained"])
+def test_a_file_without_a_frame_has_that_of_its_special_tokens(tmp_path, make, kind):
+    """No post-processor, or one that puts nothing around a text, whatever the class."""
+    make(tmp_path)
+    ends = ("[CLS]", "[SEP]", "[MASK]") if make is wordpiece else ("<s>", "</s>", "<mask>")
+    tokens = dict(zip(("cls_token", "sep_token", "mask_token"), ends, strict=True))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": f"{kind}TokenizerFast"} | tokens))
+    expected = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode(TEXT).tokens
+    for processor in (None, {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}):
+        change(tmp_path, post_processor=processor)
+        own = read(tmp_path)
+        assert own.pieces(own.encode_text(TEXT)) == expected
+        assert [own.pieces(ids) for ids in own.frame(2).ids] == [[ends[0]], [ends[1]], [ends[1]]]
 
 
 def test_a_folder_without_one_is_reported(tmp_path):
@@ -176,7 +241,7 @@ def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
 @pytest.mark.parametrize(
     ("config", "name", "content", "message"),
     [
-        (BertConfig, "vocab.txt", b"", r"in vocab.txt \(WordPiece error: Missing \[UNK\]"),
+        (BertConfig, "vocab.txt", b"", r"in vocab.txt \(no pieces but the special tokens\)"),
         (BertConfig, "vocab.txt", b"\xff\xfe\n", r"in vocab.txt \(.* valid UTF-8"),
         (AlbertConfig, "spiece.model", bytes(range(256)) * 8, r"in spiece.model \(no SentencePiece model\)"),
         (AlbertConfig, "spiece.model", b"", r"in spiece.model \(.*vocabulary is empty"),
