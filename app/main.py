@@ -29,6 +29,7 @@ PAGES = [
     page("Attention", ":material/grid_on:"),
     page("Probing", ":material/layers:"),
     page("Knowledge", ":material/public:"),
+    page("Grammar", ":material/spellcheck:"),
     page("Fine-tuning", ":material/tune:"),
     page("Query", ":material/edit_note:"),
     page("Compare", ":material/compare_arrows:"),

@@ -11,7 +11,7 @@ from embryo_core import results as store
 from embryo_core.curves.step_scales import Scale, informative_scale
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
-from embryo_core.figures import knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
+from embryo_core.figures import grammar, knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.findings import Judgement, judge
@@ -120,6 +120,14 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 
 precision = cached(results_state, 32, "Reading the facts")(knowledge.precision_table)
 relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
+
+
+# === Minimal pairs ===
+
+
+pair_sets = cached(results_state, 32)(grammar.sets)
+pair_accuracies = cached(results_state, 32)(grammar.accuracy_table)
+pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.shapes)
 
 
 # === As the figures take them ===

@@ -1,4 +1,4 @@
-"""Texts and answers of a fine-tuning task's examples, kept until the results or the files of its data change."""
+"""Texts behind results: examples of fine-tuning tasks and minimal pairs, kept until results or data change."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,15 @@ from embryo_core.errors import CorpusError
 from embryo_core.figures import finetuning_examples
 from embryo_core.finetune import task_folders
 from embryo_core.finetune.task_specs import SQUAD
-from embryo_core.types import Run
+from embryo_core.metrics import pair_sentences
+from embryo_core.types import MinimalPair, Run
 
 RETRY_AFTER = 5.0  # seconds until missing data are searched for again, which may read other data completely
 
 
 @dataclass(frozen=True)
 class Place:
-    """The folder where data were found, or None."""
+    """The folder, or file, where data were found, or None."""
 
     run: Run
     folder: Path | None
@@ -35,7 +36,7 @@ class Place:
 
 
 def _state(run: Run, folder: Path) -> str:
-    return files_state(run, *sorted(folder.glob("*")))
+    return files_state(run, folder, *sorted(folder.glob("*")))
 
 
 @kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.is_current)
@@ -73,3 +74,28 @@ def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
 def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
     texts = _texts(run, task, folder, state) if task == SQUAD else None
     return finetuning_examples.read_examples(run, task, seed, None if texts is None else texts["context"])
+
+
+# === Minimal pairs ===
+
+
+@kept_whole(results_state, 32, "Looking for the sentences", valid=lambda place: place.is_current)
+def find_pairs(run: Run) -> Place:
+    """Return where the sentences are that a run's minimal pairs are of (see `pair_sentences`). Raises ResultsError."""
+    found = pair_sentences.find_data(run, runs.roots())
+    return Place(run, found, "" if found is None else _state(run, found), monotonic())
+
+
+def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
+    """Return the sentences of a paradigm's pairs; none if the data were not found."""
+    place = find_pairs(run)
+    return _pairs(run, place.folder, place.state).get(paradigm, [])
+
+
+@kept_whole(results_state, 4, "Reading the sentences")
+def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
+    """Read the sentences; `state`, that of the data, is a part of the cache's key."""
+    try:
+        return {} if path is None else pair_sentences.read_sentences(path)
+    except CorpusError:
+        return {}

@@ -1,6 +1,15 @@
 """Compare runs: how far each had come, seeds of one design, designs, orders of acquisition, and differences."""
 
-from embryo_core.compare.acquisition import PAPER, PARTS_OF_SPEECH, RULES, Rule, acquisition, acquisitions, agreements
+from embryo_core.compare.acquisition import (
+    CHANCE,
+    PAPER,
+    PARTS_OF_SPEECH,
+    RULES,
+    Rule,
+    acquisition,
+    acquisitions,
+    agreements,
+)
 from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
 from embryo_core.compare.differences import KNOWLEDGE, MASKED, continues, differences
@@ -14,6 +23,7 @@ from embryo_core.compare.seeds import (
 )
 
 __all__ = [
+    "CHANCE",
     "CHOICES",
     "KNOWLEDGE",
     "MASKED",

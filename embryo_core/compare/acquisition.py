@@ -13,11 +13,12 @@ from embryo_core.curves.rise import Rise, ranks, rise
 from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
 from embryo_core.types import Run
 
-Rule = Literal["half", "paper"]
+Rule = Literal["half", "paper", "chance"]
 
 PARTS_OF_SPEECH = (*FUNCTION, *CONTENT)
 PAPER = "the paper"
 RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
+CHANCE = 0.5  # accuracy of a guess between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
 SLOPE = ["slope", "slope_low", "slope_high"]  # shares of the last value per 1,000 steps
 PER = 1000  # steps
@@ -29,12 +30,15 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     `data` has the columns group, step, accuracy and n; `last` is the accuracy at the last step. By the rule "half"
     onsets and their ends are those of `curves.onset`, and categories of one onset share a place, since no checkpoint
     shows which came first. By the rule "paper" they are those of `rise.rise`, with the columns `SLOPE`, and `place`
-    is `rise.ranks`. A category that ends at 0 has no onset.
+    is `rise.ranks`. The rule "chance" is "half" for curves that rise from `CHANCE`. A category that ends at 0, or at
+    chance, has no onset.
     """
     rows, there = [], []
     for group, part in data.groupby("group", sort=False):
         steps, accuracy, n = part["step"].to_numpy(), part["accuracy"], part["n"]
-        found: Onset | Rise | None = onset(steps, accuracy, n) if rule == "half" else rise(steps, accuracy, n)
+        floor = CHANCE if rule == "chance" else 0.0
+        found: Onset | Rise | None
+        found = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
         ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
         slope = found.slope if isinstance(found, Rise) else None
         steep = [PER * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)

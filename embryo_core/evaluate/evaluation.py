@@ -58,6 +58,8 @@ def evaluate(
     """
     with runs.snapshot():  # lists a long series once
         plans, report = plan_evaluation(run, data, metric_names, steps, limit, options or {}, overwrite)
+    for plan in plans:
+        runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its sentences
     by_metric = {plan.metric.name: plan for plan in plans}
     with tqdm(total=sum(len(p.pending) for p in plans), desc=run.name, unit="result", disable=not progress) as bar:
         for checkpoint, outcome in compute(work_of(plans)):

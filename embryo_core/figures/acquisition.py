@@ -1,6 +1,6 @@
 """The order in which categories are acquired: a row each, in it a mark with its interval for each run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,25 +25,37 @@ RULES: dict[Rule, str] = {
     "rise from zero. Of those that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as "
     "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. Line: "
     "the steps between which the rise may be.",
+    "chance": "First step from which the accuracy stays at or above half-way from chance, one half, to its last value. "
+    "Dips within its 95 % interval do not count. Line: the steps between which it may be.",
 }
 TIES: dict[Rule, str] = {
     "half": "Categories that share a place (=) were acquired between the same two checkpoints.",
     "paper": "Categories that share a place (=) rise at the same checkpoint with slopes that cannot be distinguished.",
+    "chance": "Categories that share a place (=) were acquired between the same two checkpoints.",
 }
 SEEDS = "Several seeds of one design: the mean, and a line from the lowest to the highest."
 
 
 def acquisition(
-    runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half", name: str = ""
+    runs: Sequence[Run],
+    axis: Axis,
+    metric: str,
+    groups: Sequence[str],
+    rule: Rule = "half",
+    name: str = "",
+    label: Callable[[str], str] = str,
+    unit: str = "words",
 ) -> Figure:
     """Return when each run acquires each category, by a rule; seeds of a design are one line.
 
-    `name` is that of the files, by default the first run's with the metric. Raises FigureError if no category is above
-    0 at the last step, and ResultsError.
+    `name` is that of the files, by default the first run's with the metric; `label` names a category, and `unit` what
+    n counts. Raises FigureError if no category is above 0, or above chance, at the last step, and ResultsError.
     """
     table = acquisition_table(runs, axis, metric, groups, rule)
+    table["group"] = table["group"].map(label)
     if table["onset"].isna().all():
-        raise FigureError("No category has an accuracy above 0 at the last step, so there is no order yet.")
+        floor = "chance" if rule == "chance" else "0"
+        raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
     seeds = designs(runs, axis)
     lines = {line: axis.of(seeds[line][0], runs) for line in table["run"].unique()}
     drawn = [run for line in lines for run in seeds[line]]
@@ -53,7 +65,7 @@ def acquisition(
         f"Order of acquisition: {metric.replace('_', ' ')}",
         plot_acquisition(table, lines, _ends(runs[0], metric, table)),
         table.assign(metric=metric),
-        _caption(table, rule, any(len(own) > 1 for own in seeds.values())),
+        _caption(table, rule, any(len(own) > 1 for own in seeds.values()), unit),
         metric,
         missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
     )
@@ -74,7 +86,7 @@ def acquisition_table(
     return compare.average_acquisitions(found, {line: [run.name for run in own] for line, own in seeds.items()})
 
 
-def _caption(table: pd.DataFrame, rule: Rule, seeds: bool) -> Caption:
+def _caption(table: pd.DataFrame, rule: Rule, seeds: bool, unit: str) -> Caption:
     several = table["run"].nunique() > 1
     counts = {run: span(rows["n"]) for run, rows in table.groupby("run", sort=False)}
     named = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
@@ -88,7 +100,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: bool) -> Caption:
             SEEDS if seeds else "",
             f"Without an onset: {', '.join(never)}." if never else "",
         ),
-        f"Runs: {named} words per category." if several else f"n = {next(iter(counts.values()))} words per category.",
+        f"Runs: {named} {unit} per category." if several else f"n = {next(iter(counts.values()))} {unit} per category.",
     )
 
 
@@ -188,7 +200,7 @@ def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {row.latest:,}"
     text = f"{named}: {axis.point(int(row.onset))} ({row.earliest:,} {end})"
-    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,} words{_describe_slope(row, axis.step_unit)}"
+    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,}{_describe_slope(row, axis.step_unit)}"
 
 
 def _describe_slope(row: Any, unit: StepUnit) -> str:

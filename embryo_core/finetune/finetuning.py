@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from embryo_core import results
+from embryo_core import results, runs
 from embryo_core.engine.transformers_engine import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
@@ -17,7 +17,6 @@ from embryo_core.finetune import plan as planning
 from embryo_core.finetune.encoded_tasks import EncodedTask, encode_task
 from embryo_core.finetune.plan import TaskPlan
 from embryo_core.finetune.rates import HELD_OUT, choose_rates
-from embryo_core.finetune.task_folders import remember_folder
 from embryo_core.finetune.task_specs import (
     PROTOCOLS,
     QUICK_LENGTH,
@@ -158,7 +157,7 @@ def _encode(
     found: dict[str, EncodedTask] = {}
     for plan in plans:
         data = plan.data
-        remember_folder(plan.sha256, plan.folder)
+        runs.remember_folder(plan.sha256, plan.folder)
         wanted = QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
         length = min(wanted, most)
         found[plan.name] = encode_task(data, tokenizer, length)

@@ -4,14 +4,10 @@ Results hold no texts. Where data are is looked up in this user's folders and se
 stranger, and names a hash, never a path.
 """
 
-import os
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
-from msgspec import Meta
 
 from embryo_core import corpora, results, runs
 from embryo_core.errors import CorpusError
@@ -19,7 +15,6 @@ from embryo_core.finetune.squad import read_questions
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name
 from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_columns
 from embryo_core.results import write_foreign
-from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
 # Each at one commit, so that the content never changes. SQuAD is version 2.0, as in the paper.
@@ -27,8 +22,6 @@ SOURCES = {
     "glue": ("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"),
     SQUAD: ("rajpurkar/squad_v2", "3ffb306f725f7d2ce8394bc1873b24868140c412"),
 }
-MAX_FOLDERS = 1000  # that are remembered
-Folders = Annotated[dict[Sha256, Text], Meta(max_length=MAX_FOLDERS)]
 
 
 # === Downloading ===
@@ -90,7 +83,7 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
         for name, source in results.read_sources(run).items()
         if name.startswith(results_name(task, ""))
     }
-    known = _remembered_folders() if noted else {}
+    known = runs.remembered_folders() if noted else {}
     candidates = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
     if is_task_name(task):  # a stranger's results may name anything, even a path
         own = Path("glue", task) if task in GLUE else Path(task)
@@ -99,26 +92,6 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
         if noted and folder.is_dir() and _has_hash(task, folder, noted):
             return folder
     return None
-
-
-def remember_folder(sha256: str, folder: Path) -> None:
-    """Note in this user's settings where the data of this hash are; do nothing if these cannot be written."""
-    with suppress(OSError, UnicodeEncodeError), runs.locked(runs.settings_folder()):
-        known = _remembered_folders() | {sha256: os.path.realpath(folder)}
-        runs.write_json(_folders_file(), dict([*known.items()][-MAX_FOLDERS:]))
-
-
-def _remembered_folders() -> dict[str, str]:
-    """Return folders by the hash of their data; nothing if the list cannot be read."""
-    file = _folders_file()
-    try:
-        return runs.read_json(file, file.parent, Folders, CorpusError) if file.is_file() else {}
-    except CorpusError:
-        return {}
-
-
-def _folders_file() -> Path:
-    return runs.settings_folder() / "tasks.json"
 
 
 def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:

@@ -110,7 +110,7 @@ class MinimalPairs(Metric):
             PairScore(pair.paradigm, pair.number, *both)
             for pair, *both in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
         ]
-        return Findings(scores=list(_accuracies(self.name, found)), pairs=found)
+        return Findings(scores=list(accuracies(self.name, found)), pairs=found)
 
 
 def score_pieces(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
@@ -180,7 +180,7 @@ def _describe_left_out(reasons: Counter[str]) -> str:
     return ", ".join(f"{quantity(count, 'pair')} {why}" for why, count in sorted(reasons.items()))
 
 
-def _accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
+def accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
     """Yield accuracy, and share of ties if there are any, of each paradigm, phenomenon and set."""
     outcomes: dict[str, list[float]] = {}
     for one in scored:

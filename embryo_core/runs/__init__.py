@@ -4,6 +4,7 @@ from embryo_core.runs.architecture import Architecture, of_the_model
 from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import is_pickled, read_config, tensor_shapes, verify, weights_file
+from embryo_core.runs.data_folders import remember_folder, remembered_folders
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken_runs,
@@ -117,6 +118,8 @@ __all__ = [
     "read_ranks",
     "read_run",
     "refuse_foreign",
+    "remember_folder",
+    "remembered_folders",
     "remove_own",
     "remove_weights",
     "replacing",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app import task_data
-from embryo_core import corpora
+from embryo_core import corpora, runs
 from embryo_core.finetune import task_folders
 from embryo_core.types import Run
 from tests.embryo_core.finetune.conftest import write_split
@@ -35,7 +35,7 @@ def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     write_split(folder, "validation", sentence1=list("abcd"), sentence2=list("dcba"), label=[1, 1, 0, 1])
     sha256 = corpora.open_source(folder).sha256
     store_tuning(own_run, "rte", sha256, ("entailment", "not_entailment"))
-    task_folders.remember_folder(sha256, folder)
+    runs.remember_folder(sha256, folder)
     return folder
 
 

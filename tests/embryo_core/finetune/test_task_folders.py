@@ -6,11 +6,11 @@ import datasets
 import httpx2
 import pytest
 
-from embryo_core import corpora, results
+from embryo_core import corpora, results, runs
 from embryo_core.commands.fetch import fetch
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.squad import read_questions
-from embryo_core.finetune.task_folders import find_data, read_texts, remember_folder
+from embryo_core.finetune.task_folders import find_data, read_texts
 from embryo_core.finetune.task_specs import GLUE, results_name
 from embryo_core.finetune.tasks import data_sha256, read_task
 from embryo_core.types import Run
@@ -135,7 +135,7 @@ def test_data_are_found_where_this_user_fine_tuned_on_them(own_run: Run, tmp_pat
     folder = write_cola(tmp_path / "elsewhere")
     note(own_run, "mine", folder)
     assert find_data(own_run, "mine", []) is None
-    remember_folder(data_sha256("mine", folder), folder)
+    runs.remember_folder(data_sha256("mine", folder), folder)
     assert find_data(own_run, "mine", []) == folder
     write_cola(folder, n=20)
     assert find_data(own_run, "mine", []) is None

@@ -1,0 +1,94 @@
+"""Grammar: which minimal pairs the model gets right, paradigm by paradigm, and the sentences behind a point."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, pickers, results, widgets
+from app.tables import PERCENT, show_rows
+from app.view import View
+from app.views import grammar_pairs
+from embryo_core.errors import FigureError
+from embryo_core.figures import grammar
+from embryo_core.figures.grammar import LEVELS, METRIC
+from embryo_core.figures.markdown import literal
+
+
+def show() -> None:
+    """Draw the page."""
+    view = widgets.open_page("Grammar", lambda run: results.default_scale(run, METRIC))
+    sets = results.pair_sets(view.run)
+    if not sets:
+        message = f"Run '{view.run.name}' has not chosen between the sentences of minimal pairs yet."
+        widgets.stop_uncomputed(view.run, METRIC, message)
+    headline = st.container()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
+        named = {"format_func": str.capitalize, "segmented": True, "optional": True}
+        level = pickers.pick_one("panels_of", "A panel for each of the", list(LEVELS), **named)
+        pickers.pick_smoothing()
+    accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
+    with headline:
+        widgets.show_headline(grammar.headline(view.run, pairs, shapes, accuracies))
+    st.header("Accuracy over the steps", anchor=False)
+    figures.show(figures.draw(view, grammar.accuracy, pairs=pairs, level=level), on_point=_open_point)
+    step = view.evaluated(accuracies["step"].unique())
+    _show_order(view, pairs)
+    _show_paradigms(grammar.with_step(shapes, accuracies, step), step)
+    grammar_pairs.show(view, shapes, step)
+
+
+def _open_point(group: str, step: int) -> None:
+    permalink.choose("step", step)
+    if group.count("/") == LEVELS["paradigms"]:
+        permalink.choose("paradigm", group)
+
+
+def _show_order(view: View, pairs: str) -> None:
+    """Draw when each paradigm rises, and how far the orders of several runs agree."""
+    st.header("Order of acquisition", anchor=False)
+    try:
+        figures.show(figures.draw(view, grammar.order_of_rise, pairs=pairs))
+    except FigureError as error:
+        st.caption(str(error))
+        return
+    if len(view.drawn) > 1:
+        for sentence in grammar.describe_agreement(view.drawn, pairs):
+            st.markdown(literal(sentence))
+
+
+def _show_paradigms(table: pd.DataFrame, step: int) -> None:
+    """Draw a row for each paradigm: when it rises, where its accuracy turns, and where it ends."""
+    st.header("Every paradigm", anchor=False)
+    show_rows(
+        table,
+        "paradigm_table",
+        lambda row: permalink.choose("paradigm", table["group"].iloc[row]),
+        _columns(step),
+    )
+    widgets.show_caption(grammar.SHAPES)
+
+
+def _columns(step: int) -> dict[str, Any]:
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    steps = {"format": "localized", "width": 70}
+    return {
+        "group": None,
+        "paradigm": text(width=300),
+        "phenomenon": text(width=150),
+        "now": number(f"{step:,}", help="Accuracy at the chosen step", width=70, **PERCENT),
+        "first": number(help="At the first step", width=60, **PERCENT),
+        "lowest": number(width=60, **PERCENT),
+        "highest": number(width=60, **PERCENT),
+        "last": number(help="At the last step", width=60, **PERCENT),
+        "end": text("chance", help="The last accuracy is surely above or below chance, or at it", width=65),
+        "onset": number("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
+        "earliest": number("from", help="The steps between which that may be", **steps),
+        "latest": number("to", **steps),
+        "shape": text(help="Sure rises and falls, in their order", width=110),
+        "turns": text("turns at", help="Lowest and highest points of these", width=130),
+        "fallen": None,
+        "n": number("pairs", width=55),
+        "ties": number(help="At the last step", width=50),
+    }

@@ -1,0 +1,94 @@
+"""The Grammar page, pairs: those of a paradigm at a step, one of them over all steps, and its words."""
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, pickers, task_data, widgets
+from app.caching import cached, checkpoints_state, results_state
+from app.question_queue import in_turn
+from app.tables import show_rows
+from app.view import View
+from embryo_core.curves import HISTORIES
+from embryo_core.figures import grammar_pairs
+from embryo_core.figures.grammar import label
+from embryo_core.metrics import pair_sentences
+from embryo_core.metrics.pair_sentences import PairWords
+from embryo_core.query import cost
+from embryo_core.types import MinimalPair, Run
+
+ANY = "any"
+NO_SENTENCES = (
+    "The sentences are not shown, because the data of these results are not at hand; results hold no text. Put the "
+    "same files into corpora/pairs of a data folder, or evaluate on them here."
+)
+
+
+def show(view: View, shapes: pd.DataFrame, step: int) -> None:
+    """Draw the pickers, the table of pairs and, next to it, one pair."""
+    st.header("Pairs", anchor=False)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        one, two = st.columns(2)
+        with one:
+            paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=label)
+        with two:
+            history = pickers.pick_one("pairs_of", "History", (ANY, *HISTORIES))
+        sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
+        table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
+        listed = table if history == ANY else table[table["history"] == history]
+        _show_table(view, paradigm, listed, bool(sentences))
+        widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
+        if not sentences:
+            st.caption(NO_SENTENCES)
+    with right:
+        if listed.empty:
+            st.info("No pair of this paradigm has this history; choose another.", icon=":material/info:")
+            permalink.show("pair", permalink.get("pair"))
+            return
+        _show_pair(view, paradigm, listed["pair"].tolist(), sentences)
+
+
+def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
+    number = st.column_config.NumberColumn
+    scores = {"format": "%.2f", "width": 80}
+    show_rows(
+        listed if with_sentences else listed.drop(columns=["good", "bad"]),
+        f"pairs_{paradigm}",
+        lambda row: permalink.choose("pair", listed["pair"].iloc[row]),
+        {
+            "pair": number(width=50),
+            "difference": number("good − bad", help="Above 0 the pair is right; in nats", **scores),
+            "good_score": number("good score", **scores),
+            "bad_score": number("bad score", **scores),
+            "right": st.column_config.CheckboxColumn("right", width=50),
+        },
+        height=420,
+    )
+
+
+def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
+    """Draw one pair over the steps and, if its sentences and the weights are at hand, its words at the step."""
+    number = pickers.pick_one("pair", "Pair", numbers)
+    pair = sentences.get(number)
+    if pair:
+        st.text(f"good: {pair.good}\nbad:  {pair.bad}")
+    figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=_choose_step)
+    if pair:
+        view = widgets.at_weights(view)
+        with widgets.explaining():
+            found = _words(view.run, pair, view.step)
+            figure = grammar_pairs.words(view.run, paradigm, number, found.table, view.step)
+            st.subheader("Which word makes the difference", anchor=False)
+            figures.show(figure)
+
+
+def _choose_step(pair: int, step: int) -> None:
+    permalink.choose("step", step)
+
+
+@cached(
+    lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
+)
+def _words(run: Run, pair: MinimalPair, step: int) -> PairWords:
+    seconds = 20 * cost.attend(run, pair.good)  # a pass for each piece of both sentences
+    return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

@@ -1,0 +1,251 @@
+"""Grammar over pretraining: accuracy on minimal pairs, a panel for each paradigm in the order in which they rise."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import compare, curves, results
+from embryo_core.compare import CHANCE
+from embryo_core.curves.turns import Turns, falls_after_rise, find_turns
+from embryo_core.errors import FigureError
+from embryo_core.figures import style
+from embryo_core.figures.acquisition import acquisition
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.types import Run
+from embryo_core.words import percent, point, quantity, span
+
+METRIC = "minimal_pairs"
+LEVELS = {"paradigms": 2, "phenomena": 1}  # slashes in their names, which begin with the set's
+TITLE_WIDTH = 34  # characters of a line above a panel
+COLOURS = {"flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
+COLOUR_NAMES = (
+    "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
+)
+SHAPES = Caption(
+    "Sorted by the first step from which the accuracy stays half-way between chance and its last value.",
+    "Those that end at chance or below come last. A rise or fall counts if the lowest and the highest of its steps "
+    "differ surely on the same pairs: McNemar's test, 95 % for all comparisons of two steps together. “Chance” says "
+    "whether the 95 % interval of the last accuracy is above or below one half, or holds it.",
+    hint="Click a row for its pairs.",
+)
+
+
+def label(group: str) -> str:
+    """Return the name of a paradigm or phenomenon without its set and underscores; of a set, its own."""
+    return group.rpartition("/")[2].replace("_", " ")
+
+
+# === Tables ===
+
+
+def sets(run: Run) -> list[str]:
+    """Return the sets of pairs on which a run was evaluated. Raises ResultsError."""
+    groups = results.read_scores(run, METRIC)["group"].unique()
+    return sorted(group for group in groups if "/" not in group)
+
+
+def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFrame:
+    """Return the accuracies of a set as a whole and of its paradigms or phenomena. Raises ResultsError.
+
+    Columns: group, step, value, n, low, high (Wilson's 95 % interval), chance, ties (pairs).
+    """
+    table = _of_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
+    ties = _of_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
+    shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
+    low, high = curves.interval(table["value"].to_numpy(), table["n"].to_numpy())
+    counted = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
+    return table.assign(low=low, high=high, chance=CHANCE, ties=counted)
+
+
+def _of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
+    """Return the rows of a set and of its groups at one level."""
+    groups = scores["group"].astype(str)
+    own = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
+    return scores.loc[own, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
+
+
+def shapes(run: Run, pairs: str) -> pd.DataFrame:
+    """Return how the accuracy of each paradigm of a set develops, in the order in which they rise.
+
+    Columns: group, paradigm, phenomenon, onset, earliest, latest (`curves.onset` from chance), first, lowest, highest,
+    last, end (whether the last value is surely "above" or "below" chance, or "at" it), shape (see `turns.find_turns`),
+    turns (the steps where it turns), fallen (whether it falls after a rise), n, ties (at the last step). Those without
+    an onset come last, the best of them first. Raises ResultsError.
+    """
+    table = accuracy_table(run, pairs)
+    rows = [_shape(run, str(group), own) for group, own in table[table["group"] != pairs].groupby("group")]
+    found = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
+    return found.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
+
+
+def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
+    """Return the row of one paradigm; `own` has its accuracies."""
+    _, phenomenon, paradigm = group.split("/")
+    steps, values, last = own["step"].to_numpy(), own["value"].to_numpy(), own.iloc[-1]
+    onset = curves.onset(steps, values, own["n"], floor=CHANCE)
+    steps_of_pairs, right = right_answers(run, group)
+    turns = find_turns(right) if len(steps_of_pairs) > 1 else Turns(())
+    return {
+        "group": group,
+        "paradigm": paradigm.replace("_", " "),
+        "phenomenon": phenomenon.replace("_", " "),
+        "onset": onset.step if onset else None,
+        "earliest": onset.earliest if onset else None,
+        "latest": onset.latest if onset else None,
+        "first": values[0],
+        "lowest": values.min(),
+        "highest": values.max(),
+        "last": values[-1],
+        "end": "above" if last["low"] > CHANCE else "below" if last["high"] < CHANCE else "at",
+        "shape": turns.shape,
+        "turns": ", ".join(f"{steps_of_pairs[i]:,}" for i in turns.points),
+        "fallen": falls_after_rise(turns),
+        "n": int(last["n"]),
+        "ties": int(last["ties"]),
+    }
+
+
+def right_answers(run: Run, paradigm: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps [S] of a paradigm, and whether each of its n pairs is right at each: [n, S], 0.5 for a tie."""
+    table = results.read_pairs(run, paradigm)
+    difference = (table["good"] - table["bad"]).to_numpy()
+    right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([table["pair"], table["step"]]).first()
+    wide = right.unstack().dropna()
+    return wide.columns.to_numpy(), wide.to_numpy(float)
+
+
+def with_step(table: pd.DataFrame, accuracies: pd.DataFrame, step: int) -> pd.DataFrame:
+    """Return `shapes` with the column now before the first, the accuracy at a step."""
+    now = accuracies[accuracies["step"] == step].set_index("group")["value"]
+    table = table.copy()
+    table.insert(table.columns.get_loc("first"), "now", table["group"].map(now))
+    return table
+
+
+# === Figures ===
+
+CURVES = Curves(
+    by="group",
+    value="value",
+    low="low",
+    high="high",
+    y_title="accuracy",
+    baseline="chance",
+    baseline_name="chance",
+    unit="pairs",
+    across=4,
+    width=1280,
+)
+
+
+def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigms") -> Figure:
+    """Return a panel for a set as a whole and for each of its paradigms or phenomena, in the order of their rise.
+
+    Raises FigureError and ResultsError.
+    """
+    run = runs[0]
+    known = shapes(run, pairs)
+    if known.empty:
+        raise FigureError(f"Run '{run.name}' was not evaluated on the set '{pairs}'.")
+    rows = known.set_index("group")
+    order = [pairs, *(rows.index if level == "paradigms" else _phenomena(run, pairs))]
+
+    def title(group: str) -> str:
+        if group == pairs:
+            return f"{pairs}, all pairs"
+        lines = wrap(label(group), TITLE_WIDTH)
+        return "\n".join([*lines, rows["shape"][group]] if group in rows.index else lines)
+
+    def styles(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
+        shape = rows["shape"].to_dict()
+        return {one: (_colour(shape.get(one, "flat")), "circle") for one in order if one in groups}
+
+    figure = curves_figure(
+        runs,
+        axis,
+        lambda own: accuracy_table(own, pairs, level),
+        replace(CURVES, label=title, styles=styles),
+        f"{run.name}-grammar-{pairs}-{level}",
+        f"Accuracy on minimal pairs: {pairs}",
+        lambda table: describe_accuracy(run, table, level),
+        METRIC,
+    )
+    style.set_axes(figure.plot, "y", range=[-0.03, 1.03], tickvals=[0, CHANCE, 1])
+    return figure
+
+
+def _colour(shape: str) -> str:
+    """Return the colour of a shape; of several moves, that of the last."""
+    return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
+
+
+def _phenomena(run: Run, pairs: str) -> list[str]:
+    """Return the phenomena of a set in the order in which their accuracies rise."""
+    table = accuracy_table(run, pairs, "phenomena")
+    groups = tuple(one for one in table["group"].unique() if one != pairs)
+    order = compare.acquisition(table.rename(columns={"value": "accuracy"}), "chance")
+    return [one for one in order["group"] if one in groups]
+
+
+def describe_accuracy(run: Run, table: pd.DataFrame, level: str) -> Caption:
+    """Return what the accuracy is, how the panels are sorted and coloured, and how many ties there are."""
+    whole = table[~table["group"].str.contains("/")]
+    ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
+    most = f", at most {ties:,} of {whole['n'].max():,} pairs, at {point(step, run.step_unit)}" if ties else "; none"
+    return Caption(
+        "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
+        sentences(
+            f"Ties count half{most}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
+            "Sorted by the first step from which the accuracy stays half-way between chance and its last value; those "
+            "that end at chance or below come last.",
+            f"Colours: {COLOUR_NAMES} (95 % for all pairs of steps together, on the same pairs of sentences)."
+            if level == "paradigms"
+            else "",
+        ),
+        f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {span(table['n'])} for a curve.",
+        "Click a point for its pairs.",
+    )
+
+
+def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
+    """Return when each paradigm of a set rises from chance, in each run. Raises FigureError and ResultsError."""
+    groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
+    name = f"{runs[0].name}-grammar-{pairs}"
+    return acquisition(runs, axis, METRIC, groups, "chance", name, label, "pairs")
+
+
+# === Words of the page ===
+
+
+def headline(run: Run, pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame) -> str:
+    """Return how far a run gets on a set, and how many of its paradigms end above chance and fall after a rise."""
+    whole = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
+    above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
+    fallen = int(table["fallen"].sum())
+    then = "none falls" if not fallen else f"{fallen} fall" if fallen > 1 else "1 falls"
+    end, share = point(int(whole["step"]), run.step_unit), percent(whole["value"])
+    return (
+        f"At {end} the run prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
+        f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {then} after a rise."
+    )
+
+
+def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
+    """Return how far the orders of every two runs agree on the paradigms of a set, a sentence each, seeds apart."""
+    groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
+    found = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
+    told = []
+    for row in found[found["second"] != compare.PAPER].itertuples():
+        both = f"The orders of {row.first} and {row.second}"
+        if pd.isna(row.rho):
+            told.append(f"{both} cannot be compared: only {quantity(row.n, 'paradigm')} rise from chance in both.")
+            continue
+        rho = f"{row.rho:.2f} (95 %: {row.low:.2f} to {row.high:.2f})"
+        told.append(f"{both} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both.")
+    return told

@@ -1,0 +1,143 @@
+"""The sentences behind a point of the Grammar page: pairs at a step, one pair over the steps, its words at a step."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core import curves, results
+from embryo_core.errors import FigureError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, make_figure
+from embryo_core.figures.grammar import METRIC, label
+from embryo_core.types import MinimalPair, Run
+from embryo_core.words import percent, point, quantity
+
+NATS = Curves(
+    by="pair",
+    value="difference",
+    y_title="score of the good sentence − the bad one (nats)",
+    baseline="none",
+    baseline_name="no difference",
+    label=lambda pair: f"pair {pair}",
+    tickformat="",
+    decimals="+.2f",
+    height=320,
+)
+
+
+# === At a step ===
+
+
+def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair] = ()) -> pd.DataFrame:
+    """Return the pairs of a paradigm at a step: pair, good, bad, difference, good_score, bad_score, right, history.
+
+    `good` and `bad` are the sentences, if they are given. Scores are in nats; `history` is that of
+    `curves.classify_history`, a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
+    """
+    table = results.read_pairs(run, paradigm)
+    table = table.assign(difference=table["good"] - table["bad"])
+    histories = table.assign(right=table["difference"] > 0).pivot(index="pair", columns="step", values="right")
+    histories = pd.Series(curves.classify_histories(histories.fillna(False).to_numpy(bool)), histories.index)
+    now = table[table["step"] == step].rename(columns={"good": "good_score", "bad": "bad_score"})
+    texts = {pair.number: pair for pair in sentences}
+    for name in ("good", "bad"):
+        now[name] = [getattr(texts.get(number), name, "") for number in now["pair"]]
+    now["right"] = now["difference"] > 0
+    now["history"] = now["pair"].map(histories)
+    names = ["pair", "good", "bad", "difference", "good_score", "bad_score", "right", "history"]
+    return now.sort_values("difference", ignore_index=True)[names]
+
+
+def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> Caption:
+    """Return how many pairs of a paradigm are right at a step, and what the columns are."""
+    right, n = int(table["right"].sum()), len(table)
+    ties = int((table["difference"] == 0).sum())
+    tied = f", {quantity(ties, 'tie')} counting half" if ties else ""
+    return Caption(
+        f"{label(paradigm)} at {point(step, run.step_unit)}: {right:,} of {quantity(n, 'pair')} right{tied}.",
+        "Scores are sums of log probabilities in nats, never divided by the length of the sentence.",
+        hint="Click a row to follow the pair over all steps.",
+    )
+
+
+# === Over the steps ===
+
+
+def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
+    """Return by how much the good sentence of a pair is preferred at every step. Raises FigureError, ResultsError."""
+
+    def read(run: Run) -> pd.DataFrame:
+        table = results.read_pairs(run, paradigm)
+        own = table[table["pair"] == number]
+        return own.assign(difference=own["good"] - own["bad"], none=0.0)
+
+    def caption(table: pd.DataFrame) -> Caption:
+        right = float((table["difference"] > 0).mean())
+        return Caption(
+            f"The good sentence has the higher score at {percent(right)} of {quantity(len(table), 'step')}.",
+            "Above the dashed line the pair is right. The CSV has the scores of both sentences.",
+        )
+
+    name = f"{runs[0].name}-grammar-pair"
+    title = f"{label(paradigm)}, pair {number}"
+    return curves_figure(runs, axis, read, NATS, name, title, caption, METRIC)
+
+
+# === Its words ===
+
+
+def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) -> Figure:
+    """Return which words of a pair make the difference at a step, from the table of `pair_sentences.score_words`.
+
+    Raises FigureError if the step was not scored.
+    """
+    own = table[table["step"] == step]
+    if own.empty:
+        raise FigureError(f"The words of this pair were not scored at {point(step, run.step_unit)}.")
+    own = own.assign(difference=own["good_score"] - own["bad_score"])
+    most = own.loc[own["difference"].abs().idxmax()]
+    total = own["difference"].sum()
+    return make_figure(
+        [run],
+        f"{run.name}-grammar-words",
+        f"{label(paradigm)}, pair {number}: words at {point(step, run.step_unit)}",
+        _plot_words(own),
+        own,
+        Caption(
+            f"“{_named(most)}” differs most, by {most['difference']:+.2f} of {total:+.2f} nats in all.",
+            "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
+            "both have differ too, because each is predicted from the rest of its sentence.",
+        ),
+        METRIC,
+        at=f"step-{step}",
+    )
+
+
+def _named(row: Mapping[str, str]) -> str:
+    good, bad = row["good"], row["bad"]
+    return good if good == bad else f"{good or '–'} / {bad or '–'}"
+
+
+def _plot_words(own: pd.DataFrame) -> go.Figure:
+    rows = own.to_dict("records")
+    names = [style.plain(_named(row)) for row in rows]
+    texts = [
+        f"<b>{name}</b><br>good {row['good_score']:.2f}, bad {row['bad_score']:.2f}: {row['difference']:+.2f} nats"
+        for name, row in zip(names, rows, strict=True)
+    ]
+    figure = go.Figure(
+        go.Bar(
+            x=own["place"],
+            y=own["difference"],
+            marker={"color": np.where(own["difference"] >= 0, style.BLUE, style.VERMILION)},
+            text=texts,
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    style.finish(figure, "good − bad (nats)", height=300, legend=False)
+    return style.set_axes(figure, "x", tickvals=own["place"].tolist(), ticktext=names)

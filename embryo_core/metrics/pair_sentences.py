@@ -1,0 +1,134 @@
+"""The sentences behind minimal pairs: found in the data at hand, and scored word by word at every step.
+
+Results hold no text. As for fine-tuning, data are looked up in this user's folders and settings only.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import corpora, results, runs
+from embryo_core.corpora.minimal_pairs import read_pairs
+from embryo_core.errors import CorpusError, QueryError
+from embryo_core.metrics.minimal_pairs import WORD_L2R, EncodedSentence, MinimalPairs, score_pieces
+from embryo_core.query.sweep import between_chunks, sweep_run
+from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import MinimalPair, Run
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Tokenizer
+
+NAME, SOURCE = MinimalPairs.name, MinimalPairs.source
+
+
+# === Finding the data of results ===
+
+
+def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
+    """Return the file or folder of exactly the pairs that a run's results are of, or None. Raises ResultsError.
+
+    It is searched in and below `corpora/pairs` of these roots, and where this user evaluated on it.
+    """
+    noted = str(results.read_sources(run).get(NAME, {}).get("sha256"))
+    known = runs.remembered_folders().get(noted)
+    folders = [root / "corpora" / SOURCE for root in roots]
+    inside = [path for folder in folders for path in (folder, *sorted(folder.glob("*")))]
+    return next((path for path in [*map(Path, filter(None, [known])), *inside] if _has_hash(path, noted)), None)
+
+
+def _has_hash(path: Path, noted: str) -> bool:
+    try:
+        return path.exists() and corpora.open_source(path).sha256 == noted
+    except CorpusError:
+        return False
+
+
+def read_sentences(path: Path) -> dict[str, list[MinimalPair]]:
+    """Return the pairs of each paradigm in the data at a path, in their order. Raises CorpusError."""
+    found: dict[str, list[MinimalPair]] = {}
+    for pair in read_pairs(path, results.read_foreign):
+        found.setdefault(pair.paradigm, []).append(pair)
+    return found
+
+
+# === Words ===
+
+
+@dataclass(frozen=True, eq=False)
+class PairWords:
+    """Which words make the difference: `table` has a row for each step and place where the sentences are aligned.
+
+    Columns: step, place (from 0), good and bad (the words there; empty where a sentence has none), good_score and
+    bad_score (the sums of their log probabilities in nats). `skipped` says why checkpoints were left out.
+    """
+
+    table: pd.DataFrame
+    skipped: tuple[str, ...]
+
+
+def score_words(run: Run, good: str, bad: str, steps: Iterable[int] | None = None) -> PairWords:
+    """Score the words of two sentences at every readable checkpoint of a run, or at given steps.
+
+    Sentences are scored as for the run's results. Raises QueryError for a sentence longer than the model reads, and as
+    `query.ask` does.
+    """
+    tokenizer, whole_words = load_tokenizer(run), _scored_by(run) == WORD_L2R
+    places = _align(*(_words(tokenizer, text) for text in (good, bad)))
+    encoded = [_encode(tokenizer, text) for text in (good, bad)]
+
+    def score(model: "Model") -> list[np.ndarray]:
+        between_chunks()
+        longest = max(len(one.ids) for one in encoded)
+        if longest > model.max_positions:
+            raise QueryError(f"A sentence has {longest} pieces; the model reads {model.max_positions}.")
+        return score_pieces(model, encoded, whole_words)
+
+    found, skipped = sweep_run(run, lambda models: [score(model) for model in models], steps)
+    rows = []
+    for step, pieces in found.items():
+        sums = [np.bincount(one.words, own, len(one.words)) for one, own in zip(encoded, pieces, strict=True)]
+        for place, (texts, spans) in enumerate(places):
+            own = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
+            rows.append((step, place, *texts, *own))
+    names = ["step", "place", "good", "bad", "good_score", "bad_score"]
+    return PairWords(pd.DataFrame(rows, columns=names), skipped)
+
+
+def _scored_by(run: Run) -> str:
+    return str(results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R))
+
+
+def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:
+    (encoding,) = tokenizer.encode_sentences([text])
+    ids = np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]])
+    return EncodedSentence(ids, encoding.word_of_piece)
+
+
+def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
+    """Return the words of a text as the tokenizer cuts it, in the text's own letters."""
+    (pieces,), (encoding,) = tokenizer.encode_texts([text]), tokenizer.encode_sentences([text])
+    words = []
+    for word in np.unique(encoding.word_of_piece):
+        own = pieces.characters[encoding.word_of_piece == word]
+        words.append(text[own[0, 0] : own[-1, 1]].strip())
+    return words
+
+
+Place = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
+
+
+def _align(good: Sequence[str], bad: Sequence[str]) -> list[Place]:
+    """Return the texts and the spans of words at each place of two aligned sentences; equal words have one each."""
+    places: list[Place] = []
+    for kind, a, b, c, d in SequenceMatcher(None, good, bad, autojunk=False).get_opcodes():
+        if kind == "equal":
+            places += [((good[a + i], bad[c + i]), ((a + i, a + i + 1), (c + i, c + i + 1))) for i in range(b - a)]
+        else:
+            places.append(((" ".join(good[a:b]), " ".join(bad[c:d])), ((a, b), (c, d))))
+    return places

@@ -1,0 +1,101 @@
+"""The Grammar page in Streamlit's own test runner: with results, without, with and without the sentences at hand."""
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core import results, runs
+from embryo_core.figures.grammar import METRIC
+from embryo_core.metrics.minimal_pairs import accuracies
+from embryo_core.types import Findings, PairScore, Run
+from tests.app.conftest import captions_of, unescaped
+from tests.conftest import SAMPLE_DATA, at
+
+
+@pytest.fixture
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Open the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "grammar")
+
+
+@pytest.fixture
+def evaluated(tiny_results: Run, own_run: Run) -> Run:
+    """Return a run with results, and the root of its data empty besides."""
+    shutil.copytree(tiny_results.results, own_run.results)
+    return own_run
+
+
+def test_the_page_opens_on_evaluated_results(look, evaluated):
+    """A set is shown at a time: its paradigms, and the pairs of one of them, by their numbers alone."""
+    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun")
+    assert not test.exception and not test.error
+    assert any("10 pairs of nouns" in line.value and "3 paradigms" in line.value for line in test.markdown)
+    paradigms, pairs = (frame.value for frame in test.dataframe)
+    assert sorted(paradigms["paradigm"]) == ["determiner noun", "pronoun", "subject verb"]
+    assert len(pairs) == 3 and "good" not in pairs
+    right = int((pairs["difference"] > 0).sum())
+    assert any(f"{right} of 3 pairs right" in caption for caption in captions_of(test))
+    assert any("corpora/pairs" in caption for caption in captions_of(test))
+
+
+def test_sentences_are_shown_where_their_data_are_at_hand(look, evaluated):
+    """In corpora/pairs of the data root, if they are those of the results; and the words that make the difference."""
+    folder = evaluated.path.parents[1] / "corpora" / "pairs"
+    shutil.copytree(SAMPLE_DATA["pairs"], folder)
+    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16")
+    assert not test.exception and not test.error
+    pairs = test.dataframe[1].value
+    assert "Him lives in Paris." in set(pairs["bad"])
+    assert any("He lives in Paris." in text.value for text in test.text)
+    assert any("nats in all" in caption for caption in captions_of(test))
+    (folder / "more.jsonl").write_text('{"good": "a", "bad": "b"}\n')
+    assert "good" not in look(evaluated, set="nouns").dataframe[1].value
+
+
+def test_a_click_on_a_point_opens_its_paradigm(look, evaluated):
+    """A panel of the whole set leads to no paradigm."""
+    from app.views import grammar
+
+    chosen: dict[str, object] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grammar.permalink, "choose", chosen.__setitem__)
+        grammar._open_point("nouns/case/pronoun", 8)
+        assert chosen == {"step": 8, "paradigm": "nouns/case/pronoun"}
+        grammar._open_point("nouns", 16)
+        assert chosen == {"step": 16, "paradigm": "nouns/case/pronoun"}
+
+
+def test_a_run_without_pairs_says_what_to_run(look, own_run):
+    test = look(own_run)
+    assert "--metrics minimal_pairs --pairs PATH" in test.code[0].value
+
+
+def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
+    """Write results of 20 pairs of each paradigm, of which so many are right at the three steps."""
+    for place, step in enumerate((0, 8, 16)):
+        outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
+        pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
+        results.write(at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
+
+
+def test_two_runs_have_an_agreement(look, own_run):
+    """Over the paradigms that rise in both runs."""
+    other = own_run.path.with_name("other")
+    shutil.copytree(own_run.path, other)
+    early, late, never = (10, 20, 20), (10, 10, 20), (10, 10, 10)
+    plant(own_run, {"a/one": early, "a/two": early, "a/three": late, "b/four": late, "b/five": never})
+    plant(runs.read_run(other), {"a/one": early, "a/two": early, "a/three": late, "b/four": early, "b/five": late})
+    test = look(own_run, run="tiny", beside="other")
+    assert not test.exception and not test.error
+    (sentence,) = [unescaped(line.value) for line in test.markdown if "rho" in line.value]
+    assert "tiny" in sentence and "other" in sentence and "0.58" in sentence and "4 paradigms" in sentence
+
+
+def test_results_have_no_text(tiny_results):
+    """Of the sentences nothing is stored."""
+    stored = b"".join(Path(file).read_bytes() for file in tiny_results.results.rglob("*") if file.is_file())
+    assert b"lives" not in stored and results.read_pairs(tiny_results, "nouns/case/pronoun").shape == (9, 4)
