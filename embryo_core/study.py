@@ -1,5 +1,6 @@
 """A run as data for notebooks and scripts: results as DataFrames, live answers, findings (docs/python.md)."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -77,10 +78,11 @@ class Study:
         )
 
     def query(self, text: str, step: int | None = None, k: int = 10) -> pd.DataFrame:
-        """Return the k best pieces for each [MASK] at a step, by default the last that has weights.
+        """Return the k best pieces for each [MASK], or after a text, at a step, by default the last that has weights.
 
         Columns: mask, rank, token, probability. Masks count from 1; those after the first are answered given the best
-        answer before. Raises QueryError, CheckpointError, TokenizerMismatch, MissingCapability.
+        answer before. A model that predicts next words continues a text, at its one place 1. Raises QueryError,
+        CheckpointError, TokenizerMismatch, MissingCapability.
         """
         from embryo_core import query  # loads torch
 
@@ -89,6 +91,28 @@ class Study:
         table = query.ask(self.run, text, [chosen], k).table
         rows = table[table["listed"] & (table["mask"] != query.TOGETHER)]
         return rows[["mask", "rank", "token", "probability"]].reset_index(drop=True)
+
+    def ask(
+        self,
+        text: str,
+        steps: Iterable[int] | None = None,
+        track: str | None = None,
+        mask: int = 1,
+        layers: bool = False,
+        k: int = 10,
+    ) -> pd.DataFrame:
+        """Return live answers at steps, by default at all that have weights: the table of `query/answers.py`.
+
+        Columns: step, mask, layer, rank, token, probability, exact, listed, leads. Mask 0 stands for all masks together
+        or for the greedy continuation; masks after the first are answered given the best answer before. `track` asks
+        for one word, at `mask`; `layers` for the answers of each layer there. Errors as for `query`.
+        """
+        from embryo_core import query  # loads torch
+
+        if layers:
+            return query.ask_layers(self.run, text, mask, steps, k).table
+        question = query.parse(self.run, text)
+        return query.ask(self.run, question.track(track, mask) if track else question, steps, k).table
 
     def findings(self) -> pd.DataFrame:
         """Return the verdict on each finding of the paper (docs/metrics.md), a row for each.

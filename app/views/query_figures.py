@@ -123,7 +123,8 @@ def show_continuations(found: list[Known]) -> None:
             "probability": number_column("probability", format="%.1e", width=88),
         }
         table = query.continuation_table(known.answers)
-        st.dataframe(table, column_config=columns, hide_index=True, key=f"continuations_{number}")
+        order = ["step", "continuation", "probability"]
+        st.dataframe(table, column_config=columns, column_order=order, hide_index=True, key=f"continuations_{number}")
 
 
 # === Layer by layer ===

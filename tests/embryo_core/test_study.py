@@ -55,6 +55,16 @@ def test_a_question_is_answered_at_the_last_step_or_another(tiny_results: Run):
         assert rows["rank"].tolist() == [1, 2, 3] * 2
 
 
+def test_answers_at_all_steps_are_one_table(tiny_results: Run):
+    """Those of `query.ask`, of a tracked word, and of each layer."""
+    study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
+    pd.testing.assert_frame_equal(study.ask(text), query.ask(tiny_results, text).table)
+    tracked = study.ask(text, [8, 16], track="rivers", mask=2)
+    assert tracked["step"].tolist() == [8, 16] and {*tracked["mask"]} == {2} and {*tracked["token"]} == {"rivers"}
+    layers = study.ask(text, [16], mask=2, layers=True, k=3)
+    pd.testing.assert_frame_equal(layers, query.ask_layers(tiny_results, text, 2, [16], 3).table)
+
+
 def test_a_run_without_results_has_empty_tables(own_run: Run):
     """Nothing measured is an empty table with its columns, no error."""
     study = embryo.open(own_run.path)

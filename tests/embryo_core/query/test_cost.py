@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import beam, cost, sentence, sweep
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
+from tests.decoders import add_series
 
 TEXT = "the cat sat on the [MASK] ."
 TWO = "the [MASK] sat on the [MASK] ."
@@ -72,6 +74,16 @@ def test_rows_that_share_a_filled_piece_are_counted_apart(tiny_run: Run, product
     """Of three pieces two are filled, and rows may have the second in common: the estimate is no less, and close."""
     question = word(tiny_run, "catsat")
     assert 1 <= cost.ask(tiny_run, question) / counted(lambda run: query.ask(run, question), tiny_run) < 1.1
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_text_that_is_continued(family: str, tmp_path: Path, products_alone: None) -> None:
+    """Its ten passes, a word and the lens, through transformers: within a factor of two."""
+    run = add_series(tmp_path, family, (0, 5))
+    text, word = "The cat sat on the", query.parse(run, "The cat sat on the").track("rivers")
+    assert 0.5 <= cost.ask(run, text) / counted(lambda run: query.ask(run, text), run) <= 2
+    assert 0.5 <= cost.ask(run, word) / counted(lambda run: query.ask(run, word), run) <= 2
+    assert 0.5 <= cost.ask_layers(run, text) / counted(lambda run: query.ask_layers(run, text), run) <= 2
 
 
 def test_several_masks_cost_the_scoring_of_answers_too(tiny_run: Run, products_alone: None) -> None:
