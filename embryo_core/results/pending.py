@@ -18,6 +18,7 @@ from embryo_core.types import Run
 Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)
 STEP = re.compile(r"step(0|[1-9][0-9]{0,18})")
 UNFINISHED_STEP = re.compile(STEP.pattern + r"(\.old)?\.tmp")
+UNFINISHED_FILE = re.compile(r"(\w+\.parquet(\.sha256)?|(sources|examples)\.json)\.tmp")
 MAX_STEP = 2**63 - 1
 ENDINGS = ("", UNFINISHED, ".sha256", ".sha256" + UNFINISHED)
 FILES = frozenset(f"{table.name}.parquet{ending}" for table in TABLES for ending in ENDINGS)
@@ -67,6 +68,18 @@ def remove_pending(folder: Path) -> None:
     refuse_foreign(folder, FILES, ResultsError)
     os.rename(folder, removed)
     remove_own(removed, FILES, ResultsError)
+
+
+def has_unfinished(run: Run) -> bool:
+    """Return whether a writer is at a table, or was killed there."""
+    return any(run.results.glob(f"*{UNFINISHED}"))
+
+
+def remove_unfinished(run: Run) -> None:
+    """Remove tables that a killed writer left unfinished; the caller holds the lock."""
+    for entry in own_entries(run.results, ResultsError):
+        if entry.is_file() and UNFINISHED_FILE.fullmatch(entry.name):
+            os.unlink(entry.path)
 
 
 def remove_leftovers(run: Run) -> None:

@@ -34,10 +34,12 @@ from embryo_core.results.parquet_files import is_stored, remove, replacing_table
 from embryo_core.results.pending import (
     Pending,
     check_removable,
+    has_unfinished,
     list_pending,
     lock,
     remove_leftovers,
     remove_pending,
+    remove_unfinished,
     writing_pending,
 )
 from embryo_core.results.position_weights import WEIGHTS
@@ -88,9 +90,10 @@ def compact(run: Run) -> None:
     A table is rewritten as a whole, so a step that is added to a long series stays pending until others have come.
     Tables of which no pending evaluation has rows are left as they are.
     """
-    if not (run.results / "parts").is_dir() and _are_summaries_written(run):
+    if not has_unfinished(run) and not (run.results / "parts").is_dir() and _are_summaries_written(run):
         return
     with lock(run):
+        remove_unfinished(run)
         pending = list_pending(run)
         if pending and _are_few(run, pending) and _are_summaries_written(run):
             return

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,28 +15,56 @@ from typing import Any
 from embryo_core.errors import EmbryoError
 
 UNFINISHED = ".tmp"  # ends the name of a file that is being written, or was left by a writer that was killed
+TABLE = re.compile(r"\w+\.parquet(\.sha256)?")
+OWN = frozenset(  # names of files in the folders that are written and removed as a whole, besides tables
+    "run.json log.jsonl audit.json frequencies.tsv config.json manifest.json model.safetensors pytorch_model.bin "
+    "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json merges.txt "
+    "spiece.model sentencepiece.bpe.model spm.model tokenizer.model tokens.bin sentences.npy documents.npy".split()
+)
+
+
+def refuse_foreign_files(folder: Path) -> None:
+    """Raise EmbryoError if there is a file in or below a folder whose name is none that Embryo writes there."""
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for parent, _, names in os.walk(folder):
+        for name in sorted(names):
+            if (own := name.removesuffix(UNFINISHED)) not in OWN and not TABLE.fullmatch(own):
+                raise EmbryoError(
+                    f"{os.path.join(parent, name)!r} is not a file that Embryo wrote, and {folder.name} is to be "
+                    "replaced or removed; move it elsewhere, then give the same command."
+                )
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a free path next to `path`; what is written there replaces it when the block ends without an error.
 
-    Until then `path` stays as it was. What a killed writer left under the other name is removed. A file is replaced
-    atomically; a folder in the way is renamed first, so that no reader meets half of one. Two writers would use the
-    same name: if there may be two, the caller holds a lock (`locked`).
+    Until then `path` stays as it was. What a killed writer left under the other name is removed, and a folder that it
+    had moved out of the way is put back. A file is replaced atomically; a folder in the way is renamed first, so that
+    no reader meets half of one. Two writers would use the same name: if there may be two, the caller holds a lock
+    (`locked`). Raise EmbryoError, before anything is written, if a folder that would be removed holds a file that
+    Embryo does not write.
     """
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
-    _remove(temporary)
+    for each in (path, temporary, old):
+        refuse_foreign_files(each)
+    if old.is_dir() and not os.path.lexists(path):
+        os.rename(old, path)
+    for each in (temporary, old):
+        _remove(each)
     try:
         yield temporary
         if path.is_dir() and temporary.is_dir():  # a file never replaces a folder
-            _remove(old)
+            refuse_foreign_files(path)
             os.rename(path, old)
         os.replace(temporary, path)
         _remove(old)
     except BaseException:
+        if old.is_dir() and not os.path.lexists(path):
+            os.rename(old, path)
         _remove(temporary)
         raise
 

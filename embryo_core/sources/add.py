@@ -81,6 +81,7 @@ def add(
     series = _find(source, patterns)
     chosen = _chosen(series, steps)
     busy = RunError(f"Another `add` is writing to {target.parent}; wait until it ends, then run the same command.")
+    runs.own_folder(target, target, BrokenRun)
     with runs.locked(target.parent, busy), runs.replacing(target) as folder:
         old = runs.read_run(target) if os.path.lexists(target) else None
         folder.mkdir()

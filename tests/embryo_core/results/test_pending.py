@@ -134,6 +134,20 @@ def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, wh
         assert tree(root) == whole
 
 
+def test_a_table_that_a_killed_writer_left_is_removed(tmp_path):
+    """By the next evaluation, whatever that writes; a file of another name stays."""
+    run = make_run(tmp_path)
+    results.write(at(run, 0), "attention", find("attention", 0))
+    results.compact(run)
+    whole = tree(run.results)
+    for name in ("scores.parquet.tmp", "facts.parquet.sha256.tmp", "sources.json.tmp", "notes.tmp"):
+        (run.results / name).write_text("half")
+    results.compact(run)
+    assert (run.results / "notes.tmp").read_text() == "half"
+    (run.results / "notes.tmp").unlink()
+    assert tree(run.results) == whole
+
+
 # === Several processes ===
 
 

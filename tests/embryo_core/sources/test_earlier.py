@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core import query, runs
 from embryo_core.cli import main
-from embryo_core.errors import RunError, UnknownStep
+from embryo_core.errors import EmbryoError, RunError, UnknownStep
 from embryo_core.sources import add
 from embryo_core.types import Run
 from tests.conftest import SAMPLE
@@ -196,3 +196,28 @@ def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeyp
     assert main(["query", "mine", "The [MASK] .", "--steps", "10"]) == 2
     assert "outside the run" in capsys.readouterr().err
     assert steps_of(add([str(source)], "mine").run) == [(step, True) for step in STEPS]
+
+
+@pytest.mark.parametrize("linked", ["run", "checkpoints", "tokenizer"])
+def test_a_link_is_no_way_to_another_run(root, trainer_folder, linked):
+    """Nothing behind it is changed, and it stays."""
+    run, other = (add([str(trainer_folder)], name).run for name in ("run", "other"))
+    path, there = (one.path if linked == "run" else one.path / linked for one in (run, other))
+    shutil.rmtree(path)
+    path.symlink_to(there)
+    before = {one: one.read_bytes() for one in other.path.rglob("*") if one.is_file()}
+    with pytest.raises(RunError, match="is a link"):
+        add([str(trainer_folder)], "run")
+    assert path.is_symlink() and before == {one: one.read_bytes() for one in other.path.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize("folder", ["run", "run.tmp", "run/checkpoints/step10"])
+def test_a_file_of_somebody_else_stays(root, trainer_folder, folder):
+    """In the folder of the run, or in one that has the name of an unfinished one."""
+    add([str(trainer_folder)], "run")
+    notes = root / "runs" / folder / "notes.md"
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("mine")
+    with pytest.raises(EmbryoError, match=r"notes\.md' is not a file that Embryo wrote"):
+        add([str(trainer_folder)], "run")
+    assert notes.read_text() == "mine" and runs.checkpoint(runs.open_run("run"), 10).has_weights
