@@ -32,7 +32,7 @@ FEW_PAIRS = 10  # paradigms with fewer are counted in the note
 
 @dataclass(frozen=True, eq=False)
 class EncodedSentence:
-    """A sentence of P pieces: ids [P + 2] with [CLS] and [SEP], and the word of each piece [P], never decreasing."""
+    """A sentence of P pieces: ids [L] with special tokens around them, and the word of each piece [P]."""
 
     ids: np.ndarray
     words: np.ndarray
@@ -82,7 +82,7 @@ class MinimalPairs(Metric):
         sentences: list[EncodedSentence] = []
         kept, places, reasons = [], [], Counter[str]()
         for pair, both in zip(pairs, zip(encoded[::2], encoded[1::2], strict=True), strict=True):
-            if why := _unusable(pair, both, tokenizer.unk_id, limits.positions):
+            if why := _unusable(pair, both, tokenizer, limits.positions):
                 reasons[why] += 1
                 continue
             kept.append(pair)
@@ -90,8 +90,7 @@ class MinimalPairs(Metric):
                 key = one.ids.tobytes(), one.word_of_piece.tobytes()
                 if key not in numbers:
                     numbers[key] = len(sentences)
-                    ids = np.concatenate([[tokenizer.cls_id], one.ids, [tokenizer.sep_id]])
-                    sentences.append(EncodedSentence(ids, one.word_of_piece))
+                    sentences.append(EncodedSentence(tokenizer.surround(one.ids), one.word_of_piece))
                 places.append(numbers[key])
         if not kept:
             raise CorpusError(
@@ -146,13 +145,15 @@ def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
     return own[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))
 
 
-def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", unknown: int | None, positions: int) -> str:
+def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int) -> str:
     """Return why a pair cannot be scored, as a phrase after its number; "" if it can."""
     if pair.good == pair.bad:
         return "of equal sentences"
-    if any(not len(one.ids) or (one.ids == unknown).any() for one in both):
+    if any(not len(one.ids) or (one.ids == tokenizer.unk_id).any() for one in both):
         return "with a word that the tokenizer cannot write"
-    return f"longer than {positions} pieces" if any(len(one.ids) + 2 > positions for one in both) else ""
+    return (
+        f"longer than {positions} pieces" if any(len(tokenizer.surround(one.ids)) > positions for one in both) else ""
+    )
 
 
 def _summarize(

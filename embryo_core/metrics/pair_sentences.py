@@ -106,8 +106,7 @@ def _scored_by(run: Run) -> str:
 
 def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:
     (encoding,) = tokenizer.encode_sentences([text])
-    ids = np.concatenate([[tokenizer.cls_id], encoding.ids, [tokenizer.sep_id]])
-    return EncodedSentence(ids, encoding.word_of_piece)
+    return EncodedSentence(tokenizer.surround(encoding.ids), encoding.word_of_piece)
 
 
 def _words(tokenizer: "Tokenizer", text: str) -> list[str]:

@@ -137,10 +137,12 @@ class Tokenizer:
 
     def encode_sentences(self, texts: Sequence[str]) -> list[Encoding]:
         """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words (`word_ids`)."""
-        return [
-            Encoding(np.array(one.ids, np.int64), self._number_words(one))
-            for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        ]
+        found = []
+        for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            words = self._number_words(one)
+            ends = np.searchsorted(words, np.arange(len(np.unique(words)) + 1))
+            found.append(Encoding(np.array(one.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
+        return found
 
     def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
         """Return the word of each piece, from 0; without a pre-tokenizer only the pieces show where one begins."""
