@@ -9,16 +9,17 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.audit import files
-from embryo_core.audit.equal import equal_steps, equal_tensors
+from embryo_core.audit.descent import Strangers, strangers
+from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import misplaced
+from embryo_core.audit.order import misplaced, misplaced_shard
 from embryo_core.audit.series import Series
 from embryo_core.engine.hub_cache import fetched_ahead, not_cached
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
-from embryo_core.words import joined, point, quantity
+from embryo_core.words import joined, percent, point, quantity
 
 REMEDY = "get the right file from where it came from, or train the step again"
 MIN_CHECKPOINTS = 3  # that can be compared
@@ -67,14 +68,24 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
     faults += [_equal(tuple(steps[i] for i in group), unit) for group in groups]
     series = _series(good)
     alone = {hashes[i]: i for i in reversed(range(len(good)))}
+
+    def same(i: int) -> list[int]:
+        return [step for step, content in zip(steps, hashes, strict=True) if content == hashes[i]]
+
     left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
+    lost = strangers(series, left)
+    if len(lost) == 1:  # several may be one checkpoint in another's place
+        left = [i for i in left if i not in lost[0].steps]
     odd = misplaced(series, left)
     faults += [_swapped((steps[i], steps[j]), unit) for i, j in odd.swapped]
-    faults += [_outside(steps[i], unit) for i in odd.outside]
+    faults += [_outside(same(i), unit) for i in odd.outside]
     left = [i for i in left if i not in odd.indices]
-    twins = {(twin.tensor, twin.step): twin.like for twin in equal_tensors(series, hashes, left)}
-    faults += [_twin(series.names[tensor], steps[i], steps[j], unit) for (tensor, i), j in twins.items()]
-    return faults + [_odd(series, tensor, i, left, unit) for tensor, i in odd_tensors(series, left, twins)]
+    lost = [*(lost if len(lost) == 1 else ()), *strangers(series, left)]
+    faults += [_stranger([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
+    left = [i for i in left if not any(i in group.steps for group in lost)]
+    twins = equal_tensors(series, hashes, left)
+    faults += [_twins(series, group, unit) for group in twins]
+    return faults + _odd(series, left, twins, unit)
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
@@ -142,27 +153,62 @@ def _swapped(steps: tuple[int, int], unit: StepUnit) -> Fault:
     return Fault(steps, "swapped", what)
 
 
-def _outside(step: int, unit: StepUnit) -> Fault:
-    what = f"The weights at {point(step, unit)} are not between those of the neighbours, nor do they fit another step"
-    return Fault((step,), "out of line", f"{what}; {REMEDY}.")
+def _outside(steps: Sequence[int], unit: StepUnit) -> Fault:
+    what = f"The weights at {joined(steps, unit)} are not between those of the neighbours, nor do they fit another step"
+    return Fault(tuple(steps), "out of line", f"{what}; {REMEDY}.")
 
 
-def _twin(name: str, step: int, like: int, unit: StepUnit) -> Fault:
-    at, other = point(step, unit), point(like, unit)
-    return Fault((step,), "tensor", f"{runs.shown(name)} at {at} is that at {other}, number by number; {REMEDY}.")
+def _stranger(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
+    before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
+    what = (
+        f"The weights at {joined(steps, unit)} are not of the same training as the others, but of another seed, for "
+        f"example: {after} keeps {percent(max(found.kept, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
+    )
+    return Fault(tuple(steps), "out of line", what)
 
 
-def _odd(series: Series, tensor: int, step: int, among: Sequence[int], unit: StepUnit) -> Fault:
-    """Return the fault of a tensor, with its norm and cosines and those of the neighbouring steps."""
-    k = among.index(step)
+def _twins(series: Series, twins: Twins, unit: StepUnit) -> Fault:
+    step = series.steps[twins.step]
+    at, other = point(step, unit), point(series.steps[twins.like], unit)
+    named, several = _named(series, twins.tensors)
+    what = f"{named} at {at} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
+    return Fault((step,), "tensor", what)
+
+
+def _named(series: Series, tensors: Sequence[int]) -> tuple[str, bool]:
+    """Return the names of tensors, the first of many, and whether there are several."""
+    more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
+    return runs.shown(series.names[tensors[0]]) + more, bool(more)
+
+
+def _odd(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
+    """Return a fault for each step with tensors out of line; small ones of a shard that is named are not repeated."""
+    known = {(tensor, group.step) for group in twins for tensor in group.tensors}
+    shards = {group.step for group in twins}
+    found: dict[int, list[int]] = {}
+    names, together = misplaced_shard(series, [step for step in among if step not in shards])
+    for step in together.indices:
+        found[step] = [series.names.index(name) for name in names]
+        known |= {(tensor, step) for tensor in found[step]}
+    for tensor, step in odd_tensors(series, among, known):
+        if step not in shards or series.sizes[tensor] >= MIN_NUMBERS:
+            found.setdefault(step, []).append(tensor)
+    return [_out_of_line(series, tensors, step, among, unit) for step, tensors in found.items()]
+
+
+def _out_of_line(series: Series, tensors: Sequence[int], step: int, among: Sequence[int], unit: StepUnit) -> Fault:
+    """Return the fault of tensors, with norm and cosines of the first and those of the neighbouring steps."""
+    tensor, k = tensors[0], among.index(step)
     near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
     first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
     neighbours = joined([series.steps[j] for j in near], unit)
+    named, several = _named(series, tensors)
     what = (
-        f"{runs.shown(series.names[tensor])} at {point(series.steps[step], unit)} is out of line with that at "
-        f"{neighbours}: norm {series.norms[tensor, step]:.3g} against {norms}, "
+        f"{named} at {point(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
+        f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"
+        f"norm {series.norms[tensor, step]:.3g} against {norms}, "
         f"cosine {cosines} to them, and {first[0]} against {' and '.join(first[1:])} to the first step; {REMEDY}."
     )
     return Fault((series.steps[step],), "tensor", what)

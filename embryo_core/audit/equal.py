@@ -14,10 +14,10 @@ ROUNDINGS = 2.0  # relative roundings: a tensor that should have moved farther i
 
 
 @dataclass(frozen=True)
-class Twin:
-    """A tensor at a step that has the numbers of another step, `like`; all by index."""
+class Twins:
+    """Tensors at a step that have the numbers of another step, `like`; all by index."""
 
-    tensor: int
+    tensors: tuple[int, ...]
     step: int
     like: int
 
@@ -32,17 +32,20 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], explained: Callable[[int, int
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], among: Sequence[int]) -> list[Twin]:
-    """Return tensors with the numbers of another step `among` these, though they moved or should have moved."""
-    found = []
+def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], among: Sequence[int]) -> list[Twins]:
+    """Return tensors with the numbers of another step `among` these, though they moved or should have moved.
+
+    Those that two steps share are one fault, such as a wrong shard: together they say which of the two is wrong.
+    """
+    pairs: dict[tuple[int, int], list[int]] = {}
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
         last: dict[str, int] = {}  # position of the last step with these numbers
         for k, step in enumerate(among):
             own = sha256[step][tensor]
             if own in last and (k - last[own] > 1 or _moved(series, tensor, among, k)):
-                found.append(_odd_one(series, tensor, among, last[own], k))
+                pairs.setdefault((last[own], k), []).append(tensor)
             last[own] = k
-    return found
+    return [_odd_one(series, tensors, among, *pair) for pair, tensors in pairs.items()]
 
 
 def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
@@ -55,29 +58,50 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
     return min(expected, default=0.0) > ROUNDINGS * rounding
 
 
-def _odd_one(series: Series, tensor: int, among: Sequence[int], i: int, j: int) -> Twin:
+def _odd_one(series: Series, tensors: Sequence[int], among: Sequence[int], i: int, j: int) -> Twins:
     """Return the one of two positions with equal numbers that fits its neighbours less."""
     one, other = among[i], among[j]
-    astray = _lengthening if i > 0 and j < len(among) - 1 else _misfit
-    if j - i > 1 and astray(series, tensor, among, i) > astray(series, tensor, among, j):
-        return Twin(tensor, one, other)
-    return Twin(tensor, other, one)
+    if j - i == 1:  # whose content is the other's: the path before or after covers both intervals
+        units = _units(series, [(among[k], among[k + 1]) for k in range(len(among) - 1) if k != i])
+        astray = _stretched(series, tensors, among, i - 1, units), _stretched(series, tensors, among, j, units)
+    else:
+        measure = _lengthening if i > 0 and j < len(among) - 1 else _misfit
+        astray = measure(series, tensors, among, i), measure(series, tensors, among, j)
+    return Twins(tuple(tensors), *((one, other) if astray[0] > astray[1] else (other, one)))
 
 
-def _lengthening(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
+def _stretched(series: Series, tensors: Sequence[int], among: Sequence[int], k: int, units: np.ndarray) -> float:
+    """Return how much longer than usual the move from the k-th step is for these tensors, relative to the others."""
+    if not 0 <= k < len(among) - 1:
+        return np.sqrt(2)  # unknown: between one interval and two
+    return _relative(series.apart(among[k], among[k + 1]) / units, tensors)
+
+
+def _lengthening(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
     """Return how much longer the path through the k-th step is than past it, relative to the other tensors."""
     before, step, after = among[k - 1 : k + 2]
     past = series.apart(before, after)
     over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, TINY)
-    return float(over[tensor] / np.median(over[past > 0])) if past[tensor] > 0 else np.inf
+    return _relative(np.where(past > 0, over, np.inf), tensors)
 
 
-def _misfit(series: Series, tensor: int, among: Sequence[int], k: int) -> float:
+def _misfit(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
     """Return the log of the factor by which the distance to a neighbour differs from that of the other tensors.
 
     For the first and the last step, which have a neighbour on one side only.
     """
     near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
-    units = np.median([series.apart(i, j) for i, j in itertools.pairwise(among)], axis=0) + TINY
-    scaled = [series.apart(among[k], step) / units + TINY for step in near]
-    return max(abs(np.log(moved[tensor] / np.median(moved))) for moved in scaled)
+    units = _units(series, list(itertools.pairwise(among)))
+    return max(abs(np.log(_relative(series.apart(among[k], step) / units + TINY, tensors))) for step in near)
+
+
+def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return the median move of each tensor between these pairs of steps, [T]."""
+    return np.median([series.apart(i, j) for i, j in pairs], axis=0) + TINY
+
+
+def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:
+    """Return the median of these tensors over that of the others, of those with a finite value."""
+    others = np.delete(values, tensors)
+    others = others[np.isfinite(others)]
+    return float(np.median(values[list(tensors)]) / max(np.median(others) if others.size else 1.0, TINY))

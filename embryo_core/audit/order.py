@@ -16,6 +16,9 @@ TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to
 RESTLESS = -0.25  # median turn of a path that turns back in every order, so that none can be inferred
 LEAP = 20.0  # an end's move over the next one, per time between: more is no move of training
 TINY = 1e-300
+MOST = 0.6  # share of the large tensors that turn back with a checkpoint
+SHARD = 0.25  # share of the large tensors that turn back with a shard
+MIN_TENSORS = 3  # of a shard
 MIN_STEPS = 4  # of a series whose order can be inferred
 
 
@@ -36,7 +39,28 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
     """Return the steps `among` these indices whose weights do not continue those of their neighbours."""
     if len(among) < MIN_STEPS:
         return Misplaced()
+    return _judge(series.large(among), among)
+
+
+def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
+    """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
+
+    Such as a shard of another step: too few for the whole checkpoint, and each alone may be chance.
+    """
+    if len(among) < MIN_STEPS:
+        return (), Misplaced()
     large = series.large(among)
+    triples = zip(among, among[1:], among[2:], strict=False)
+    turned = [turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < TURNED for i, j, k in triples]
+    together = max(turned, key=np.sum)
+    if together.sum() < max(MIN_TENSORS, SHARD * len(large.names)):
+        return (), Misplaced()
+    shard = large.only(together, np.ones(len(large.names)))
+    return shard.names, _judge(shard, among)
+
+
+def _judge(large: Series, among: Sequence[int]) -> Misplaced:
+    """Return what the path of these tensors shows."""
     if not large.names:
         return Misplaced()
     path = _Path(large.steps, *_medians(large), list(among), list(among))
@@ -67,7 +91,7 @@ class _Path:
 
     @property
     def turns(self) -> list[float]:
-        """How far the path turns back at each inner position: the median over the tensors."""
+        """How far the path turns back at each inner position, as most tensors do."""
         triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
         return [self.turn(*triple) for triple in triples]
 
@@ -129,7 +153,10 @@ class _Path:
 
 
 def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
-    """Return cached functions: the distance of two steps, and how far the path through three turns back (medians)."""
+    """Return cached functions: the median distance of two steps, and how far the path through three turns back.
+
+    Most tensors must turn back: if only some do, these are of another step, not the checkpoint.
+    """
 
     @lru_cache(maxsize=1_000_000)
     def move(i: int, j: int) -> float:
@@ -137,6 +164,7 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
 
     @lru_cache(maxsize=1_000_000)
     def turned(i: int, j: int, k: int) -> float:
-        return float(np.median(turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))))
+        turns = turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))
+        return float(np.quantile(turns, MOST))
 
     return move, turned

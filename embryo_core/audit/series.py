@@ -46,6 +46,10 @@ class Series:
         unit = np.median(moves, axis=0)
         kept = (self.sizes > np.median(self.sizes)) & (unit > 0)
         kept = kept if kept.any() else unit > 0
+        return self.only(kept, unit)
+
+    def only(self, kept: np.ndarray, unit: np.ndarray) -> "Series":
+        """Return the tensors of a mask [T], sketched, each measured in its `unit` [T]."""
         names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
         scaled = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[kept] / unit[kept])
         norms = self.norms[kept] / unit[kept, None]

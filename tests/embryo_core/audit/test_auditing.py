@@ -360,7 +360,7 @@ def test_a_tensor_out_of_line_is_told_with_its_norms_and_cosines(step: int):
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)
     among = [0, 1, 3, 4, 5]
     near = {1: [0, 3], 3: [1, 4], 5: [4]}[step]
-    fault = auditing._odd(auditing._series(measured(*contents)), 1, step, among, "updates")
+    fault = auditing._out_of_line(auditing._series(measured(*contents)), [1], step, among, "updates")
     beside = " and ".join(f"{norms[i]:.3g}" for i in near)
     to_them, to_first = (" and ".join(f"{cosines[i, j]:.2f}" for i in near) for j in (step, 0))
     assert f"norm {norms[step]:.3g} against {beside}, cosine {to_them} to them, " in fault.what
