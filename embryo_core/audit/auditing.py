@@ -108,14 +108,29 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
 
 
 def _still(run: Run) -> Callable[[int, int], bool]:
-    """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up."""
+    """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
+
+    A Trainer logs the rate of the next update, so that of the first is nowhere: 0 unless the log shows no warm-up.
+    """
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
+    late = int(runs.was_added(run.path))
+    warm = late and _from_zero([(step, rate) for step, rate in rates.items() if rate is not None][:2])
 
     def still(one: int, other: int) -> bool:
-        between = [rate for step, rate in rates.items() if one < step <= other]
+        if warm and (one, other) == (0, 1):
+            return True
+        between = [rate for step, rate in rates.items() if one < step + late <= other]
         return bool(between) and not any(rate is None or rate for rate in between)
 
     return still
+
+
+def _from_zero(rates: Sequence[tuple[int, float]]) -> bool:
+    """Return whether the first rates that were logged may continue a warm-up that began at 0."""
+    if len(rates) < 2:
+        return True
+    (one, first), (other, second) = rates
+    return bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
 
 def _at_hand(checkpoint: Checkpoint) -> bool:
@@ -161,8 +176,8 @@ def _outside(steps: Sequence[int], unit: StepUnit) -> Fault:
 def _stranger(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
     before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
     what = (
-        f"The weights at {joined(steps, unit)} are not of the same training as the others, but of another seed, for "
-        f"example: {after} keeps {percent(max(found.kept, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
+        f"The weights at {joined(steps, unit)} are of another training than the others, such as another seed: "
+        f"{after} keeps {percent(max(found.kept, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
     )
     return Fault(tuple(steps), "out of line", what)
 

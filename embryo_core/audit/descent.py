@@ -53,10 +53,10 @@ def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     times = np.diff([series.steps[i] for i in among])
     forgotten = -np.log(np.clip(np.nan_to_num(shares, nan=LOST), LOST, 1)) / times
     breaks = []
-    for k in np.flatnonzero(shares < LOST):
+    for k in np.flatnonzero(shares < LOST).tolist():
         beside = [forgotten[n] for n in (k - 1, k + 1) if 0 <= n < len(pairs)]
         if forgotten[k] > CALM * min(beside):
-            breaks.append(int(k))
+            breaks.append(k)
     parts = [tuple(part.tolist()) for part in np.split(np.array(among), [k + 1 for k in breaks])]
     usual = parts.index(max(parts, key=len))
     found = []

@@ -5,8 +5,11 @@ import sys
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, whole
+from embryo_core.errors import BrokenCheckpoint, EmbryoError
+from embryo_core.types import Checkpoint, Run
 from embryo_core.words import listed, points, quantity
 
+MAX_BYTES = 2**30  # of weights that are read to see whether the model answers
 MAX_LISTED = 8  # names on a line, or lines of folders; of more, only the number is printed
 
 
@@ -68,7 +71,7 @@ def add_source(options: argparse.Namespace) -> int:
     for trouble in added.troubles:
         print(f"Left out: {trouble}", file=sys.stderr)
     report = audit(run, fetch=False, progress=True)
-    print("\n".join(["Audit:", *audit_lines(report)]))
+    print("\n".join(["Audit:", *audit_lines(report, run)]))
     if report.checkpoints < len(steps):
         print(f"The others are not fetched yet; to audit all of them, run: python -m embryo_core audit {run.name}")
     return 1 if added.troubles or report.faults else 0
@@ -86,15 +89,43 @@ def audit_run(options: argparse.Namespace) -> int:
 
     run = runs.open_run(options.run)
     report = audit(run, discard=options.discard, progress=True)
-    print("\n".join([*audit_lines(report), *runs.left_out(runs.checkpoints(run))]))
+    print("\n".join([*audit_lines(report, run), *runs.left_out(runs.checkpoints(run))]))
     return 1 if report.faults else 0
 
 
-def audit_lines(report: runs.Audit) -> list[str]:
-    """Return a line for each fault, and one with their number."""
+def audit_lines(report: runs.Audit, run: Run) -> list[str]:
+    """Return a line for each fault, one with their number, and what a run gives that answers no question."""
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
     count = f"{faults} in {quantity(report.checkpoints, 'checkpoint')}."
-    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count]
+    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count, *_unanswering(run)]
+
+
+def _unanswering(run: Run) -> list[str]:
+    """Return why the last checkpoint at hand cannot be asked, and what it gives; nothing if it can."""
+    from embryo_core.engine.capabilities import gives
+    from embryo_core.engine.model import read_model
+
+    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _at_hand(one)), None)
+    if not last:
+        return []
+    given = gives(last)
+    if not given & {"masked_words", "next_words"}:
+        named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
+        return [f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."]
+    if runs.weights_file(last)[0].stat().st_size > MAX_BYTES:
+        return []
+    try:
+        read_model(last)
+    except EmbryoError as reason:
+        return [f"No question can be asked: {reason}"]
+    return []
+
+
+def _at_hand(checkpoint: Checkpoint) -> bool:
+    try:
+        return runs.weights_file(checkpoint)[0].is_file()
+    except BrokenCheckpoint:
+        return False
 
 
 ADD = Command(

@@ -21,7 +21,11 @@ WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma r
 ASSUMED_POSITIONS = 2048  # of these
 MAX_PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
 OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
-NOT_ABOUT_MODEL = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "use_cache")  # in config.json
+NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or of which no output of the model depends
+    "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "
+    "cls_token_id mask_token_id attn_implementation _attn_implementation gradient_checkpointing output_attentions "
+    "output_hidden_states return_dict id2label label2id problem_type finetuning_task task_specific_params"
+).split()
 SLACK = 4  # how many times the counted parameters a model of another family may have
 
 
@@ -128,8 +132,8 @@ class Architecture(Struct, frozen=True):
 
 
 def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a config.json that describe the model, and not how it was stored."""
-    return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL}
+    """Return the fields of a config.json that describe the model, and not how it was stored; null is none."""
+    return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL and value is not None}
 
 
 resolve(globals())

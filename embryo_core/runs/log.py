@@ -1,6 +1,10 @@
 """The log of pretraining: rows of log.jsonl, held-out accuracy by position, and the words of frequencies.tsv."""
 
+import codecs
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Iterator
 from itertools import compress
 from pathlib import Path
@@ -9,13 +13,14 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
-from embryo_core.errors import BrokenRun
-from embryo_core.runs.schema import MB, Corpus, LogPlace, LogRow
+from embryo_core.errors import BrokenRun, EmbryoError
+from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, Corpus, LogPlace, LogRow
 from embryo_core.runs.trust import read_bytes, refusal
 from embryo_core.runs.value_types import Count, Label, resolve
 from embryo_core.types import Run
 
 HELDOUT = b'"heldout"'
+GZIP = b"\x1f\x8b"  # begins a file of gzip
 ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # of a file that is read line by line
@@ -104,10 +109,25 @@ def read_lines(path: Path) -> list[bytes]:
     """Return the lines of a file in a run's folder, or none if it is absent. Raise BrokenRun if it cannot be read."""
     if not os.path.lexists(path):
         return []
-    content = read_bytes(path, path.parent, BrokenRun)
+    content = read_text(path, path.parent, BrokenRun)
     if (lines := content.count(b"\n")) > MAX_LINES:
         raise refusal(path, f"has {lines:,} lines, and at most {MAX_LINES:,} are read", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []
+
+
+def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
+    """Return a log without a byte order mark, decompressed if gzip wrote it. Raise `error` as `read_bytes` does."""
+    content = read_bytes(path, within, error)
+    if content.startswith(GZIP):
+        limit = LIMITS.get(path.name.removesuffix(".gz"), OTHER_LIMIT)
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                content = file.read(limit + 1)
+        except (OSError, EOFError, zlib.error) as reason:
+            raise refusal(path, f"cannot be decompressed: {reason}", error) from None
+        if len(content) > limit:
+            raise refusal(path, f"has more than the {limit:,} bytes that are read", error)
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 # === Held-out accuracy by length, masking and position ===

@@ -102,12 +102,12 @@ def add(
         whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
-        troubles += _write_log(added, old, folder / "log.jsonl")
+        troubles += _write_log(added, old, folder / "log.jsonl", odd := [])
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
-    also = {"notes": tuple(series.notes), "remarks": tuple(filter(None, [remark]))}
+    also = {"notes": tuple(series.notes), "remarks": tuple(filter(None, [remark, *odd]))}
     return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles, **also)
 
 
@@ -303,10 +303,10 @@ def _state(found: Found) -> TrainerState:
         return TrainerState()
 
 
-def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:
+def _write_log(added: list[Found], old: Run | None, path: Path, odd: list[str]) -> list[str]:
     """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
 
-    Return a sentence for each state that cannot be read.
+    Return a sentence for each state that cannot be read; those on odd numbers are appended to `odd`.
     """
     rows, troubles = [], []
     for one in reversed(added):
@@ -319,6 +319,7 @@ def _write_log(added: list[Found], old: Run | None, path: Path) -> list[str]:
         if state:
             model = runs.read_json(one.config, one.within, runs.ModelClass, BrokenRun)
             rows = list(trainer.log_rows(state, model.name.endswith("ForMaskedLM")))
+            odd.extend(filter(None, [trainer.odd_numbers(state)]))
             break
     last = max((row["step"] for row in rows), default=-1)
     earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()

@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import convert
 
 from embryo_core.errors import BrokenTrainerState
-from embryo_core.runs import read_bytes
+from embryo_core.runs.log import read_text
 from embryo_core.runs.schema import TrainerState
 from embryo_core.runs.trust import refusal
+from embryo_core.words import quantity
 
 STATE = "trainer_state.json"
 TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
@@ -21,29 +22,50 @@ HELDOUT = {"eval_loss": "loss", "eval_accuracy": "masked_lm_accuracy"}
 def read_state(folder: Path) -> TrainerState | None:
     """Return the state in the folder of a checkpoint; None if there is none. Raises BrokenTrainerState.
 
-    Python writes a diverged loss as NaN or Infinity, which is not JSON; it is read as None.
+    Python writes a diverged loss as NaN or Infinity, which is not JSON; numbers that are text are parsed.
     """
-    path = folder / STATE
-    if not path.is_file():
+    path = next((path for name in (STATE, f"{STATE}.gz") if (path := folder / name).is_file()), None)
+    if path is None:
         return None
-    content = read_bytes(path, path.resolve().parent, BrokenTrainerState)
+    content = read_text(path, path.resolve().parent, BrokenTrainerState)
     try:
-        return convert(json.loads(content, parse_constant=lambda _: None), TrainerState)
+        return convert(json.loads(content, parse_constant=lambda _: None), TrainerState, strict=False)
     except (ValueError, RecursionError) as reason:
         raise refusal(path, f"is not valid: {reason}", BrokenTrainerState) from None
 
 
 def log_rows(state: TrainerState, masked_words_alone: bool) -> Iterable[dict[str, Any]]:
-    """Yield rows of log.jsonl; with `masked_words_alone` the loss is that of masked words, not a sum of objectives."""
+    """Yield rows of log.jsonl; with `masked_words_alone` the loss is that of masked words, not a sum of objectives.
+
+    A number that is not finite is None, a gap in its curve.
+    """
     for noted in state.log_history:
+        step = _number(noted.get("step"))
         for split, names in (("train", TRAIN), ("heldout", HELDOUT)):
-            row = {name: noted[own] for own, name in names.items() if _is_number(noted.get(own))}
-            if not row or not isinstance(noted.get("step"), int):
+            row = {name: _number(noted[own]) for own, name in names.items() if own in noted}
+            if not row or step is None or step % 1:
                 continue
             if "loss" in row and masked_words_alone:
                 row["masked_lm_loss"] = row["loss"]
-            yield {"split": split, "step": noted["step"], **row}
+            yield {"split": split, "step": int(step), **row}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def odd_numbers(state: TrainerState) -> str:
+    """Return a sentence on numbers of the log that are not finite, or text; "" if there are none."""
+    values = [noted[own] for noted in state.log_history for own in (*TRAIN, *HELDOUT) if own in noted]
+    gaps = sum(_number(value) is None for value in values)
+    texts = sum(isinstance(value, str) and _number(value) is not None for value in values)
+    kinds = (gaps, "not finite, and gaps of the curves"), (texts, "text, and read as numbers")
+    found = " and ".join(
+        f"{quantity(count, 'number')} that {'is' if count == 1 else 'are'} {what}" for count, what in kinds if count
+    )
+    return f"The trainer_state.json has {found}." if found else ""
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value) if math.isfinite(float(value)) else None
+    except (ValueError, OverflowError):
+        return None

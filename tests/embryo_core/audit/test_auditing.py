@@ -245,6 +245,18 @@ def test_another_config_of_a_generator(run):
     assert (fault.kind, fault.steps) == ("config", (1024,)) and "in generator.hidden_act; " in fault.what
 
 
+def test_fields_without_effect_are_no_fault(run):
+    """Ids that no layer reads, fields of another version of transformers, and null, which is the default."""
+    path = weights(run, 1024).with_name("config.json")
+    more = {"bos_token_id": 7, "eos_token_id": 8, "transformers_version": "4.1", "use_cache": False, "chunk_size": None}
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    sign(run)
+    assert found(run) == set()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token_id": 5}))
+    sign(run)
+    assert found(run) == {("config", (1024,))}
+
+
 def test_a_tokenizer_that_was_only_used_is_the_same(run):
     """tokenizer.json keeps how texts were cut and filled up last."""
     for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
@@ -297,6 +309,24 @@ def test_the_command_prints_each_fault(run, capsys):
     assert capsys.readouterr().out.startswith("unreadable: ")
 
 
+def test_a_run_without_a_head_says_what_it_gives(own_run, capsys):
+    """By its class in config.json, or the tensors that the file lacks: no question can be asked of it."""
+    for step in (0, 8, 16):
+        path = weights(own_run, step)
+        tensors = {name: value for name, value in load_file(path).items() if not name.startswith("predictions")}
+        save_file(tensors, path, metadata={"format": "pt"})
+    sign(own_run)
+    assert main(["audit", str(own_run.path)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("No fault in 3 checkpoints.\nNo question can be asked: ") and "predictions" in said
+    for step in (0, 8, 16):
+        path = weights(own_run, step).with_name("config.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["AlbertModel"]}))
+    sign(own_run)
+    assert main(["audit", str(own_run.path)]) == 0
+    assert "no head for words; checkpoints give attentions and states." in capsys.readouterr().out
+
+
 def test_the_command_names_steps_without_weights(run, capsys):
     """They are not looked at, which is no fault."""
     runs.remove_weights(runs.checkpoint(run, 2048))
@@ -309,16 +339,24 @@ def test_the_command_names_steps_without_weights(run, capsys):
 # === Single checkpoints, made up ===
 
 
-@pytest.mark.parametrize("rates", ["00x", "0x0", "x00", "0_0", ""])
-def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates):
-    """From after the one step up to the other: "x" is a rate above 0, "_" one that was not logged."""
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("rates", ["00x", "0x0", "x00", "0_0", "xx", ""])
+def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates, added, own_run):
+    """From after the one step up to the other: "x" is a rate above 0, "_" one that was not logged.
+
+    A Trainer logs the rate of the next update; that of the first is 0 unless the first two rates show no warm-up.
+    """
     known = {"0": {"learning_rate": 0.0}, "x": {"learning_rate": 0.1}, "_": {}}
     rows = [{"split": "train", "step": step, **known[rate]} for step, rate in enumerate(rates, start=1)]
     monkeypatch.setattr(runs, "read_log", lambda _: [*rows, {"split": "heldout", "step": 9}])
-    still = auditing._still(None)
+    if added:
+        runs.allow(own_run.path, {"/elsewhere"})
+    still = auditing._still(own_run)
     for one in range(4):
         for other in range(one + 1, 5):
-            assert still(one, other) == (rates[one:other] != "" and set(rates[one:other]) == {"0"})
+            seen = rates[max(one - 1, 0) : other - 1] if added else rates[one:other]
+            warm = added and (one, other) == (0, 1) and not rates.startswith(("0x", "x0", "xx"))
+            assert still(one, other) == (warm or (seen != "" and set(seen) == {"0"}))
 
 
 def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:

@@ -1,5 +1,6 @@
 """The log and the word ranks are read line by line; a line that is none costs itself and nothing else."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -199,3 +200,12 @@ def test_what_has_another_form_is_passed_over(run: Run, measures: Any):
 def test_without_a_log_there_are_none(run: Run):
     """Nothing was measured."""
     assert runs.read_measures(run) == []
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
+def test_a_log_may_be_compressed_or_begin_with_a_mark(own_run, pack):
+    """Its rows are the same."""
+    rows = runs.read_log(own_run)
+    path = own_run.path / "log.jsonl"
+    path.write_bytes(pack(path.read_bytes()))
+    assert runs.read_log(own_run) == rows and runs.damaged_lines(own_run) == 0

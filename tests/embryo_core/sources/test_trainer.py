@@ -1,5 +1,6 @@
 """trainer_state.json as a Trainer writes it, and as it should not be."""
 
+import gzip
 import json
 import shutil
 
@@ -7,18 +8,55 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenTrainerState
+from embryo_core.runs.schema import LIMITS, TrainerState
 from embryo_core.sources import add
-from embryo_core.sources.trainer import read_state
+from embryo_core.sources.trainer import log_rows, odd_numbers, read_state
 
 
-def test_a_loss_that_ran_away_is_no_number(root, trainer_folder, tmp_path):
-    """Python writes NaN and Infinity; that row has its learning rate alone, and the others are as they were."""
-    rows = [{"step": 5, "loss": float("nan"), "learning_rate": 1e-3}, {"step": 10, "loss": float("inf")}]
-    rows += [{"step": 15, "loss": 2.5}]
-    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 20, "log_history": rows}))
+def test_a_loss_that_ran_away_is_a_gap(tmp_path):
+    """Python writes NaN and Infinity; numbers that are text are read, and both are counted in a warning."""
+    rows = [{"step": 5, "loss": float("nan"), "learning_rate": "1e-3"}, {"step": 10, "loss": float("inf")}]
+    rows += [{"step": 15, "loss": "2.5"}, {"step": 20, "loss": True}, {"step": 20, "eval_loss": "nan"}]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": "20", "log_history": rows}))
     state = read_state(tmp_path)
     assert state.global_step == 20
-    assert [row.get("loss") for row in state.log_history] == [None, None, 2.5]
+    assert list(log_rows(state, False)) == [
+        {"split": "train", "step": 5, "loss": None, "learning_rate": 0.001},
+        {"split": "train", "step": 10, "loss": None},
+        {"split": "train", "step": 15, "loss": 2.5},
+        {"split": "train", "step": 20, "loss": None},
+        {"split": "heldout", "step": 20, "loss": None},
+    ]
+    warning = odd_numbers(state)
+    assert "4 numbers that are not finite" in warning and "2 numbers that are text" in warning
+    assert odd_numbers(TrainerState(log_history=[{"step": 5, "loss": 2.5}])) == ""
+
+
+def test_gaps_are_kept_in_the_log_of_a_run(root, trainer_folder, tmp_path, capsys):
+    """With a warning, which is no failure."""
+    source = shutil.copytree(trainer_folder, tmp_path / "source")
+    path = source / "checkpoint-20" / "trainer_state.json"
+    state = json.loads(path.read_text())
+    state["log_history"][1]["loss"] = float("nan")
+    path.write_text(json.dumps(state))
+    added = add([str(source)], "mine")
+    assert added.troubles == [] and "1 number that is not finite" in added.remarks[-1]
+    assert [row["loss"] for row in runs.read_log(added.run) if row["split"] == "train"] == [5.5, None, 4.5, 4.0]
+
+
+@pytest.mark.parametrize("name", ["trainer_state.json", "trainer_state.json.gz"])
+@pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
+def test_a_state_may_be_compressed_or_begin_with_a_mark(tmp_path, name, pack):
+    """Of the order of bytes, as editors of Windows write it."""
+    (tmp_path / name).write_bytes(pack(b'{"global_step": 7}'))
+    assert read_state(tmp_path).global_step == 7
+
+
+def test_a_state_that_is_too_large_when_decompressed_is_refused(tmp_path):
+    """A small file may hold any number of zeros."""
+    (tmp_path / "trainer_state.json").write_bytes(gzip.compress(b" " * (LIMITS["trainer_state.json"] + 1)))
+    with pytest.raises(BrokenTrainerState, match="bytes that are read"):
+        read_state(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'{"log_history": 5}', b"[" * 100_000])

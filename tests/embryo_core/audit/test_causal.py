@@ -1,0 +1,103 @@
+"""Series of a decoder that is trained here: a clean one has no fault, and a planted fault is one line at its step."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from embryo_core import runs
+from embryo_core.audit import audit
+from embryo_core.types import Run
+
+STEPS = (0, 1, 2, 4, 8, 16, 24, 32, 40)
+LATER = 48  # trained as well, and left out of the run
+
+Weights = dict[str, torch.Tensor]
+Series = dict[int, Weights]
+
+
+def train(seed: int) -> Series:
+    """Train a GPT-2, two layers deep, on pairs of numbers; return its weights by step. The first rate is 0."""
+    torch.manual_seed(seed)
+    config = GPT2Config(vocab_size=60, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+    model = GPT2LMHeadModel(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
+    saved: Series = {}
+    for step in range(LATER + 1):
+        if step:
+            optimizer.param_groups[0]["lr"] = 3e-3 * min(1.0, (step - 1) / 8)
+            ids = torch.randint(0, 60, (8, 8)).repeat_interleave(2, 1)
+            model(input_ids=ids, labels=ids).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        if step in (*STEPS, LATER):
+            state = {name: value for name, value in model.state_dict().items() if name != "lm_head.weight"}
+            saved[step] = {name: value.clone() for name, value in state.items()}
+    return saved
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[Series, Series]:
+    """Return the series of two seeds."""
+    return train(1), train(2)
+
+
+@pytest.fixture
+def judged(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
+    """Return a function that writes a series as an added run and returns what the audit finds."""
+
+    def judge(series: Series) -> list[runs.Fault]:
+        config = json.loads((own_run.path / "run.json").read_text()) | {"family": "gpt2", "planned_steps": STEPS}
+        (own_run.path / "run.json").write_text(json.dumps(config))
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16, "vocab_size": 60}
+        for step in STEPS:
+            folder = own_run.path / "checkpoints" / f"step{step}"
+            folder.mkdir(exist_ok=True)
+            described = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]} | sizes
+            (folder / "config.json").write_text(json.dumps(described))
+            save_file({name: value.contiguous() for name, value in series[step].items()}, folder / "model.safetensors")
+            runs.write_manifest(folder, step, None, None)
+        (own_run.path / "log.jsonl").unlink()
+        runs.allow(own_run.path, {"/elsewhere"})
+        return list(audit(runs.read_run(own_run.path)).faults)
+
+    return judge
+
+
+def test_a_clean_series_has_no_fault(trained, judged):
+    """Though the first update, of rate 0, moved nothing."""
+    assert judged(trained[0]) == []
+
+
+def shard(series: Series, step: int, source: Weights) -> Series:
+    """Return the series with the first half of the tensors of a step from elsewhere."""
+    names = sorted(source)[: len(source) // 2]
+    return series | {step: series[step] | {name: source[name] for name in names}}
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "steps"),
+    [
+        (lambda one, other: one | {4: one[16], 16: one[4]}, "swapped", (4, 16)),
+        (lambda one, other: one | {0: other[0]}, "out of line", (0,)),
+        (lambda one, other: one | {0: other[0], 1: other[1]}, "out of line", (0, 1)),
+        (lambda one, other: one | {16: other[16]}, "out of line", (16,)),
+        (lambda one, other: one | {40: other[40]}, "out of line", (40,)),
+        (lambda one, other: shard(one, 16, one[32]), "tensor", (16,)),
+        (lambda one, other: shard(one, 32, one[8]), "tensor", (32,)),
+        (lambda one, other: shard(one, 40, one[16]), "tensor", (40,)),
+        (lambda one, other: shard(one, 4, one[8]), "tensor", (4,)),
+        (lambda one, other: shard(one, 16, one[LATER]), "tensor", (16,)),
+        (lambda one, other: shard(one, 24, other[24]), "tensor", (24,)),
+        (lambda one, other: one | {8: {name: value * torch.nan for name, value in one[8].items()}}, "not finite", (8,)),
+        (lambda one, other: one | {2: one[40], 4: one[40]}, "equal", (2, 4, 40)),
+    ],
+    ids="swapped|seed first|seed first two|seed inside|seed last|shard later|shard earlier|shard last|shard next|"
+    "shard of no step|shard of a seed|NaN|final early".split("|"),
+)
+def test_a_planted_fault_is_one_line(trained, judged, plant, kind, steps):
+    """At its step alone, whatever number of tensors is wrong."""
+    assert [(fault.kind, fault.steps) for fault in judged(plant(*trained))] == [(kind, steps)]
