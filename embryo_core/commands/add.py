@@ -65,7 +65,7 @@ def add_source(options: argparse.Namespace) -> int:
         names = ", ".join(map(runs.shown, added.left_alone[:MAX_LISTED]))
         print(f"Not added, because their names do not match: {names} ({len(added.left_alone)} in all); see --pattern.")
     for remark in added.remarks:
-        print(f"Note: {remark}")
+        print(remark)
     for note in added.notes:
         print(f"Not added: {note}")
     for trouble in added.troubles:

@@ -1,4 +1,4 @@
-"""What the model of a checkpoint gives and what its layers share, read off config.json without loading it.
+"""What the model of a checkpoint gives and what its layers share, read off its files without loading it.
 
 A capability is a name: "masked_words" (logits of masked words), "next_words" (logits of the piece after each piece),
 "replaced_tokens" (logits that a token was replaced), "states", "attentions", and "trainable" (it can be fine-tuned as a
@@ -8,6 +8,7 @@ whole).
 from contextlib import suppress
 
 from embryo_core import runs
+from embryo_core.engine.tensor_names import heads_stored
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
@@ -41,6 +42,7 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
     "xlm-roberta xlm-roberta-xl xmod".split()
 )
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of classes that predict the next piece
+BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, under no name of its own
 WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )
@@ -71,11 +73,21 @@ def run_gives(run: Run) -> frozenset[str]:
 def heads(checkpoint: Checkpoint) -> frozenset[str]:
     """Return the capabilities of the heads in this very folder, without a generator's.
 
-    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
+    The names of the tensors say which; where the weights are not on this machine, the class in config.json does. A
+    head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
     """
     saved = runs.read_config(checkpoint, runs.ModelClass)
     if is_decoder(saved):
         return frozenset({"next_words"} if not saved.name or saved.name.endswith(DECODER_HEADS) else ())
+    named, stored = _heads_of_class(saved), heads_stored(checkpoint)
+    if stored is None or saved.model_type in BARE_HEADS:
+        return named
+    layout = FAMILIES.get(saved.model_type)
+    return stored if layout and layout.replaced_token_heads else stored - {"replaced_tokens"}
+
+
+def _heads_of_class(saved: runs.ModelClass) -> frozenset[str]:
+    """Return the capabilities of the heads of the class for which an encoder was saved."""
     if (layout := FAMILIES.get(saved.model_type)) is not None:
         known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in known.items() if saved.name in classes)
@@ -91,6 +103,14 @@ def is_read(family: str) -> bool:
 def is_decoder(saved: runs.ModelClass) -> bool:
     """Return whether a model reads a text from left to right: by its family, or as its config.json says."""
     return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
+
+
+def describe(given: frozenset[str], saved: runs.ModelClass) -> str:
+    """Return what a model gives, and whether it lacks words: "states, attentions; no masked words: ..."."""
+    words = "next_words" if is_decoder(saved) else "masked_words"
+    known = [name for name in (words, "replaced_tokens", "states", "attentions") if name in given]
+    text = ", ".join(known).replace("_", " ")
+    return text if words in given else f"{text}; no {words.replace('_', ' ')}: their head is missing"
 
 
 def head_groups(run: Run) -> int | None:

@@ -5,11 +5,11 @@ would let a small file ask for an array of any length.
 """
 
 import pickletools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import IO
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import BadZipFile
 
 import torch
 from safetensors import SafetensorError
@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from embryo_core import runs
+from embryo_core.engine.tensor_names import pickles
 from embryo_core.errors import BrokenCheckpoint, first_line
 from embryo_core.runs.trust import REMEDIES, refusal
 from embryo_core.types import Checkpoint
@@ -36,7 +37,6 @@ UNREADABLE = (
     MemoryError,
 )
 
-LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
 NAMED = frozenset({"GLOBAL", "INST", "STACK_GLOBAL", "EXT1", "EXT2", "EXT4"})  # opcodes that name an object
 REBUILDERS = frozenset({"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter"})
 STORED_DTYPES = (
@@ -150,24 +150,10 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _check_names(file: IO[bytes]) -> None:
     """Raise UnpicklingError if a pickle in the file names anything but tensors, their storages and types."""
-    for pickled in _pickles(file):
+    for pickled in pickles(file):
         for opcode, argument, _ in pickletools.genops(pickled):
             if opcode.name in NAMED and not (opcode.name == "GLOBAL" and _is_of_tensors(*str(argument).split(" ", 1))):
                 raise UnpicklingError(f"names {argument or opcode.name}")
-
-
-def _pickles(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield the file at the start of each of its pickles."""
-    if is_zipfile(file):
-        with ZipFile(file) as archive:
-            for part in archive.infolist():
-                if part.filename.endswith(".pkl"):
-                    with archive.open(part) as pickled:
-                        yield pickled
-    else:
-        file.seek(0)
-        for _ in range(LEGACY_PICKLES):
-            yield file
 
 
 def _is_of_tensors(module: str, name: str) -> bool:

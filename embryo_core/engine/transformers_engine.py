@@ -151,6 +151,8 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
     with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
+        if any(name.startswith("lm_predictions.") for name in tensors):
+            config.legacy = False  # of DeBERTa: its first code named the head so
         with _BUILDING, torch.device("meta"):  # takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
         if parameters > sizes.max_parameters:

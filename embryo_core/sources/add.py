@@ -11,7 +11,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +22,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import is_decoder, is_read
+from embryo_core.engine.capabilities import describe, gives, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weights
@@ -33,7 +34,7 @@ from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import join
 from embryo_core.types import Pointer, Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import listed, point
 
 if TYPE_CHECKING:
     from embryo_core.tokenizers.conversion import Converted
@@ -107,8 +108,9 @@ def add(
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
-    also = {"notes": tuple(series.notes), "remarks": tuple(filter(None, [remark, *odd]))}
-    return Added(runs.read_run(target), reached, locations, kept, gone, tuple(series.left_alone), troubles, **also)
+    made = runs.read_run(target)
+    also = {"notes": tuple(series.notes), "remarks": (*_describe(made), *filter(None, [remark, *odd]))}
+    return Added(made, reached, locations, kept, gone, tuple(series.left_alone), troubles, **also)
 
 
 # === Finding ===
@@ -271,6 +273,18 @@ def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: 
         note=f"Added from {where}{'' if copied else ', where its weights are'}.",
         step_unit=StepUnit(last.counts.first[1]),
     )
+
+
+def _describe(run: Run) -> Iterator[str]:
+    """Yield what the checkpoints give, in a sentence for all of them or for each part."""
+    steps: dict[str, list[int]] = {}
+    for one in runs.checkpoints(run):
+        with suppress(BrokenCheckpoint):  # the audit names it
+            found = describe(gives(one), runs.read_config(one, runs.ModelClass))
+            steps.setdefault(found, []).append(one.step)
+    for found, own in steps.items():
+        which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
+        yield f"{which} give {found}."
 
 
 def _seed(names: Sequence[str], config: dict[str, Any]) -> int | None:

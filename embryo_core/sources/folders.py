@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import ValidationError, convert
 
+from embryo_core.engine.tensor_names import first_with_heads
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
@@ -78,9 +79,11 @@ def _at(path: Path, counts: Counts) -> Found:
 
 
 def _weights(folder: Path) -> Path:
-    """Return the file of the weights, or the index of several shards."""
-    names = [name for name in (*WEIGHTS, *INDEXES) if (folder / name).is_file()] or WEIGHTS
-    return folder / names[0]
+    """Return the file of the weights, or the index of several shards; of two files, the one that has the head."""
+    files, indexes = ([folder / name for name in names if (folder / name).is_file()] for names in (WEIGHTS, INDEXES))
+    if len(files) > 1:
+        return first_with_heads(files, folder / "config.json")
+    return [*files, *indexes, folder / WEIGHTS[0]][0]
 
 
 def _files_of_others(folder: Path) -> Iterable[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from embryo_core.engine.hub_cache import fetch, fetch_file
+from embryo_core.engine.tensor_names import first_with_heads
 from embryo_core.errors import BrokenCheckpoint, BrokenTrainerState, RunError
 from embryo_core.runs import GENERATOR, hub_folder, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
@@ -203,6 +204,10 @@ def _model(place: Place, counts: Counts, names: Files, inside: str = "") -> Foun
             f"{place.name} has no {inside}config.json, or none of {', '.join(WEIGHTS)}, {where()}.{other_format(names)}"
         )
     config = fetch_file(place.repository, place.commit, f"{place.folder}{inside}config.json", place.name)
+    both = [inside + name for name in WEIGHTS]
+    if set(both) <= set(names):  # of two that are fetched, the one that has the head
+        cached = [hub_folder(place.repository) / "snapshots" / place.commit / (place.folder + name) for name in both]
+        weights = both[cached.index(first_with_heads(cached, config))]
     pointer = Pointer(place.folder + weights, place.repository, place.commit)
     found = Found(counts, config, hub_store(config, place.repository), pointer, place.name, names[weights])
     if weights.removeprefix(inside) not in INDEXES:

@@ -62,7 +62,7 @@ def test_a_text_that_transformers_cuts_otherwise_is_shown(root, trainer_folder, 
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizerFast"}')
     main(["add", str(tmp_path), "--name", "small"])
     printed = capsys.readouterr().out
-    assert "Note: tokenizer.json cuts 'The Café' into" in printed and "RobertaTokenizer" in printed
+    assert "tokenizer.json cuts 'The Café' into" in printed and "RobertaTokenizer" in printed
     assert not load_tokenizer(runs.open_run("small")).cased
 
 

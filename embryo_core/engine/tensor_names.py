@@ -1,0 +1,77 @@
+"""Read the names of the tensors of a checkpoint without torch: which heads it has, and which of its files has them."""
+
+import pickletools
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from embryo_core import runs
+from embryo_core.errors import BrokenCheckpoint, MissingWeights
+from embryo_core.runs.checkpoint_files import check_weights, tensor_shapes
+from embryo_core.runs.manifests import MAX_CHECKPOINTS, state_of
+from embryo_core.types import Checkpoint
+
+LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
+HEADS = {  # how names of a head begin, after what training wrappers put before them
+    "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
+    r"|head\.decoder|decoder\.bias)\b",
+    "replaced_tokens": r"discriminator_predictions\b",
+}
+PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEADS.items()}
+
+
+def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
+    """Return the capabilities of the heads that an encoder's weights have; None if these are not on this machine."""
+    try:
+        path, within = runs.weights_file(checkpoint)
+        return heads_of(path, within, runs.read_config(checkpoint, runs.Architecture))
+    except (BrokenCheckpoint, MissingWeights):  # reported when it is loaded
+        return None
+
+
+def first_with_heads(files: Sequence[Path], config: Path) -> Path:
+    """Return the first of several files with the weights of one model that has a head; the first if none has."""
+    try:
+        sizes = runs.read_json(config, config.resolve().parent, runs.Architecture, BrokenCheckpoint)
+    except BrokenCheckpoint:  # reported when it is added
+        return files[0]
+    paths = {one: one.resolve() for one in files}
+    return next((one for one, path in paths.items() if heads_of(path, path.parent, sizes)), files[0])
+
+
+def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[str] | None:
+    """Return the capabilities of the heads in a file of weights; None if it is not there or cannot be read."""
+    try:
+        return _heads_of(path, within, sizes, state_of(str(path)))
+    except (BrokenCheckpoint, OSError, ValueError, EOFError, BadZipFile):
+        return None
+
+
+@lru_cache(maxsize=MAX_CHECKPOINTS)
+def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
+    check_weights(path, within, sizes)
+    names = _texts(path) if runs.is_pickled(path, within) else tensor_shapes(path, within, sizes)
+    return frozenset(capability for capability, head in PATTERNS.items() if any(map(head.match, names)))
+
+
+def _texts(path: Path) -> list[str]:
+    """Return all texts in the pickles of a file, the names of its tensors among them; nothing is unpickled."""
+    with path.open("rb") as file:
+        return [text for part in pickles(file) for _, text, _ in pickletools.genops(part) if isinstance(text, str)]
+
+
+def pickles(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Yield the file at the start of each of its pickles."""
+    if is_zipfile(file):
+        with ZipFile(file) as archive:
+            for part in archive.infolist():
+                if part.filename.endswith(".pkl"):
+                    with archive.open(part) as pickled:
+                        yield pickled
+    else:
+        file.seek(0)
+        for _ in range(LEGACY_PICKLES):
+            yield file
