@@ -34,10 +34,14 @@ MAX_VALUES = 2**31  # of a column with lists
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
 MAX_TEXT = 4096  # bytes
-OPTIONAL = ("layer", "group", "band")  # columns that may have no value
+SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # see summaries.py
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 BOUNDS = {  # least and largest value of a column
     "step": (0, INT64),
+    "first": (0, INT64),
+    "earliest": (0, INT64),
+    "latest": (0, INT64),
+    "share": (0, 1),
     "layer": (0, 1024),
     "head": (1, 1024),
     "n": (1, INT64),
@@ -119,28 +123,27 @@ def _describe(row: Any) -> str:
 # === After reading ===
 
 
-def check_size(file: pa.NativeFile) -> pq.FileMetaData:
-    """Return the footer of a file. Raise ValueError if it announces more rows or values than are read."""
-    footer = pq.read_metadata(file)
+def check_size(footer: pq.FileMetaData, max_rows: int = MAX_ROWS) -> None:
+    """Raise ValueError if the footer of a file announces more rows or values than are read."""
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
-    if footer.num_rows > MAX_ROWS or values > MAX_VALUES:
+    if footer.num_rows > max_rows or values > MAX_VALUES:
         raise ValueError(f"it has {footer.num_rows:,} rows and {values:,} values, more than are read")
-    file.seek(0)
-    return footer
 
 
-def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> None:
-    """Raise ValueError if rows have other columns than the table, or a value that is missing or out of bounds.
+def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> pa.Table:
+    """Return rows as a table has them, without metadata of the file but those of summaries.
 
-    `columns` are those that were read, by default all.
+    Raise ValueError if they have other columns than the table, or a value that is missing or out of bounds. `columns`
+    are those that were read, by default all.
     """
-    if not rows.schema.equals(table.schema_of(columns)):
+    schema = table.schema_of(columns)
+    if not rows.schema.equals(schema):
         raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
     rows.validate(full=True)
     for name in rows.column_names:
         column, kind = rows[name], table.all_columns[name]
-        if column.null_count and name not in OPTIONAL:
+        if column.null_count and name not in table.optional:
             raise ValueError(f"{name} has no value in {column.null_count} rows")
         if not _is_within_bounds(name, kind, column):
             raise ValueError(f"{name} has a value out of bounds")
@@ -149,10 +152,12 @@ def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -
         squares = pc.equal(pc.binary_length(rows[attention_codec.COLUMN]), squares)
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
+    noted = {name: value for name, value in (rows.schema.metadata or {}).items() if name in SUMMARY_METADATA}
+    return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
 
 
 def _is_within_bounds(name: str, kind: str, column: pa.ChunkedArray) -> bool:
-    if kind == "string":
+    if kind in ("string", "bytes"):
         return (pc.max(pc.binary_length(column)).as_py() or 0) <= MAX_TEXT
     if kind.startswith("float") and "bytes" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
         return False
@@ -165,10 +170,10 @@ def _is_within_bounds(name: str, kind: str, column: pa.ChunkedArray) -> bool:
 def check_keys(table: Table, rows: pa.Table) -> None:
     """Raise ValueError if two rows have one key, or if a table of the rows by step would be large and mostly empty."""
     names = [name for name in table.key if name in rows.column_names]
-    if "step" not in names:
+    if not table.is_summary and "step" not in names:
         return
     others, _ = _codes(rows, [name for name in names if name != "step"])
-    steps, count = _codes(rows, ["step"])
+    steps, count = _codes(rows, [name for name in names if name == "step"])
     codes = np.sort(others * count + steps, kind="stable")  # fast on rows that are sorted already
     if (codes[1:] == codes[:-1]).any():
         raise ValueError(f"two rows have the same {', '.join(table.key)}")

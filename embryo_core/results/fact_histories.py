@@ -4,18 +4,26 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec.json import Decoder, encode
 
 from embryo_core import curves
+from embryo_core.errors import ResultsError
 from embryo_core.results.memo import remembered
+from embryo_core.results.parquet_files import open_table
 from embryo_core.results.rows import read_table, read_values
 from embryo_core.results.summaries import PendingRows, Summary, read_summary
-from embryo_core.results.tables import CLOZE
+from embryo_core.results.tables import CLOZE, Table
 from embryo_core.types import RightAnswers, Run
 
-TEXTS = {name: pa.string() for name in ("relation", "fact", "subject", "object", "history")}
-SCHEMA = pa.schema(TEXTS | {"first": pa.int64(), "right": pa.binary()})  # right: a bit for each step
+HISTORIES = Table(
+    "facts",
+    dict.fromkeys(("relation", "fact", "subject", "object", "history"), "string")
+    | {"first": "int64", "right": "bytes"},  # right: a bit for each step
+    key=("relation", "fact"),
+    optional=("first",),
+    is_summary=True,
+)
+SCHEMA = HISTORIES.schema
 STEPS = b"steps"  # in the metadata
 WHOLE = b"asked_at_every_step"  # in the metadata: "yes" if every fact was
 COLUMNS = ("relation", "fact", "step", "rank")
@@ -38,10 +46,10 @@ def read_right_answers(run: Run) -> RightAnswers:
 
 def takes_pending(run: Run) -> bool:
     """Return whether a step's answers can be added to the stored summary, so that they need not be compacted now."""
-    path = run.results / FACTS.file
     try:
-        return (pq.read_metadata(path).metadata or {}).get(WHOLE) == b"yes"
-    except (OSError, pa.ArrowException):
+        with open_table(run, run.results / f"{HISTORIES.name}.parquet", HISTORIES) as stored:
+            return bool(stored) and stored.footer.metadata.get(WHOLE) == b"yes"
+    except (ResultsError, FileNotFoundError):
         return False
 
 
@@ -52,13 +60,20 @@ def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     return steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool)
 
 
-def _check(rows: pa.Table) -> None:
+def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
     steps = DECODER.decode(rows.schema.metadata[STEPS])
     lengths = set(pc.unique(pc.binary_length(rows["right"])).to_pylist())
-    if steps != sorted(set(steps)) or not lengths <= {-(-len(steps) // 8)}:
+    if steps != sorted(set().union(*done.values())) or not lengths <= {-(-len(steps) // 8)}:
         raise ValueError("it does not say which answers were right")
-    if not set(pc.unique(rows["history"]).to_pylist()) <= set(curves.HISTORIES):
-        raise ValueError("it is no summary of facts")
+    history, first = _developed(*_right(rows))
+    if not (rows["history"].combine_chunks().equals(history) and rows["first"].combine_chunks().equals(first)):
+        raise ValueError("it contradicts itself")
+
+
+def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array]:
+    """Return the history of each fact, and the first step at which it was answered right, if any."""
+    first = pa.array(steps[right.argmax(axis=1)] if len(steps) else steps, pa.int64(), mask=~right.any(axis=1))
+    return pa.array(curves.classify_histories(right), pa.string()), first
 
 
 def _compute(run: Run) -> pa.Table:
@@ -88,11 +103,11 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
         if at == len(steps) or steps[at] != step:
             steps, right = np.insert(steps, at, step), np.insert(right, at, False, axis=1)
         right[:, at] = answers["rank"].to_numpy() == 1
-    first = pa.array(steps[right.argmax(axis=1)], mask=~right.any(axis=1))
+    history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
     schema = SCHEMA.with_metadata({**summary.schema.metadata, STEPS: encode(steps.tolist())})
     columns = dict(zip(summary.column_names, summary.columns, strict=True))
-    columns |= {"history": pa.array(curves.classify_histories(right), pa.string()), "first": first, "right": packed}
+    columns |= {"history": history, "first": first, "right": packed}
     return pa.table(columns, schema=schema)
 
 
@@ -118,4 +133,4 @@ def _ranks(cloze: pd.DataFrame) -> pd.DataFrame:
     return cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
 
 
-FACTS = Summary("facts.parquet", CLOZE, SCHEMA, _compute, _check, COLUMNS, _add)
+FACTS = Summary(HISTORIES, CLOZE, _compute, _check, COLUMNS, _add)

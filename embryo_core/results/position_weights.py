@@ -12,12 +12,19 @@ from embryo_core.results.memo import remembered
 from embryo_core.results.read import read_attention, steps_done
 from embryo_core.results.rows import read_table, read_values, sort_rows
 from embryo_core.results.summaries import PendingRows, Summary, read_summary
-from embryo_core.results.tables import ATTENTION
+from embryo_core.results.tables import ATTENTION, Table
 from embryo_core.types import Run
 
 NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
-SCHEMA = pa.schema({"step": pa.int64(), "layer": pa.int32(), "head": pa.int32()} | dict.fromkeys(MEANS, pa.float32()))
+OWN = Table(
+    "positions",
+    {"step": "int64", "layer": "int32", "head": "int32"} | dict.fromkeys(MEANS, "float32"),
+    key=ATTENTION.key,
+    max_rows=2**22,
+    is_summary=True,
+)
+SCHEMA = OWN.schema
 
 
 @remembered
@@ -64,13 +71,10 @@ def _of_step(maps: pa.Table) -> pa.Table:
     return pa.table(columns, SCHEMA)
 
 
-def _check(rows: pa.Table) -> None:
-    keys = rows.select(ATTENTION.key)
-    if keys.group_by([*ATTENTION.key]).aggregate([]).num_rows != rows.num_rows:
-        raise ValueError("it has a head twice")
-    if any(column.null_count or not pc.all(pc.is_finite(column), min_count=0).as_py() for column in rows.columns):
-        raise ValueError("it lacks a number")
+def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
+    if not set(pc.unique(rows["step"]).to_pylist()) <= set().union(*done.values()):
+        raise ValueError("it has steps that the maps have not")
 
 
 COLUMNS = (*ATTENTION.key, "length", COLUMN)
-WEIGHTS = Summary("positions.parquet", ATTENTION, SCHEMA, _compute, _check, COLUMNS, _add)
+WEIGHTS = Summary(OWN, ATTENTION, _compute, _check, COLUMNS, _add)

@@ -4,26 +4,19 @@ Readers never wait for a writer: what is renamed or compacted while they read, t
 """
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from msgspec.json import Decoder
 
-from embryo_core import runs
-from embryo_core.errors import ResultsError, first_line
-from embryo_core.results import attention_codec
-from embryo_core.results.checks import check_keys, check_rows
-from embryo_core.results.parquet_files import VerifiedFile, footer_of, groups_with_steps, is_stored, verified
+from embryo_core.errors import ResultsError
+from embryo_core.results.checks import check_keys
+from embryo_core.results.parquet_files import EVERYTHING, explained, is_stored, open_table
 from embryo_core.results.pending import Pending, list_pending
-from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
+from embryo_core.results.tables import ATTENTION, Table
 from embryo_core.types import Run
 
-EVERYTHING, NOTHING = pc.scalar(True), pc.scalar(False)
-DONE = Decoder(dict[str, list[int]])  # the steps of each metric, in the metadata of a compacted table
+NOTHING = pc.scalar(False)
 ATTEMPTS = 10  # of a read while writers keep replacing files
 Found = TypeVar("Found")
 Steps = frozenset[int] | None  # None: all
@@ -53,7 +46,7 @@ def read_table(
     def read() -> pa.Table:
         tables = _read_files(run, table, where, steps, columns)
         rows = pa.concat_tables(tables)
-        with _explained(run, run.results / f"{table.name}.parquet"):
+        with explained(run, run.results / f"{table.name}.parquet"):
             check_keys(table, rows)
         return sort_rows(table, rows) if len(tables) > 1 or table is ATTENTION else rows  # once sorted by head
 
@@ -75,14 +68,8 @@ def read_values(run: Run, table: Table, column: str) -> list:
 
 def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
     """Return the steps of each evaluation that has rows in a compacted table. Raise ResultsError."""
-    path = run.results / f"{table.name}.parquet"
-    with _explained(run, path), verified(run, path) as file:
-        if file is None:
-            return {}
-        noted = (footer_of(file).metadata or {}).get(b"done")
-        if noted is None:
-            raise ValueError("it does not say which steps it holds")
-        return DONE.decode(noted)
+    with open_table(run, run.results / f"{table.name}.parquet", table) as stored:
+        return {metric: [*steps] for metric, steps in stored.done.items()} if stored else {}
 
 
 def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
@@ -105,73 +92,23 @@ def _read_files(
     for metric in {name for name, _ in pending}:
         replaced = pa.array([step for name, step in pending if name == metric], pa.int64())
         kept &= ~((pc.field("evaluation") == metric) & pc.field("step").isin(replaced))
-    compacted = _load(run, run.results / f"{table.name}.parquet", table, kept, steps, columns)
-    tables = [table.schema_of(columns).empty_table() if compacted is None else compacted]
-    return tables + [rows for _, rows in _load_pending(run, table, pending, where, steps, columns)]
+    with open_table(run, run.results / f"{table.name}.parquet", table) as stored:
+        compacted = stored.read(columns, kept, steps) if stored else table.schema_of(columns).empty_table()
+    return [compacted, *(rows for _, rows in _load_pending(run, table, pending, where, steps, columns))]
 
 
 def _load_pending(
     run: Run, table: Table, pending: Pending, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Yield the rows of each pending evaluation that has some. Raise FileNotFoundError if one is gone meanwhile."""
-    for key, folder in pending.items():
-        path = folder / f"{table.name}.parquet"
-        found = _load(run, path, table, where, steps, columns) if is_stored(path) else None
+    for (metric, step), folder in pending.items():
+        path, found = folder / f"{table.name}.parquet", None
+        if is_stored(path):
+            with open_table(run, path, table) as stored:
+                if stored and stored.done != {metric: [step]}:
+                    raise ValueError("it is of another evaluation")
+                found = stored.read(columns, where, steps) if stored else None
         if found is not None:
-            yield key, found
+            yield (metric, step), found
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)
-
-
-def _load(
-    run: Run, path: Path, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
-) -> pa.Table | None:
-    """Return the rows of one file, or None if there is no file. Raise ResultsError.
-
-    Raise FileNotFoundError if a writer replaced the file meanwhile.
-    """
-    with _explained(run, path), verified(run, path) as file:
-        if file is None:
-            return None
-        footer = footer_of(file)  # of which the size is checked before any rows are read
-        if table is ATTENTION and columns is None and steps is not None:
-            rows = _read_attention_steps(file, footer, where, steps)
-        else:
-            ahead = table not in (ATTENTION, CLOZE)  # these are large: reading ahead would take much memory
-            rows = pq.read_table(
-                file.opened,
-                columns=columns and attention_codec.stored_names(columns, footer.schema.names),
-                filters=where,
-                use_threads=ahead,
-                pre_buffer=ahead,
-                page_checksum_verification=True,
-            )
-        rows = attention_codec.decode(rows) if table is ATTENTION else rows
-        check_rows(table, rows, columns)
-        return rows
-
-
-def _read_attention_steps(
-    file: VerifiedFile, footer: pq.FileMetaData, where: pc.Expression, steps: frozenset[int]
-) -> pa.Table:
-    """Return the maps of some steps: with the footer at hand, twice as fast as a filter of the whole file."""
-    stored = pq.ParquetFile(file.opened, metadata=footer, page_checksum_verification=True)
-    found = [stored.read_row_group(i, use_threads=False).filter(where) for i in groups_with_steps(file, steps)]
-    return pa.concat_tables(found) if found else stored.schema_arrow.empty_table()
-
-
-@contextmanager
-def _explained(run: Run, path: Path) -> Iterator[None]:
-    """Turn every error of reading a file into a ResultsError, except for a missing file."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as reason:
-        why = runs.shown(first_line(reason))
-        command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
-        what = "it with its .sha256" if path.exists() else "its .sha256"
-        raise ResultsError(
-            f"{runs.shown(path)} cannot be read ({why}); delete {what} and run: "
-            f"python -m embryo_core {command} {run.name} --overwrite"
-        ) from None

@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 
 from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached, reached_in_spans
 from embryo_core.errors import ResultsError
+from embryo_core.results.checks import check_keys
 from embryo_core.results.memo import remembered
-from embryo_core.results.parquet_files import is_stored, remove, replacing_table, stored_checksum, verified
+from embryo_core.results.parquet_files import is_stored, open_table, remove, replacing_table, stored_checksum
 from embryo_core.results.pending import list_pending
 from embryo_core.results.read import read_answers, read_spans, read_task_scores
 from embryo_core.results.rows import read_pending, read_table, read_values, steps_of_file
@@ -33,25 +34,30 @@ from embryo_core.results.tables import ANSWERS, SPANS, WORDS, Table
 from embryo_core.types import Run
 
 SOURCE = b"made_from"
+MIN_ROWS = 4096  # that a summary may have, however few rows its table has
 PendingRows = dict[tuple[str, int], pa.Table]  # by metric and step
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is summarised: the `file` next to the `table`, its columns, how it is computed and checked.
+    """The summary `own` of a `table`, in a file next to it, and how it is computed and checked.
 
-    `check` raises ValueError for rows that cannot be a summary. `compute` may add to the schema's metadata. `add`
-    returns the summary with the rows of pending evaluations, of which it reads some `columns`; None if only `compute`
-    can.
+    `check` raises ValueError for rows that contradict each other, or the steps of each evaluation in the table.
+    `compute` may add to the schema's metadata. `add` returns the summary with the rows of pending evaluations, of which
+    it reads some `columns`; None if only `compute` can.
     """
 
-    file: str
+    own: Table
     table: Table
-    schema: pa.Schema
     compute: Callable[[Run], pa.Table]
-    check: Callable[[pa.Table], None]
+    check: Callable[[pa.Table, dict[str, list[int]]], None]
     columns: tuple[str, ...]
     add: Callable[[pa.Table, PendingRows], pa.Table | None] = lambda summary, pending: None
+
+    @property
+    def file(self) -> str:
+        """Return the name of the summary's file."""
+        return f"{self.own.name}.parquet"
 
 
 def read_summary(run: Run, summary: Summary) -> pa.Table:
@@ -94,39 +100,38 @@ def _source(run: Run, summary: Summary) -> str | None:
 
 def _read_file(run: Run, summary: Summary) -> pa.Table | None:
     """Return the stored summary; None if there is none of the compacted table, or if it is damaged."""
-    path = run.results / summary.file
+    path, source = run.results / summary.file, run.results / f"{summary.table.name}.parquet"
     if not is_stored(path):
         return None
     try:
-        with verified(run, path) as file:
-            if file is None:
+        with open_table(run, source, summary.table) as table, open_table(run, path, summary.own) as stored:
+            if not table or not stored or stored.footer.num_rows > max(table.footer.num_rows, MIN_ROWS):
                 return None
-            rows = pq.read_table(file.opened, page_checksum_verification=True)
-        if (rows.schema.metadata or {}).get(SOURCE) != (_source(run, summary) or "").encode():
-            raise ValueError("it is the summary of another table")
-        if not rows.schema.equals(summary.schema):
-            raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
-        summary.check(rows)
-        return rows
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ResultsError):
+            rows = stored.read()
+            check_keys(summary.own, rows)
+            summary.check(rows, table.done)
+        current = rows.schema.metadata.get(SOURCE) == (_source(run, summary) or "").encode()
+        return rows if current else None
+    except (ResultsError, FileNotFoundError):
         return None
 
 
 # === How often each word occurs in the treebank ===
 
 WORD_COLUMNS = ["metric", "tag", "word", "band", "n"]
-WORD_SCHEMA = WORDS.schema_of(WORD_COLUMNS)
+WORD_COUNTS = Table(
+    "counts",
+    {name: WORDS.columns[name] for name in WORD_COLUMNS},
+    key=("metric", "tag", "word"),
+    optional=WORDS.optional,
+    is_summary=True,
+)
 
 
 @remembered
 def read_word_counts(run: Run, metric: str) -> pd.DataFrame:
     """Return the words of a metric at the last step of its evaluation: metric, tag, word, band, n."""
     return read_summary(run, COUNTS).filter(pc.field("metric") == metric).to_pandas()
-
-
-def _check_counts(rows: pa.Table) -> None:
-    if rows.num_rows and (rows["n"].null_count or pc.min(rows["n"]).as_py() < 1):
-        raise ValueError("it does not count its words")
 
 
 def _count_words(run: Run) -> pa.Table:
@@ -137,18 +142,16 @@ def _count_words(run: Run) -> pa.Table:
         read_table(run, WORDS, pc.field("evaluation") == metric, max(own), [*WORD_COLUMNS, "step"])
         for metric, own in sorted(steps.items())
     ]
-    return pa.concat_tables([WORD_SCHEMA.empty_table(), *(rows.select(WORD_COLUMNS) for rows in found)])
+    return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COLUMNS) for rows in found)])
 
 
-COUNTS = Summary("counts.parquet", WORDS, WORD_SCHEMA, _count_words, _check_counts, ("metric", "step"))
+COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, lambda rows, done: None, ("metric", "step"))
 
 # === When a task's score reached a share of its last value ===
 
 ENDS = ("step", "earliest", "latest")  # null if the last score is not surely above 0
 REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
-REACHED_SCHEMA = pa.schema(
-    {"task": pa.string(), "metric": pa.string(), "share": pa.float64()} | dict.fromkeys(ENDS, pa.int64())
-)
+REACHED_COLUMNS = {"task": "string", "metric": "string", "share": "float64"} | dict.fromkeys(ENDS, "int64")
 
 
 def read_reached(run: Run, task: str, metric: str) -> list[Reached | None]:
@@ -180,7 +183,7 @@ def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached 
     return reached(read_answers(run, task), metric)
 
 
-def _compute_reached(table: Table, run: Run) -> pa.Table:
+def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:
     found = []
     for task in read_values(run, table, "task"):
         scored = set(read_task_scores(run, task)["metric"])
@@ -189,17 +192,20 @@ def _compute_reached(table: Table, run: Run) -> pa.Table:
                 for share, each in zip(SHARES, _reached_of(table, run, task, metric), strict=True):
                     ends = {end: getattr(each, end, None) for end in ENDS}
                     found.append({"task": task, "metric": metric, "share": share, **ends})
-    return pa.Table.from_pylist(found, REACHED_SCHEMA)
+    return pa.Table.from_pylist(found, own.schema)
 
 
-def _check_reached(rows: pa.Table) -> None:
+def _check_reached(rows: pa.Table, _: dict[str, list[int]]) -> None:
     known = set(pc.unique(rows["share"]).to_pylist()) <= set(SHARES)
     ordered = all(row["earliest"] <= row["latest"] for row in rows.to_pylist() if row["step"] is not None)
     if not known or not ordered:
         raise ValueError("it does not say when scores were reached")
 
 
-IN_ANSWERS, IN_SPANS = (
-    Summary(file, table, REACHED_SCHEMA, partial(_compute_reached, table), _check_reached, ("task", "step"))
-    for file, table in (("reached.parquet", ANSWERS), ("reached_spans.parquet", SPANS))
-)
+def _reached_summary(name: str, table: Table) -> Summary:
+    key = ("task", "metric", "share")
+    own = Table(name, REACHED_COLUMNS, key, max_rows=MIN_ROWS, optional=ENDS, is_summary=True)
+    return Summary(own, table, partial(_compute_reached, table, own), _check_reached, ("task", "step"))
+
+
+IN_ANSWERS, IN_SPANS = _reached_summary("reached", ANSWERS), _reached_summary("reached_spans", SPANS)

@@ -1,6 +1,6 @@
 """The tables of results: their columns, keys and row groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ TYPES = {
     "int64": pa.int64(),
     "float32": pa.float32(),
     "float64": pa.float64(),
+    "bytes": pa.binary(),
     "float16 bytes": pa.large_binary(),  # little-endian; see attention_codec.py
 }
 
@@ -20,20 +21,24 @@ class Table:
     """One table of a run; its `name` is also the name of its list in `Findings` and of its file.
 
     Every table begins with `evaluation`, the metric that wrote the row (one evaluation may write scores of several
-    names), and `step`. The run is not stored: it is the name of the folder.
+    names), and `step`; a summary of another table (summaries.py) does not. The run is not stored: it is the name of
+    the folder.
     """
 
     name: str
-    columns: dict[str, str]
+    columns: dict[str, str] = field(hash=False)
     key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
     group: tuple[str, ...] = ()  # rows that are equal in these form a row group, which is read or skipped as a whole
     max_group_rows: int = 2**26
+    max_rows: int = 2**18  # of one step of an evaluation; of a summary in all
+    optional: tuple[str, ...] = ()  # columns that may have no value
+    is_summary: bool = False
     command: str = "evaluate"  # the command that writes the table
 
     @property
     def all_columns(self) -> dict[str, str]:
         """Return the types of all columns by name, in order."""
-        return {"evaluation": "string", "step": "int64", **self.columns}
+        return self.columns if self.is_summary else {"evaluation": "string", "step": "int64", **self.columns}
 
     @property
     def schema(self) -> pa.Schema:
@@ -50,12 +55,14 @@ SCORES = Table(
     {"metric": "string", "layer": "int32", "group": "string", "value": "float64", "n": "int64"},
     key=("metric", "step", "layer", "group"),
     group=("metric",),
+    optional=("layer", "group"),
 )
 WORDS = Table(
     "words",
     {"metric": "string", "tag": "string", "word": "string", "band": "string", "n": "int64", "correct": "int64"},
     key=("metric", "tag", "word", "step"),
     group=("metric", "tag"),
+    optional=("band",),
 )
 CLOZE = Table(
     "cloze",
@@ -86,6 +93,7 @@ ATTENTION = Table(
     {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
     key=("step", "layer", "head"),
     group=("step",),
+    max_rows=2**14,
 )
 PROBES = Table(
     "probes",

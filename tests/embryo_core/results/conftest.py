@@ -1,10 +1,15 @@
 """Findings to write and read: of known values, in a random order, for a run without checkpoints."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import (
     AttentionMap,
     ClozeAnswer,
@@ -102,3 +107,17 @@ def lose(path: Path, damage: str) -> None:
 def truncated(content: bytes) -> bytes:
     """Return the first half of a file."""
     return content[: len(content) // 2]
+
+
+def put(path: Path, rows: pa.Table, done: dict[str, list[int]] | None = None, **options: Any) -> None:
+    """Write rows to the file of a table with the right checksum, as a stranger might, by default with the right steps.
+
+    `options` are those of pyarrow.
+    """
+    if done is None:
+        done = {}
+        for row in rows.select(["evaluation", "step"]).group_by(["evaluation", "step"]).aggregate([]).to_pylist():
+            done.setdefault(row["evaluation"], []).append(row["step"] or 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows.replace_schema_metadata({"done": json.dumps(done)}), path, **options)
+    write_checksum(path)

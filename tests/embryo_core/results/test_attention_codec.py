@@ -12,7 +12,7 @@ from embryo_core.results import attention_codec
 from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import Run
 from tests.conftest import at
-from tests.embryo_core.results.conftest import STEPS, find, tree
+from tests.embryo_core.results.conftest import STEPS, find, put, tree
 
 HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
 
@@ -103,8 +103,7 @@ def test_half_a_number_is_refused(run: Run, maps: np.ndarray):
         pa.field(attention_codec.STORED_COLUMN, attention_codec.MAP),
         odd,
     )
-    pq.write_table(rows, path, row_group_size=len(HEADS))
-    write_checksum(path)
+    put(path, rows, row_group_size=len(HEADS))
     with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read"):
         results.read_attention_steps(run)
 

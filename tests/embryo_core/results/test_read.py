@@ -10,11 +10,10 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results.parquet_files import write_checksum
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import AttentionMap, Findings, Run, TaskAnswer, TaskScore, TuningPoint
 from tests.conftest import at
-from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find
+from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, put
 
 SQUARE = np.full((2, 2), 0.5)
 
@@ -65,8 +64,7 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
 def write_again(run: Run, table: str, rows: int | None = None) -> None:
     """Write a compacted table with this many rows in a row group, or all in one, as earlier versions did."""
     path = run.results / f"{table}.parquet"
-    pq.write_table(pq.read_table(path), path, row_group_size=rows)
-    write_checksum(path)
+    put(path, pq.read_table(path), row_group_size=rows)
 
 
 @pytest.mark.parametrize("earlier", [False, True])

@@ -11,7 +11,7 @@ from embryo_core.results.parquet_files import write_checksum
 from embryo_core.results.write import SUMMARIES
 from embryo_core.types import Findings, Score
 from tests.conftest import at
-from tests.embryo_core.results.conftest import METRICS, find, truncated
+from tests.embryo_core.results.conftest import METRICS, find, put, truncated
 
 SUMMED_UP = [summary.file for summary in SUMMARIES]
 BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b"not parquet" * 99}
@@ -29,6 +29,7 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         "scores": lambda: results.read_scores(run),
         "words": lambda: results.read_words(run, "mask_prediction"),
         "cloze": lambda: results.read_cloze(run, "P1"),
+        "pairs": lambda: results.read_pairs(run, "p"),
         "attention": lambda: results.read_attention_steps(run),
         "probes": lambda: results.read_probes(run, "pos"),
         "task_scores": lambda: results.read_task_scores(run),
@@ -71,7 +72,7 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
     write_checksum(run.results / "scores.parquet")
     with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read"):
         results.read_scores(run)
-    with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read .it does not say which steps it holds"):
+    with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read .it has 2 columns"):
         results.done(run)
 
 
@@ -92,7 +93,6 @@ def test_two_rows_of_one_key_are_reported(run, compacted):
         results.compact(run)
     (path,) = run.results.rglob("scores.parquet")
     once = pq.read_table(path)
-    pq.write_table(pa.concat_tables([once, once]), path)
-    write_checksum(path)
+    put(path, pa.concat_tables([once, once]))
     with pytest.raises(ResultsError, match="two rows have the same metric, step, layer, group"):
         results.read_scores(run)
