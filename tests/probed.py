@@ -23,7 +23,7 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
         sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}
         identity = {"data": "made", "protocol": "fast"}
         if own:
-            results.begin(run, evaluation, identity, {"note": NOTE, "tasks": sizes}, overwrite=False)
+            results.note_dataset(run, evaluation, identity, {"note": NOTE, "tasks": sizes})
         for step in steps if own else ():
             results.write(at(run, step), evaluation, _findings(own, step))
 

@@ -51,5 +51,5 @@ def store_questions(run: Run, sha256: str = "0" * 64) -> None:
 
 def _begin(run: Run, task: str, sha256: str, labels: tuple[str, ...]) -> tuple[str, results.DatasetId]:
     name, identity = f"finetuning:{task}:1", {"data": task, "sha256": sha256, "limit": None, "protocol": "quick"}
-    results.begin(run, name, identity, {"note": "four examples", "labels": list(labels)}, overwrite=False)
+    results.note_dataset(run, name, identity, {"note": "four examples", "labels": list(labels)})
     return name, identity

@@ -77,18 +77,16 @@ def evaluate(
 
 
 def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Failure | None:
-    """Write a result, or return why that failed; note the metric's data before its first result.
+    """Write a result, or return why that failed.
 
     Raises OtherData if another evaluation has replaced the data meanwhile.
     """
-    dataset = plan.dataset()
+    found, overwrite = result.findings, plan.replaces_other_data
     try:
-        if not plan.data_noted:
-            results.begin(checkpoint.run, result.metric, dataset, result.summary, plan.replaces_other_data)
-            plan.data_noted = True
-        results.write(checkpoint, result.metric, result.findings, dataset)
+        results.write(checkpoint, result.metric, found, plan.dataset(), result.summary, overwrite)
     except OtherData:
         raise
     except ResultsError as reason:
         return Failure.of_metric(result.metric, checkpoint, reason)
+    plan.replaces_other_data = False  # later results of other data are another evaluation's
     return None

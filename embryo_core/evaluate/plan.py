@@ -45,8 +45,7 @@ class MetricPlan:
     done_before: int
     lost: list[Checkpoint]  # with neither results nor weights
     source: Source = field(init=False)  # known if anything is pending
-    replaces_other_data: bool = False
-    data_noted: bool = False
+    replaces_other_data: bool = False  # with its first result
 
     def dataset(self) -> results.DatasetId:
         """Return what distinguishes these results from those of other data, and the name of the data."""

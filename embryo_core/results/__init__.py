@@ -28,17 +28,16 @@ from embryo_core.results.read import (
     steps_done,
 )
 from embryo_core.results.summaries import read_reached, read_reached_in_spans, read_word_counts
-from embryo_core.results.write import begin, compact, forget_other, write, write_examples
+from embryo_core.results.write import compact, note_dataset, write, write_examples
 
 __all__ = [
     "AttentionHistory",
     "DatasetId",
-    "begin",
     "check_dataset",
     "classify_answers",
     "compact",
     "done",
-    "forget_other",
+    "note_dataset",
     "of_other_data",
     "read_answers",
     "read_attention",

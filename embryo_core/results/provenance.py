@@ -14,7 +14,7 @@ DatasetId = Mapping[str, Any]  # data (a name), sha256 of its content, limit, an
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """Return the data that each metric was computed on, as `begin` noted it. Raise ResultsError."""
+    """Return the data that each metric was computed on, as `note_dataset` wrote it. Raise ResultsError."""
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}

@@ -15,7 +15,7 @@ their checksums verified, and the compacted table 0.01 s.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,28 @@ SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, WEIGHTS)
 STEPS_PER_PENDING = 50  # compacted steps of a metric for each evaluation that may stay pending
 
 
-def write(checkpoint: Checkpoint, metric: str, findings: Findings, dataset: DatasetId | None = None) -> None:
+def write(
+    checkpoint: Checkpoint,
+    metric: str,
+    findings: Findings,
+    dataset: DatasetId | None = None,
+    summary: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
     """Write all that one metric found at one checkpoint, replacing earlier findings.
 
-    Raise ResultsError, and write nothing, if there are no rows, a number that is not finite, n below 1, or two rows
-    with the same key; OtherData if the metric's results are of other data than this `dataset` by now.
+    With a `summary` of the `dataset`, both are noted first, as `note_dataset` does. Raise ResultsError, and write
+    nothing, if there are no rows, a number that is not finite, n below 1, or two rows with the same key; OtherData if
+    the metric's results are of another dataset by now.
     """
     check_findings(checkpoint, metric, findings)
     run, step = checkpoint.run, checkpoint.step
     tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
     with lock(run):
-        check_dataset(run, metric, dataset or {})
+        if summary is None:
+            check_dataset(run, metric, dataset or {})
+        else:
+            _note(run, metric, dataset or {}, summary, overwrite)
         with writing_pending(run, metric, step) as folder:
             for table, rows in tables:
                 if rows.num_rows:
@@ -142,30 +153,30 @@ def _write_summaries(run: Run) -> None:
 # === Data that results are of ===
 
 
-def begin(run: Run, metric: str, dataset: DatasetId, summary: dict[str, Any], overwrite: bool) -> None:
+def note_dataset(
+    run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any], overwrite: bool = False
+) -> None:
     """Note the data that a metric is computed on from now on; `overwrite` removes results of other data first.
 
     Raise OtherData if there are such results and they may not be overwritten.
     """
     with lock(run):
-        if done(run)[metric]:
-            try:
-                check_dataset(run, metric, dataset)
-            except OtherData:
-                if not overwrite:
-                    raise
-                _forget(run, metric)
-        noted = {**read_sources(run), metric: {**dataset, **summary}}
-        write_json(run.results / "sources.json", dict(sorted(noted.items())))
+        _note(run, metric, dataset, summary, overwrite)
 
 
-def forget_other(run: Run, metric: str, dataset: DatasetId) -> None:
-    """Remove a metric's results if they are of other data than these."""
-    with lock(run):
+def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any], overwrite: bool) -> None:
+    wanted = {**dataset, **summary}
+    if read_sources(run).get(metric) == wanted:
+        return
+    if done(run)[metric]:
         try:
             check_dataset(run, metric, dataset)
         except OtherData:
+            if not overwrite:
+                raise
             _forget(run, metric)
+    noted = {**read_sources(run), metric: wanted}
+    write_json(run.results / "sources.json", dict(sorted(noted.items())))
 
 
 def _forget(run: Run, metric: str) -> None:

@@ -42,7 +42,7 @@ def store(run: Run, tasks: Sequence[str] = ("cola", "rte", "squad"), steps: Sequ
         if not at_steps:
             continue
         name, identity = f"finetuning:{task}:{seed}", {"data": task, "sha256": "0" * 64, "protocol": "quick"}
-        results.begin(run, name, identity, {"note": f"50 examples of {task}"}, overwrite=False)
+        results.note_dataset(run, name, identity, {"note": f"50 examples of {task}"})
         for step in at_steps:
             scores = [
                 TaskScore(task, seed, predictor, metric, value, 50)

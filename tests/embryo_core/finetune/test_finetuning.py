@@ -344,7 +344,7 @@ def test_a_learning_rate_stays_where_scores_cannot_come_again(own_run: Run, cola
 def test_a_further_seed_of_other_data_is_refused(own_run: Run, cola: Path):
     """Though none of its own results is there: those of another seed are."""
     finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
-    results.forget_other(own_run, "finetuning:cola:1", {"sha256": "another"})
+    results.note_dataset(own_run, "finetuning:cola:1", {"sha256": "another"}, {}, overwrite=True)
     write_cola(cola, n=40)
     with pytest.raises(OtherData, match="finetuning:cola:2"):
         finetune(own_run, {"cola": cola}, [16], jobs=1)

@@ -109,7 +109,7 @@ def test_what_is_not_the_task_is_refused(stand_in: Hub, tmp_path: Path):
 def note(run: Run, task: str, folder: Path) -> None:
     """As if the run had been fine-tuned on these data."""
     identity = {"data": folder.name, "sha256": corpora.open_source(folder).sha256, "limit": None}
-    results.begin(run, results_name(task, 1), identity, {"note": ""}, overwrite=False)
+    results.note_dataset(run, results_name(task, 1), identity, {"note": ""})
 
 
 @pytest.mark.parametrize(("task", "place"), [("cola", "glue/cola"), ("mine", "mine")])
@@ -145,7 +145,7 @@ def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
     """Whatever else its notes hold, or the list is not."""
     folder = write_cola(tmp_path / "elsewhere")
     identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
-    results.begin(own_run, results_name("mine", 1), identity, {"note": ""}, overwrite=False)
+    results.note_dataset(own_run, results_name("mine", 1), identity, {"note": ""})
     assert find_data(own_run, "mine", []) is None
     (tmp_path / "settings" / "embryo").mkdir(parents=True)
     (tmp_path / "settings" / "embryo" / "tasks.json").write_text("[")

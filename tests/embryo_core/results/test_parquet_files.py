@@ -29,7 +29,7 @@ MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences":
 
 def give_way(run: Run, metric: str) -> None:
     """Have the results of a metric make room for those of other data."""
-    results.begin(run, metric, {"sha256": "another"}, {}, overwrite=True)
+    results.note_dataset(run, metric, {"sha256": "another"}, {}, overwrite=True)
 
 
 @pytest.fixture(params=["part", "compacted"])

@@ -249,8 +249,8 @@ def test_seeds_of_other_data_are_left_out(run, compacted):
         scores = [TaskScore("rte", seed, "model", "accuracy", 0.5, 7)]
         answers, points = [TaskAnswer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
         name = f"finetuning:rte:{seed}"
-        results.begin(run, name, {"sha256": data}, {}, overwrite=False)
-        results.write(at(run, 8), name, Findings(task_scores=scores, answers=answers, tuning=points), {"sha256": data})
+        found = Findings(task_scores=scores, answers=answers, tuning=points)
+        results.write(at(run, 8), name, found, {"sha256": data}, {})
     if compacted:
         results.compact(run)
     for read in (results.read_task_scores, results.read_answers, results.read_tuning):

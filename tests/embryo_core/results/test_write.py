@@ -64,7 +64,7 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
 def test_sources_are_kept_per_metric(run):
     """A metric's note of its data replaces the one before and leaves those of others."""
     for metric, name, sentences in (("attention", "a", 7), ("mask_prediction", "b", 3), ("attention", "c", 9)):
-        results.begin(run, metric, {"data": f"{name}.conllu"}, {"sentences": sentences}, overwrite=False)
+        results.note_dataset(run, metric, {"data": f"{name}.conllu"}, {"sentences": sentences})
     assert results.read_sources(run) == {
         "attention": {"data": "c.conllu", "sentences": 9},
         "mask_prediction": {"data": "b.conllu", "sentences": 3},
@@ -74,17 +74,20 @@ def test_sources_are_kept_per_metric(run):
 def test_results_of_other_data_go_only_where_they_may(run):
     """Until then the note of their data stays, and so do they; those of other metrics stay in any case."""
     for metric in ("attention", "mask_prediction"):
-        results.begin(run, metric, {"sha256": "a" * 64}, {}, overwrite=False)
-        results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64})
-    other = {"data": "b.conllu", "sha256": "b" * 64}
+        results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64}, {"sentences": 7})
+    noted, other = results.read_sources(run), {"data": "b.conllu", "sha256": "b" * 64}
     with pytest.raises(OtherData, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
-        results.begin(run, "attention", other, {}, overwrite=False)
-    with pytest.raises(OtherData):
-        results.write(at(run, 16), "attention", find("attention", 16), other)
-    assert results.done(run)["attention"] == {8} and results.read_sources(run)["attention"] == {"sha256": "a" * 64}
-    results.begin(run, "attention", other, {}, overwrite=True)
-    assert results.done(run)["attention"] == set() and results.done(run)["mask_prediction"] == {8}
-    results.write(at(run, 16), "attention", find("attention", 16), other)
+        results.note_dataset(run, "attention", other, {})
+    for summary in (None, {}):
+        with pytest.raises(OtherData):
+            results.write(at(run, 16), "attention", find("attention", 16), other, summary)
+    assert results.done(run)["attention"] == {8} and results.read_sources(run) == noted
+    with pytest.raises(ResultsError):
+        results.write(at(run, 16), "attention", Findings(), other, {}, overwrite=True)
+    assert results.done(run)["attention"] == {8} and results.read_sources(run) == noted
+    results.write(at(run, 16), "attention", find("attention", 16), other, {}, overwrite=True)
+    assert results.done(run)["attention"] == {16} and results.done(run)["mask_prediction"] == {8}
+    assert results.read_sources(run) == noted | {"attention": other}
 
 
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
@@ -160,13 +163,12 @@ def test_groups_written_one_after_the_other_are_the_table_written_at_once(run):
 def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
     """By what is noted of them; other metrics are untouched."""
     for metric in ("mask_prediction", "attention"):
-        results.begin(run, metric, {"sha256": "a" * 64}, {}, overwrite=False)
-        results.write(at(run, 2), metric, find(metric, 2))
-    results.forget_other(run, "mask_prediction", {"sha256": "a" * 64})
+        results.write(at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
+    results.note_dataset(run, "mask_prediction", {"sha256": "a" * 64}, {"sentences": 7}, overwrite=True)
     assert results.done(run)["mask_prediction"] == {2}
-    results.forget_other(run, "mask_prediction", {"sha256": "b" * 64})
+    results.note_dataset(run, "mask_prediction", {"sha256": "b" * 64}, {}, overwrite=True)
     assert not results.done(run)["mask_prediction"] and results.done(run)["attention"] == {2}
-    assert list(results.read_sources(run)) == ["attention"]
+    assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}, "mask_prediction": {"sha256": "b" * 64}}
 
 
 def test_evaluations_of_other_data_are_told_by_their_notes():
