@@ -8,6 +8,7 @@ import pandas as pd
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
 from embryo_core import compare, runs
 from embryo_core import results as store
+from embryo_core.curves.phases import loss_of_words
 from embryo_core.curves.step_scales import Scale, informative_scale
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
@@ -149,8 +150,9 @@ def default_scale_of_heads(run: Run) -> Scale:
 def default_scale_of_log(run: Run) -> Scale:
     """Return the scale on which the held-out loss changes most."""
     frame = pd.DataFrame(runs.read_log(run))
-    known = {"split", "masked_lm_loss"} <= set(frame)
-    return _choose_scale(frame[frame["split"] == "heldout"], ["split"], "masked_lm_loss") if known else "log"
+    loss = loss_of_words(frame)
+    known = {"split", loss} <= set(frame)
+    return _choose_scale(frame[frame["split"] == "heldout"], ["split"], loss) if known else "log"
 
 
 def _choose_scale(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:

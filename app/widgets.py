@@ -41,6 +41,8 @@ COUNTED: dict[Unit, str] = {  # what a run must record for an axis
 }
 LACKING = {  # what a model that does not give this lacks (see `capabilities.gives`)
     "masked_words": "predict no masked words",
+    "next_words": "predict no next words",
+    "words": "predict no words",
     "replaced_tokens": "do not tell replaced tokens",
     "states": "give no states of their layers",
     "attentions": "give no attention weights of every head",

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """The sequence length of a run's models and the words they were trained on; the same at every step."""
+    """What of a run's models decides how data is read: length, direction, and known words; the same at every step."""
 
     positions: int  # pieces in a sequence, including [CLS] and [SEP]
     frequencies: Path | None = None  # frequencies.tsv, if pretraining counted its words
+    decoder: bool = False  # the models predict next words, and no masked ones
 
     @classmethod
     def of(cls, model: "Model") -> "Limits":
         """Return the limits of a model's run."""
         frequencies = model.checkpoint.run.frequencies
-        return cls(model.max_positions, frequencies if frequencies.is_file() else None)
+        return cls(model.max_positions, frequencies if frequencies.is_file() else None, "next_words" in model.gives)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Fact:
-    """One LAMA fact: relation P19, template "[X] was born in [Y] .", subject and object labels."""
+    """One LAMA fact: relation P19, template "[X] was born in [Y] .", subject and object labels.
+
+    `question` is asked of a model that fills masks, `prompt` of one that continues a text.
+    """
 
     id: str
     relation: str
@@ -152,6 +155,14 @@ class Fact:
     def question(self) -> str:
         """Return the cloze text that asks for the object: "Allan Peiper was born in [MASK] ."."""
         return self.template.replace("[Y]", "[MASK]").replace("[X]", self.subject)
+
+    @property
+    def prompt(self) -> str | None:
+        """Return the text before the object, "Allan Peiper was born in"; None if its template goes on after it."""
+        before, _, after = self.template.partition("[Y]")
+        if "[X]" not in before or after.strip(" ."):
+            return None
+        return before.replace("[X]", self.subject).rstrip()
 
 
 @dataclass(frozen=True)

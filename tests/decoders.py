@@ -82,3 +82,19 @@ def add_series(root: Path, family: str, steps: tuple[int, ...], begin: bool = Fa
         patch.setenv("XDG_CONFIG_HOME", str(root / "settings"))
         source = write_series(root / "series", family, steps, begin, **change)
         return add([str(source)], family, copy=True).run
+
+
+def learn(checkpoint: Path, texts: list[list[int]], updates: int = 150) -> None:
+    """Train a checkpoint on texts, ids each, by next pieces, so that some of its answers are right."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_pretrained(checkpoint)
+    longest = max(map(len, texts))
+    ids = torch.tensor([text + [0] * (longest - len(text)) for text in texts])
+    labels = torch.tensor([text + [-100] * (longest - len(text)) for text in texts])
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(updates):
+        loss = model(input_ids=ids, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(checkpoint)

@@ -43,10 +43,13 @@ def show(view: View, log: pd.DataFrame) -> None:
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     last = runs.checkpoints(view.run)[-1]
     accuracy, value = f"Held-out accuracy, {view.point(view.step)}", "–"
-    if "masked_lm_accuracy" in log:
+    which, n = (
+        ("next_token_accuracy", "n_predicted") if "next_token_accuracy" in log else ("masked_lm_accuracy", "n_masked")
+    )
+    if which in log:
         for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
-            accuracy += f", n = {int(row['n_masked']):,}" if pd.notna(row.get("n_masked")) else ""
-            value = percent(row["masked_lm_accuracy"])
+            accuracy += f", n = {int(row[n]):,}" if pd.notna(row.get(n)) else ""
+            value = percent(row[which])
     return {
         "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
         headed("Last", view.run.step_unit): f"{last.step:,}",

@@ -13,20 +13,21 @@ from embryo_core.compare import CHOICES, Rule, agreements
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare
-from embryo_core.figures.figure import describe_readings
+from embryo_core.figures.figure import describe_readings, name_measures
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
+from embryo_core.findings.words import measured_as
 
-METRICS = {"mask_prediction": "Mask prediction", "token_reconstruction": "Token reconstruction"}
+METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
 RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", lambda run: results.default_scale(run, "mask_prediction"))
+    view = widgets.open_page("Compare", lambda run: results.default_scale(run, measured_as(run, METRICS[0])))
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
-        orders = figures.draw(view, order.acquisition, metric="mask_prediction", groups=parts).table
+        orders = figures.draw(view, order.acquisition, metric=METRICS[0], groups=parts).table
         widgets.show_headline(compare.headline(agreements(orders), next(iter(compare.seeds_by_design(view.drawn)))))
     _show_designs(view)
     if not view.compared_runs:
@@ -56,11 +57,15 @@ def _show_acquisition(view: View) -> None:
     """Draw when each run acquires each category, and how far the orders agree."""
     st.header("Order of acquisition", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        metric = pickers.pick_one("metric", "Task", list(METRICS), format_func=METRICS.__getitem__, segmented=True)
+        titles = {metric: name_measures(view.drawn, metric).capitalize() for metric in METRICS}
+        metric = pickers.pick_one("metric", "Task", list(METRICS), format_func=titles.__getitem__, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
-    for run in (run for run in view.drawn if results.scores(run, metric).empty):
-        words = f"Run '{run.name}' has no {METRICS[metric].lower()} yet."
+    for run in (run for run in view.drawn if results.scores(run, measured_as(run, metric)).empty):
+        applies = "words" if metric == METRICS[0] else "masked_words"
+        words = f"Run '{run.name}' has no {titles[metric].lower()} yet."
+        if applies not in results.given(run):
+            words = f"{titles[metric]} does not apply to run '{run.name}'."
         st.info(literal(words), icon=":material/info:")
     if warning := describe_readings(view.drawn, metric):
         st.warning(literal(warning), icon=":material/warning:")

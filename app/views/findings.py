@@ -21,8 +21,8 @@ def show() -> None:
     _show_all(judgements, compared)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
     name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
-    number = list(by_name).index(name)
-    _show_one(view, by_name[name], {run: others[number] for run, others in compared.items()})
+    others = {run: {one.finding.name: one for one in judged} for run, judged in compared.items()}
+    _show_one(view, by_name[name], {run: judged[name] for run, judged in others.items() if name in judged})
 
 
 def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:

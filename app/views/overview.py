@@ -10,6 +10,7 @@ import streamlit as st
 from app import figures, permalink, pickers, results, widgets
 from app.view import View
 from app.views import card
+from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
@@ -19,7 +20,7 @@ from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
 ABOUT = (
-    "This dashboard follows one masked language model through its pretraining. Drag the time bar above, or press play: "
+    "This dashboard follows one language model through its pretraining. Drag the time bar above, or press play: "
     "every page then shows the model at that step. This page has its losses and accuracies, and the phases of training."
 )
 FINDINGS = "Findings of the paper (Chiang, Huang and Lee, 2020), tested on this run:"
@@ -33,7 +34,7 @@ def show() -> None:
     view = widgets.open_page("Overview", results.default_scale_of_log)
     log = overview.training_log(view.run)
     with suppress(FigureError):
-        widgets.show_headline(figures.draw(view, overview.training_curve, quantity="masked_lm_loss").headline)
+        widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
     st.markdown(ABOUT)
     _show_findings(view)
     card.show(view, log)

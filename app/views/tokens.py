@@ -10,6 +10,7 @@ from app.views import tokens_words
 from app.views.compare import pick_rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition, tags, tokens
+from embryo_core.findings.words import measured_as
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
@@ -21,11 +22,11 @@ MAX_PILLS = 12  # categories offered as pills
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
-    view = widgets.open_page("Tokens", lambda run: results.default_scale(run, _metric(metrics)))
+    view = widgets.open_page("Tokens", lambda run: results.default_scale(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
-        widgets.require(view.run, {"masked_words"})
+        widgets.require(view.run, {"words"})
     with choices:
         metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.__getitem__, segmented=True)
     scores = results.scores(view.run, metric)

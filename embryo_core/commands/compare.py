@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from embryo_core.findings import Judgement
 
-METRICS = ("mask_prediction", "token_reconstruction")
+METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
 ORDERS = ("half", "paper")
 
 

@@ -10,7 +10,7 @@ from embryo_core import results
 from embryo_core.curves import Onset, onset
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.rise import Rise, ranks, rise
-from embryo_core.findings.words import CONTENT, FUNCTION, paper_ranks
+from embryo_core.findings.words import CONTENT, FUNCTION, measured_as, paper_ranks
 from embryo_core.types import Run
 
 Rule = Literal["half", "paper", "chance"]
@@ -56,11 +56,11 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `acquisition` of the scores of a metric in each run, with the column run, leaving out runs without scores.
 
-    Raises ResultsError.
+    Of predictions, each run has its own (see `measured_as`). Raises ResultsError.
     """
     parts = []
     for run in compared:
-        scores = results.read_scores(run, metric)
+        scores = results.read_scores(run, measured_as(run, metric))
         picked = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
         parts.append(acquisition(picked, rule).assign(run=run.name))
     table = pd.concat(parts, ignore_index=True)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import convert
 
 from embryo_core import runs
+from embryo_core.engine.capabilities import DECODERS
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.runs.architecture import layer_flops
 from embryo_core.runs.schema import Settings
@@ -17,15 +18,16 @@ from embryo_core.types import Checkpoint, Origin, Run, StepUnit
 # === Parameters ===
 
 PARTS = {  # a tensor belongs to the first part whose pattern its name matches
-    "word embeddings": r"word_embeddings",
+    "word embeddings": r"word_embeddings|(^|\.)(wte|embed_in|embed_tokens)\.",
     "projection of embeddings": r"embedding_hidden_mapping_in|embeddings_project",
-    "position and segment embeddings": r"(^|\.)embeddings\.",
-    "layers": r"(^|\.)(layers?|albert_layer_groups)\.\d",
+    "position and segment embeddings": r"(^|\.)(embeddings|wpe|embed_positions)\.",
+    "layers": r"(^|\.)(layers?|h|albert_layer_groups)\.\d",
     "heads": r"",
 }
 SHARED = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}  # by the setting `share`
 LAYER = r"(^|\.)albert_layer_groups\.(\d+)\."
 TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # repeat the word embeddings and the bias
+NOT_TRAINED = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # masks and positions
 GENERATOR = "generator"
 
 
@@ -52,7 +54,8 @@ def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
     shapes = runs.tensor_shapes(*runs.weights_file(checkpoint), sizes)
     counts: dict[str, int] = {}
     for name, shape in shapes.items():
-        if (sizes.tie_word_embeddings and re.search(TIED, name)) or _repeats(name, run.config):
+        tied = sizes.tie_word_embeddings and re.search(TIED, name)
+        if tied or re.search(NOT_TRAINED, name) or _repeats(name, run.config):
             continue
         part = next(part for part, pattern in PARTS.items() if re.search(pattern, name))
         counts[part] = counts.get(part, 0) + prod(shape)
@@ -94,6 +97,10 @@ class EncoderSizes:
         """Return the FLOPs of the masked-word head at `positions`: its dense layer, and the output product."""
         return 2 * positions * self.embedding * (self.hidden + self.vocabulary)
 
+    def next_words(self, positions: int) -> float:
+        """Return the FLOPs of a decoder's head, which is its output product alone, at every position."""
+        return 2 * positions * self.embedding * self.vocabulary
+
 
 def training_flops(run: Run, step: int) -> float | None:
     """Count the FLOPs of a run up to a step, including those of its parent run; None if they are unknown.
@@ -115,8 +122,9 @@ def training_flops(run: Run, step: int) -> float | None:
     updates = max(0, step - first)
     first_phase = min(updates, settings.short_steps)
     short = first_phase - (first_phase // settings.long_every if settings.long_every else 0)
-    costs = short * settings.short_batch_size * _sequence_flops(settings, settings.short_sequence_length)
-    costs += (updates - short) * settings.batch_size * _sequence_flops(settings, settings.sequence_length)
+    decoder = run.family in DECODERS
+    costs = short * settings.short_batch_size * _sequence_flops(settings, settings.short_sequence_length, decoder)
+    costs += (updates - short) * settings.batch_size * _sequence_flops(settings, settings.sequence_length, decoder)
     return before + costs
 
 
@@ -137,11 +145,13 @@ def _parent_flops(origin: Origin, step: int) -> float | None:
     return None if circular else training_flops(parent, step)
 
 
-def _sequence_flops(settings: Settings, length: int) -> float:
+def _sequence_flops(settings: Settings, length: int, decoder: bool) -> float:
     """Count the FLOPs of one sequence, forward and backward."""
     hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
     embedding = settings.embedding_size or hidden
     model = EncoderSizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
+    if decoder:
+        return PASSES * (model.encoder(length) + model.next_words(length))
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
     share = settings.generator_size

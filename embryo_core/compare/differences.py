@@ -11,9 +11,10 @@ from embryo_core.curves import difference_interval
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
-MASKED = "masked accuracy"
+MASKED, NEXT = "masked accuracy", "next-piece accuracy"  # in the log
 MEASURES = {  # metrics, each scored over all cases together
     "mask prediction": "mask_prediction",
+    "next-word prediction": "next_word_prediction",
     "token reconstruction": "token_reconstruction",
     KNOWLEDGE: "world_knowledge",
 }
@@ -85,6 +86,9 @@ def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     if {"masked_lm_accuracy", "n_masked"} <= set(log):
         heldout = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
         yield MASKED, heldout.set_index("step")[["masked_lm_accuracy", "n_masked"]]
+    if {"next_token_accuracy", "n_predicted"} <= set(log):
+        heldout = log[(log["split"] == "heldout") & (log["n_predicted"] > 0)]
+        yield NEXT, heldout.set_index("step")[["next_token_accuracy", "n_predicted"]]
     scores = results.read_scores(run)
     for measure, metric in MEASURES.items():
         rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]

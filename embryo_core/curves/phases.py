@@ -13,7 +13,7 @@ from embryo_core.curves.scores import Floats
 
 Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
 
-LOSS = "masked_lm_loss"
+LOSSES = ("masked_lm_loss", "next_token_loss")  # of words, in logs of masked language models and of decoders
 MIN_POINTS, MAX_POINTS = 10, 96  # that are fitted
 MAX_BREAKS = 8  # a run with all six phases turns five times, and some turns are bends that need several lines
 MIN_DISTANCE = 2  # points from a breakpoint to the next, or to an end
@@ -40,14 +40,20 @@ class Phase:
     fall: float
 
 
+def loss_of_words(log: pd.DataFrame) -> str:
+    """Return the column of the loss on words that a log has; that of masked words if it has none."""
+    return next((name for name in LOSSES if name in log), LOSSES[0])
+
+
 def phases_of_log(log: pd.DataFrame) -> list[Phase]:
     """Find the phases of a training log, by its held-out loss if that was measured often enough, else by the other."""
-    if not {"split", "step", LOSS} <= set(log):
+    loss = loss_of_words(log)
+    if not {"split", "step", loss} <= set(log):
         return []
     for split in ("heldout", "train"):
-        rows = log[(log["split"] == split) & log[LOSS].notna() & (log["step"] > 0)].sort_values("step")
+        rows = log[(log["split"] == split) & log[loss].notna() & (log["step"] > 0)].sort_values("step")
         if len(rows) >= MIN_POINTS:
-            return phases(rows["step"].tolist(), rows[LOSS].to_numpy())
+            return phases(rows["step"].tolist(), rows[loss].to_numpy())
     return []
 
 

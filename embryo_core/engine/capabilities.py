@@ -1,8 +1,8 @@
 """What the model of a checkpoint gives and what its layers share, read off its files without loading it.
 
 A capability is a name: "masked_words" (logits of masked words), "next_words" (logits of the piece after each piece),
-"replaced_tokens" (logits that a token was replaced), "states", "attentions", and "trainable" (it can be fine-tuned as a
-whole).
+"words" (one of these two), "replaced_tokens" (logits that a token was replaced), "states", "attentions", and
+"trainable" (it can be fine-tuned as a whole).
 """
 
 from contextlib import suppress
@@ -14,7 +14,7 @@ from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
 
 ENCODER = frozenset({"states", "attentions", "trainable"})
-MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words"}
+MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words", "words"}
 THROUGH_TRANSFORMERS = frozenset(  # other families of masked language models, by their model_type in transformers
     "big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm esmc eurobert fnet gte ibert "
     "jina_embeddings_v3 layoutlm longformer luke megatron-bert mobilebert modernbert mpnet nomic_bert "
@@ -59,7 +59,8 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
         return frozenset()
     generator = runs.generator(checkpoint)
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
-    return encoder | heads(checkpoint) | (heads(generator) if generator else frozenset())
+    own = heads(checkpoint) | (heads(generator) if generator else frozenset())
+    return encoder | own | ({"words"} if own & {"masked_words", "next_words"} else frozenset())
 
 
 def run_gives(run: Run) -> frozenset[str]:

@@ -13,7 +13,8 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import design_name
-from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, make_figure, name_measures, sentences
+from embryo_core.findings.words import measured_as
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, span
 
@@ -62,9 +63,9 @@ def acquisition(
     return make_figure(
         drawn,
         f"{name or f'{runs[0].name}-{metric}'}-acquisition",
-        f"Order of acquisition: {metric.replace('_', ' ')}",
+        f"Order of acquisition: {name_measures(drawn, metric)}",
         plot_acquisition(table, lines, _ends(runs[0], metric, table)),
-        table.assign(metric=metric),
+        table.assign(metric=[measured_as(seeds[line][0], metric) for line in table["run"]]),
         _caption(table, rule, any(len(own) > 1 for own in seeds.values()), unit),
         metric,
         missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
@@ -109,7 +110,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: bool, unit: str) -> Caption
 
 def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
     """Return the first and last step at which a metric was evaluated; those of the table if it was not for this run."""
-    evaluated = results.read_scores(run, metric)["step"]
+    evaluated = results.read_scores(run, measured_as(run, metric))["step"]
     if len(evaluated):
         return int(evaluated.min()), int(evaluated.max())
     known = table.dropna(subset="onset")

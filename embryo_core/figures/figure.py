@@ -15,6 +15,7 @@ from embryo_core.families import FAMILIES
 from embryo_core.figures import file_layout
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
+from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.types import Run
@@ -173,9 +174,10 @@ def make_figure(
     `metric` names the metric whose results are drawn, if it is one. `more` are other fields of Figure.
     """
     network = describe_networks(runs, NEEDS.get(metric.split(":")[0]))
+    network = sentences(describe_measures(runs, metric), network)
     drawing = sentences(_describe_smoothing(table), _describe_thinning(plot))
     caption = replace(caption, details=sentences(caption.details, drawing, network, describe_readings(runs, metric)))
-    notes = {run.name: note for run in runs if (note := data_note(run, metric))}
+    notes = {run.name: note for run in runs if (note := data_note(run, measured_as(run, metric)))}
     names = tuple(run.name for run in runs)
     return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **more)
 
@@ -203,13 +205,33 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
     )
 
 
+def name_measures(runs: Sequence[Run], metric: str) -> str:
+    """Return a metric as a heading has it; "prediction" if some runs predict masked words, and others next words."""
+    several = len({measured_as(run, metric) for run in runs}) > 1
+    return "prediction" if several else measured_as(runs[0], metric).replace("_", " ")
+
+
+def describe_measures(runs: Sequence[Run], metric: str) -> str:
+    """Return which runs are drawn by which measure, if they differ; "" otherwise."""
+    by_measure: dict[str, list[str]] = {}
+    for run in runs:
+        by_measure.setdefault(measured_as(run, metric), []).append(run.name)
+    if len(by_measure) < 2:
+        return ""
+    named = "; ".join(f"{_name_runs(names)} by {one.replace('_', ' ')}" for one, names in by_measure.items())
+    return (
+        f"{named}: prediction of masked words reads the words on both sides, that of next words those before, so that "
+        "their accuracies are not of the same task."
+    )
+
+
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
     """Return which network of an ELECTRA gives what a figure needs (see `Metric.needs`); "" for other families."""
     two = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
     if not two or not needs or "replaced_tokens" in needs:
         return ""
     predicts = "the generator, which predicts masked words"
-    which = predicts if "masked_words" in needs else "the discriminator, which detects replaced tokens"
+    which = predicts if needs & {"masked_words", "words"} else "the discriminator, which detects replaced tokens"
     return f"Of the two networks of {' and '.join(two)}: {which}."
 
 

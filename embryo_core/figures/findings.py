@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
-from embryo_core.findings import Judgement, Verdict, judge
+from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
@@ -32,6 +32,7 @@ RULES: dict[Verdict, str] = {  # in the order in which they are counted
     "cannot be said": "what it compares has not been computed, or was not learned",
 }
 PICTURE = (120, 32)  # pixels
+DOES_NOT_APPLY = "does not apply"  # to a model that does not give what a finding needs
 ROW, GAP = 24, 80  # pixels, of a comparison and between panels
 
 
@@ -47,12 +48,13 @@ def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgem
     """Return a row for each finding: picture, verdict, finding, paper, comparisons, hold, opposed, of.
 
     `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; the last three columns count them. Each `compared`
-    run adds a column of verdicts (`verdict_column`).
+    run adds a column of verdicts (`verdict_column`), with the measure if it is another.
     """
-    rows = []
-    for number, judgement in enumerate(judgements):
+    rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
+    for judgement in judgements:
         sides = comparison_table(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
-        others = {verdict_column(i): verdict_name(other[number].verdict) for i, other in enumerate(compared)}
+        name = judgement.finding.name
+        others = {verdict_column(i): _beside(judgement, other.get(name)) for i, other in enumerate(by_name)}
         rows.append(
             {
                 "picture": picture(judgement),
@@ -72,6 +74,14 @@ def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgem
 def verdict_column(place: int) -> str:
     """Return the column of a compared run's verdicts, by its place from 0."""
     return f"verdict, run {place + 2}"
+
+
+def _beside(judgement: Judgement, other: Judgement | None) -> str:
+    """Return the verdict of a compared run on the same finding."""
+    if other is None:
+        return DOES_NOT_APPLY
+    measure = other.finding.measure if other.finding.measure != judgement.finding.measure else ""
+    return verdict_name(other.verdict) + (f" ({measure})" if measure else "")
 
 
 def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
@@ -100,6 +110,8 @@ def describe_findings(judgements: Sequence[Judgement], compared: Collection[str]
         if compared
         else ""
     )
+    if left_out := len(FINDINGS) - len(judgements):
+        others += f" {left_out} others need models of another kind."
     return Caption(
         f"Of {len(judgements)} findings of the paper: {shown}.",
         "Each finding predicts several comparisons. One holds if its whole 95 % interval is on the paper's side, and "
@@ -170,7 +182,9 @@ def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
     Raises FigureError if there is nothing to compare, and ResultsError.
     """
     run = runs[0]
-    (judgement,) = judge(run, [name])
+    judgement = next(iter(judge(run, [name])), None)
+    if judgement is None:
+        raise FigureError(f"The finding '{name}' does not apply to the models of run '{run.name}'.")
     finding = judgement.finding
     if not judgement.comparisons:
         raise FigureError(f"'{finding.claim}' {judgement.verdict} of run '{run.name}': {judgement.statistic}")

@@ -11,6 +11,7 @@ from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import positions
 from embryo_core.figures.figure import Caption, data_note, sentences
+from embryo_core.findings.words import PREDICTION, measured_as
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, span
@@ -196,7 +197,7 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
     """Return the accuracy on masked words, with columns step and value, and what it is.
 
     It is that of the training log, of the widest sample of held-out text over these `steps` if the log has several;
-    else that of mask prediction. Raises ResultsError.
+    else that of mask prediction, or of next words for a decoder. Raises ResultsError.
     """
     widest = widest_sample(positions.measures(run), steps)
     if len(widest):
@@ -206,8 +207,8 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
         rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
         if len(rows := rows.dropna(subset="value")):
             return rows, _logged(rows["n_masked"]) if "n_masked" in rows else LOGGED
-    scores = results.read_scores(run, "mask_prediction")
-    return scores[scores["group"] == ALL], EVALUATED
+    scores = results.read_scores(run, metric := measured_as(run, PREDICTION))
+    return scores[scores["group"] == ALL], EVALUATED.replace("mask prediction", metric.replace("_", " "))
 
 
 def _logged(n: pd.Series) -> str:

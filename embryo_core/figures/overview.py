@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.corpora import baselines
-from embryo_core.curves.phases import LOSS, Phase, phases_of_log
+from embryo_core.curves.phases import Phase, loss_of_words, phases_of_log
+from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
@@ -59,6 +60,20 @@ QUANTITIES = {
         "n_masked",
         "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
     ),
+    "next_token_loss": Quantity(
+        "Next-piece loss",
+        "loss (nats per piece)",
+        "pieces",
+        "n_predicted",
+        "Cross-entropy of every piece after those before it.",
+    ),
+    "next_token_accuracy": Quantity(
+        "Next-piece accuracy",
+        "accuracy (pieces)",
+        "pieces",
+        "n_predicted",
+        "Share of pieces predicted exactly from those before. Dashed: always the training text's most frequent word.",
+    ),
     "loss": Quantity(
         "Total loss",
         "loss (nats)",
@@ -98,7 +113,11 @@ QUANTITIES = {
         "not masked. Dashed, where the log has it: always “original”.",
     ),
 }
-ALWAYS = ("masked_lm_loss", "masked_lm_accuracy")  # have a section even if the log lacks them
+WORDS = {  # quantities that have a section even if the log lacks them, by what the models give
+    "masked_words": ("masked_lm_loss", "masked_lm_accuracy"),
+    "next_words": ("next_token_loss", "next_token_accuracy"),
+}
+BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # whose baseline is always the same word
 
 
 # === The log ===
@@ -136,9 +155,9 @@ def _training_phases(run: Run, modified: int, size: int) -> tuple[Phase, ...]:
 
 
 def logged_quantities(run: Run) -> list[str]:
-    """Return the quantities that the Overview draws: those of masked words, and all others that the log has."""
-    log = training_log(run)
-    return [name for name in QUANTITIES if name in ALWAYS or name in log]
+    """Return the quantities that the Overview draws: those of words, and all others that the log has."""
+    log, always = training_log(run), WORDS["next_words" if "next_words" in run_gives(run) else "masked_words"]
+    return [name for name in QUANTITIES if name in always or name in log]
 
 
 def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
@@ -149,7 +168,7 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
     counts = log[count] if count in log else _counts_in_measures(log, count)
     table = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
     logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have it
-    if quantity == "masked_lm_accuracy" and (word := most_frequent_piece(run)):
+    if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return table.assign(baseline=word[1])
     if QUANTITIES[quantity].baseline is not None:
         return table.assign(baseline=QUANTITIES[quantity].baseline)
@@ -202,7 +221,9 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
         f"{run.name}-{quantity}",
         drawn.title,
         lambda table: _training_caption(run, drawn, table),
-        headline=lambda table: _headline(training_log(run), run) if quantity == LOSS else "",
+        headline=lambda table: (
+            _headline(training_log(run), run) if quantity == loss_of_words(training_log(run)) else ""
+        ),
     )
 
 
@@ -210,7 +231,7 @@ def baseline_name(run: Run, quantity: str) -> str:
     """Return what a baseline always answers, or that it is chance."""
     if quantity == "replaced_token_accuracy":
         return "always “original”"
-    if quantity == "masked_lm_accuracy" and (word := most_frequent_piece(run)):
+    if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return f"always “{style.plain(word[0])}”"
     return "chance"
 
@@ -240,14 +261,15 @@ def weighted_losses(config: Mapping[str, Any]) -> str:
 
 
 def _headline(log: pd.DataFrame, run: Run) -> str:
-    """Return how far the masked-word loss fell, and where it took off; "" if it was measured fewer than two times."""
+    """Return how far the loss on words fell, and where it took off; "" if it was measured fewer than two times."""
+    loss = loss_of_words(log)
     split = "heldout" if (log["split"] == "heldout").any() else "train"
-    rows = log[(log["split"] == split) & log[LOSS].notna()].sort_values("step")
+    rows = log[(log["split"] == split) & log[loss].notna()].sort_values("step")
     if len(rows) < 2:
         return ""
-    first, last = rows[LOSS].iloc[[0, -1]]
+    first, last = rows[loss].iloc[[0, -1]]
     end = point(int(rows["step"].iloc[-1]), run.step_unit)
-    fall = f"The masked-word loss goes from {first:.2f} to {last:.2f} nats by {end}"
+    fall = f"The {QUANTITIES[loss].title.lower()} goes from {first:.2f} to {last:.2f} nats by {end}"
     found = training_phases(run)
     if not found:
         return f"{fall}; no phases can be distinguished."

@@ -19,11 +19,12 @@ from embryo_core.words import points
 ACCURACIES = {
     "Reconstruction": "token_reconstruction",
     "Mask prediction": "mask_prediction",
+    "Next-word prediction": "next_word_prediction",
     "Facts": "world_knowledge",
 }
 METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))  # whose scores are needed
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
-NO_PHASES = Caption("No phases can be distinguished: the masked-word loss does not turn, or has too few measurements.")
+NO_PHASES = Caption("No phases can be distinguished: the loss on words does not turn, or has too few measurements.")
 
 
 def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
@@ -38,7 +39,7 @@ def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
 def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Caption:
     """Return how phases are found and what their columns are, with n of each column."""
     return Caption(
-        "Phases are the stretches between breakpoints of lines fitted to the masked-word loss over the logarithm of "
+        "Phases are the stretches between breakpoints of lines fitted to the loss on words over the logarithm of "
         "the step.",
         sentences(
             f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits with random signs of the "
@@ -89,6 +90,10 @@ def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return value and n by step of each quantity; accuracies that were not measured are empty."""
     overall = scores[scores["group"] == ALL]
     found = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
+    decoder = len(found["Next-word prediction"]) > 0
+    for title in ("Reconstruction", "Mask prediction") if decoder else ("Next-word prediction",):
+        if found[title].empty:  # does not apply
+            del found[title]
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
     positions, words = (_by_step(deviations[deviations["group"] == group]) for group in (POSITIONS, WORDS))
     if len(positions):

@@ -14,8 +14,8 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
-from embryo_core.figures.figure import Caption, Figure, data_note, listed, sentences
-from embryo_core.findings.words import VERB_FORMS
+from embryo_core.figures.figure import Caption, Figure, data_note, listed, name_measures, sentences
+from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, point, points
@@ -28,9 +28,15 @@ SETS = {
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
 IN_PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1
-WORD_METRICS = ("mask_prediction", "token_reconstruction")  # that predict words, so that one word is a baseline
+WORD_METRICS = (
+    "mask_prediction",
+    "next_word_prediction",
+    "token_reconstruction",
+)  # that predict words, so that one word is a baseline
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
+    "next_word_prediction": "every word is predicted from the words before it in its sentence; each of its pieces must "
+    "be the best after the true ones",
     "replaced_token_accuracy": "a word is right if the discriminator calls its pieces original in the sentence, and "
     "replaced where the generator's samples took their place",
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
@@ -67,10 +73,12 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     """Return a row for each category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
     `accuracy` with its Wilson 95 % interval is as measured, in [0, 1]. `shown` is the same or, if `rescaled`, divided
-    by the accuracy at the last step; a category that ends at 0 is then left out. Metrics that predict words also have
+    by the accuracy at the last step; a category that ends at 0 is then left out. Of predictions, the run has its own
+    (see `measured_as`). Metrics that predict words also have
     answer, baseline and shown_baseline: the accuracy of always giving a category's most frequent word. Raises
     ResultsError.
     """
+    metric = measured_as(run, metric)
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
     if table.empty or metric not in WORD_METRICS:
         return table
@@ -163,7 +171,7 @@ def accuracy(
 
     Raises FigureError if no run has results, and ResultsError if they cannot be read.
     """
-    run, name = runs[0], title_of(metric)
+    run, name = runs[0], name_measures(runs, metric).removesuffix(" accuracy").capitalize()
     curves = Curves(
         by="group",
         value="shown",
@@ -205,6 +213,7 @@ def _describe_baseline(row: Any) -> str:
 def _accuracy_caption(
     run: Run, metric: str, table: pd.DataFrame, groups: Sequence[str], rescaled: bool, bands: bool
 ) -> Caption:
+    metric = measured_as(run, metric)
     name, task = title_of(metric), TASKS.get(metric)
     counts = table.groupby("group")["n"].last().sort_values()
     fewest, most = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))

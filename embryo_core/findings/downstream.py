@@ -57,5 +57,6 @@ FINDINGS = (
         metrics=(),
         command="finetune --glue FOLDER",
         test=gains_flatten,
+        needs=frozenset({"trainable"}),
     ),
 )

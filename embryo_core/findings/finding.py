@@ -59,6 +59,9 @@ class Finding:
     metrics: tuple[str, ...]  # scores that the test reads
     command: str  # that computes them: its name, then the options after RUN
     test: Callable[[Evidence], Tested]
+    needs: frozenset[str] = frozenset()  # what the run's models must give (engine/capabilities.py)
+    otherwise: "Finding | None" = None  # judged of models that do not, by another measure; of the same name
+    measure: str = ""  # that the claim names, if other models have another
 
 
 @dataclass(frozen=True)

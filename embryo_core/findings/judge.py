@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
@@ -14,13 +15,23 @@ FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.
 
 
 def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
-    """Judge each finding, or those of these `names`, in the order of FINDINGS.
+    """Judge each finding, or those of these `names`, in the order of FINDINGS; left out are those that do not apply.
 
-    The verdict on a finding whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be
-    read.
+    A finding applies if the run's models give what it needs, or if what it reads is stored. The verdict on a finding
+    whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
     """
     evidence = Evidence(run)
-    return [_judge(finding, evidence) for finding in FINDINGS if names is None or finding.name in names]
+    gives = run_gives(run)
+    chosen = [finding for finding in FINDINGS if names is None or finding.name in names]
+    applying = (_applying(finding, evidence, gives) for finding in chosen)
+    return [_judge(finding, evidence) for finding in applying if finding]
+
+
+def _applying(finding: Finding | None, evidence: Evidence, gives: frozenset[str]) -> Finding | None:
+    """Return a finding if it applies to the run, else the one that is judged otherwise, if it does."""
+    if finding is None or finding.needs <= gives or (finding.metrics and set(finding.metrics) <= evidence.metrics):
+        return finding
+    return _applying(finding.otherwise, evidence, gives)
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:

@@ -54,6 +54,7 @@ KNOWLEDGE: dict[str, Any] = {
     "view": {},
     "metrics": (PRECISION,),
     "command": "evaluate --lama FOLDER",
+    "needs": frozenset({"words"}),
 }
 FINDINGS = (
     Finding(

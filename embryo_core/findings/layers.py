@@ -130,7 +130,12 @@ def best_layer(evidence: Evidence, task: str) -> Curve | None:
     return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
 
 
-PROBING: dict[str, Any] = {"page": "Probing", "metrics": (F1,), "command": "evaluate --probing FOLDER"}
+PROBING: dict[str, Any] = {
+    "page": "Probing",
+    "metrics": (F1,),
+    "command": "evaluate --probing FOLDER",
+    "needs": frozenset({"states"}),
+}
 FINDINGS = (
     Finding(
         name="syntax_and_semantics",
@@ -179,5 +184,6 @@ FINDINGS = (
         metrics=(SAME,),
         command="evaluate --treebank PATH",
         test=diagonals_from_above,
+        needs=frozenset({"attentions"}),
     ),
 )

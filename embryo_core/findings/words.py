@@ -1,6 +1,7 @@
 """Section 3: in which order words are learned, and what the order follows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -10,14 +11,29 @@ from embryo_core.corpora.groups import BANDS
 from embryo_core.findings.comparisons import agreement_with_paper, earlier
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.types import Run
 
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
 VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # those of the paper's Table 4
 RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
-SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction"}
-PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b"}
+NEXT = "next_word_prediction"  # in place of PREDICTION for decoders
+PREDICTIONS = (PREDICTION, NEXT)
+SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT: "next-word prediction"}
+PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b", NEXT: "Section 3, Figure 1b"}
+NEEDS = {name: frozenset({"next_words" if name == NEXT else "masked_words"}) for name in SHORT}
 COMMAND = "evaluate --treebank PATH"
+
+
+def measured_as(run: Run, metric: str) -> str:
+    """Return the metric that a run has of a kind: of predictions, a decoder's is that of next words.
+
+    It is `metric` itself if the run has it, or none.
+    """
+    if metric not in PREDICTIONS:
+        return metric
+    stored = results.read_metrics(run)
+    return next((name for name in (metric, *PREDICTIONS) if name in stored), metric)
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
@@ -60,9 +76,9 @@ def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
     return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
 
 
-def frequent_bands_first(evidence: Evidence) -> Tested:
-    """Compare every two frequency bands, in both tasks."""
-    return Tested([one for task in TASKS for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
+def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> Tested:
+    """Compare every two frequency bands, in each of the tasks."""
+    return Tested([one for task in tasks for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
@@ -98,33 +114,56 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 
 def _findings_of(task: str) -> list[Finding]:
-    """Return the paper's findings on one of the two tasks."""
-    shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
+    """Return the paper's findings on one task, those on prediction with what is judged of decoders."""
+    shared = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND, "needs": NEEDS[task]}
+    shared |= {"measure": SHORT[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
-    name = SHORT[task]
+    said = SHORT[task]
+    name = SHORT[PREDICTION if task == NEXT else task]
     return [
         Finding(
             name=f"function_words_{name}",
-            claim=f"Function words are learned before content words ({name}).",
+            claim=f"Function words are learned before content words ({said}).",
             predicts="The onset of each function category precedes that of each content category.",
             test=partial(function_words_first, task=task),
             **shared | categories,
         ),
         Finding(
             name=f"content_words_{name}",
-            claim=f"Content words come in the paper's order ({name}).",
+            claim=f"Content words come in the paper's order ({said}).",
             predicts="Verb, adverb, adjective, noun, proper noun: the onset of each precedes those of the later ones.",
             test=partial(order_of_content_words, task=task),
             **shared | categories,
         ),
         Finding(
             name=f"verb_forms_{name}",
-            claim=f"Frequent verb forms are learned first ({name}).",
+            claim=f"Frequent verb forms are learned first ({said}).",
             predicts="Of two forms, the onset of the one with the more frequent words comes first.",
             test=partial(frequent_verb_forms_first, task=task),
             **shared | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
         ),
     ]
+
+
+def _or_otherwise(finding: Finding, otherwise: Finding) -> Finding:
+    return replace(finding, otherwise=otherwise)
+
+
+def _frequent_words(tasks: tuple[str, ...]) -> Finding:
+    """Return the finding on frequency bands, in the tasks of masked language models or of decoders."""
+    return Finding(
+        name="frequent_words",
+        claim="Frequent words are learned before rare ones" + (f" ({SHORT[NEXT]})." if NEXT in tasks else "."),
+        place="Section 3, Figures 7 and 8",
+        predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
+        page="Tokens",
+        view={"family": "frequency bands"},
+        metrics=tasks,
+        command=COMMAND,
+        test=partial(frequent_bands_first, tasks=tasks),
+        needs=NEEDS[tasks[0]],
+        measure=" and ".join(SHORT[task] for task in tasks),
+    )
 
 
 FINDINGS = (
@@ -138,18 +177,9 @@ FINDINGS = (
         metrics=TASKS,
         command=COMMAND,
         test=reconstruction_first,
+        needs=NEEDS[RECONSTRUCTION],
     ),
     *_findings_of(RECONSTRUCTION),
-    *_findings_of(PREDICTION),
-    Finding(
-        name="frequent_words",
-        claim="Frequent words are learned before rare ones.",
-        place="Section 3, Figures 7 and 8",
-        predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
-        page="Tokens",
-        view={"family": "frequency bands"},
-        metrics=TASKS,
-        command=COMMAND,
-        test=frequent_bands_first,
-    ),
+    *map(_or_otherwise, _findings_of(PREDICTION), _findings_of(NEXT)),
+    _or_otherwise(_frequent_words(TASKS), _frequent_words((NEXT,))),
 )

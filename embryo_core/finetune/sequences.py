@@ -32,7 +32,7 @@ class Sequences:
         lengths = self.lengths[rows]
         columns = np.arange(lengths.max())
         mask = columns < lengths[:, None]
-        ids = np.full(mask.shape, self.pad_id, np.int64)
+        ids = np.full(mask.shape, self.pad_id or 0, np.int64)
         ids[mask] = np.concatenate([self.ids[self.ends[i] : self.ends[i + 1]] for i in rows])
         segments = (columns >= self.second[rows][:, None]) & mask
         return ids, segments.astype(np.int64), mask.astype(np.int64)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from embryo_core import runs
+from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.device import multiplies_bfloat16
 from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.engine.tensor_files import check_finite, read_tensors
@@ -125,6 +126,8 @@ def _load_model(
     runs.verify(checkpoint)
     config = read_configuration(checkpoint)
     config.num_labels = task.outputs
+    if is_decoder(runs.read_config(checkpoint, runs.ModelClass)):
+        config.pad_token_id = _padding(task, config.vocab_size)
     activation = getattr(config, "hidden_act", None)
     if activation in FUSED:
         config.hidden_act = FUSED[activation]
@@ -153,6 +156,17 @@ def _load_model(
     if start is not None:
         model.base_model.load_state_dict(start)
     return model.to(device)
+
+
+def _padding(task: EncodedTask, pieces: int) -> int:
+    """Return the id of padding for a decoder, whose head reads the last piece that is not padding.
+
+    If the tokenizer has no padding, it is a piece that ends no sequence.
+    """
+    if task.train.pad_id is not None:
+        return task.train.pad_id
+    lasts = [sequences.ids[sequences.ends[1:] - 1] for sequences in (task.train, task.validation)]
+    return int(np.setdiff1d(np.arange(pieces), np.concatenate(lasts))[-1])
 
 
 def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedModel]:
@@ -203,6 +217,8 @@ def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kin
     """Return outputs [B, outputs]; for spans logits of the first and last piece [B, 2, L], -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
+    if sequences.pad_id is None:
+        ids = ids.masked_fill(mask == 0, model.config.pad_token_id)
     inputs = {"input_ids": ids, "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa has one segment, DistilBERT none
         inputs["token_type_ids"] = segments

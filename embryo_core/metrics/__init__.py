@@ -9,6 +9,7 @@ from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.minimal_pairs import MinimalPairs
+from embryo_core.metrics.next_word_prediction import NextWordPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.positions import Positions
 from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
@@ -20,6 +21,7 @@ __all__ = ["METRICS", "get_metrics"]
 METRICS: tuple[Metric, ...] = (
     TokenReconstruction(),
     MaskPrediction(),
+    NextWordPrediction(),
     ReplacedTokenAccuracy(),
     WorldKnowledge(),
     MinimalPairs(),

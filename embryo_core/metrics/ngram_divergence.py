@@ -51,11 +51,11 @@ class Bigrams:
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedText:
-    """Held-out lines with masks and the distributions of the counted lines; arrays over the n masked positions."""
+class HeldoutText:
+    """Held-out lines and the distributions of the counted lines; arrays over the n predicted positions."""
 
     lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
-    line: np.ndarray  # [n] the line of each masked position
+    line: np.ndarray  # [n] the line of each predicted position
     position: np.ndarray  # [n] in the line, ascending
     bigrams: Bigrams
     summary: dict[str, Any]
@@ -64,6 +64,7 @@ class MaskedText:
 class NgramDivergence(Metric):
     """Computes the mean KL divergence (nats) of the model's distribution at masks from both distributions.
 
+    A decoder has no masks: its distribution is that of the next piece, at the same positions.
     `ngram_divergence_error` is the standard error of each mean.
     """
 
@@ -71,34 +72,38 @@ class NgramDivergence(Metric):
     page = "overview"
     source = "ngrams"
     form = "folder with train and heldout as .txt, .txt.xz or .txt.gz"
-    needs = frozenset({"masked_words"})
+    needs = frozenset({"words"})
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MaskedText:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> HeldoutText:
         counted, heldout = (list(_encoded(tokenizer, read_text(source.path, split))) for split in ("train", "heldout"))
-        room = min(limits.positions, MAX_LENGTH) - 1
-        lines = [np.append(ids[:room], tokenizer.sep_id) for ids in heldout if len(ids) > 1][: source.limit]
+        end = tokenizer.end
+        room = min(limits.positions, MAX_LENGTH) - len(end)
+        lines = [np.concatenate([ids[:room], end]) for ids in heldout if len(ids) > 1][: source.limit]
         if not lines:
             raise CorpusError(f"{source.path} has no line of text in heldout; add one.")
-        chosen = [(number, position) for number, ids in enumerate(lines) for position in masked(len(ids), number)]
+        chosen = [
+            (number, position)
+            for number, ids in enumerate(lines)
+            for position in predicted(len(ids) - len(end), number)
+        ]
         line, position = np.array(chosen).T
         bigrams = count(counted, tokenizer.vocabulary_size)
-        pieces = sum(len(ids) - 1 for ids in counted)
-        note = f"{len(chosen):,} masked pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
-        summary = {"masked": len(chosen), "lines": len(lines), "counted": pieces, "note": note}
-        return MaskedText(lines, line, position, bigrams, summary)
+        pieces = sum(len(ids) - len(tokenizer.begin) for ids in counted)
+        how = "next" if limits.decoder else "masked"
+        note = f"{len(chosen):,} {how} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
+        summary = {how: len(chosen), "lines": len(lines), "counted": pieces, "note": note}
+        return HeldoutText(lines, line, position, bigrams, summary)
 
-    def compute(self, model: "Model", data: MaskedText) -> Findings:
+    def compute(self, model: "Model", data: HeldoutText) -> Findings:
         lengths = np.array([len(ids) for ids in data.lines])
-        first = np.searchsorted(data.line, np.arange(len(lengths) + 1))  # of each line's masked positions
+        first = np.searchsorted(data.line, np.arange(len(lengths) + 1))  # of each line's predicted positions
         found = np.zeros((len(data.line), 2))
 
         def measure(batch: np.ndarray) -> None:
             ids = np.stack([data.lines[i] for i in batch])
             of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
             rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
-            seen = ids.copy()
-            seen[rows, columns] = model.tokenizer.mask_id
-            logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [m, V]
+            logits = _predict(model, ids, rows, columns)
             for i, own, before in zip(of, logits, ids[rows, columns - 1], strict=True):
                 found[i] = divergences(own, data.bigrams, int(before))
 
@@ -106,17 +111,29 @@ class NgramDivergence(Metric):
         return Findings(scores=_scores(self.name, found))
 
 
+def _predict(model: "Model", ids: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return logits [m, V] of the pieces at some positions, each masked or, by a decoder, not yet read."""
+    if "next_words" in model.gives:
+        return model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
+    seen = ids.copy()
+    seen[rows, columns] = model.tokenizer.mask_id
+    return model.mlm_logits(seen, np.ones_like(ids), rows, columns)
+
+
 def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> Iterator[np.ndarray]:
     """Yield the ids of each line after [CLS]; tokenize in chunks, because offsets take several times the memory."""
     for start in range(0, len(lines), LINES_AT_ONCE):
         for one in tokenizer.encode_texts(lines[start : start + LINES_AT_ONCE]):
-            yield np.append(np.int32(tokenizer.cls_id), one.ids)
+            yield np.concatenate([tokenizer.begin.astype(np.int32), one.ids])
 
 
-def masked(length: int, number: int) -> range:
-    """Return the masked positions of a line: every MASK_DISTANCE-th piece, from a random first one."""
-    first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 2))
-    return range(1 + int(first), length - 1, MASK_DISTANCE)
+def predicted(length: int, number: int) -> range:
+    """Return the predicted positions of a line, up to its `length` without [SEP]: every MASK_DISTANCE-th piece.
+
+    The first is random, but never at 0: [CLS], or a piece without context.
+    """
+    first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 1))
+    return range(1 + int(first), length, MASK_DISTANCE)
 
 
 def count(lines: list[np.ndarray], pieces: int) -> Bigrams:

@@ -20,6 +20,7 @@ from embryo_core.corpora import TREEBANK, read_treebank
 from embryo_core.corpora.groups import ALL, BANDS, band_of, groups_of_tags
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
+from embryo_core.metrics import batches
 from embryo_core.types import Example, Findings, Score, WordCount
 from embryo_core.words import quantity
 
@@ -61,12 +62,14 @@ class EncodedTreebank:
 
     sentences: tuple[Sentence, ...]
     too_long: int
+    as_written: bool
 
 
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
     """Read and encode a treebank, or its first `source.limit` sentences. Raises CorpusError.
 
-    The treebank is encoded once per evaluation for all metrics that read it in one way.
+    The treebank is encoded once per evaluation for all metrics that read it in one way. A decoder, of which the paper
+    says nothing, reads it as written if the treebank has the blanks.
     """
     return _encode(tokenizer, limits, replace(source, options={}), source.options.get(AS_WRITTEN.name, False))
 
@@ -75,11 +78,13 @@ def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTre
 def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: bool) -> EncodedTreebank:
     sentences, too_long = [], 0
     examples = read_treebank(source.path)
-    if as_written and not any(example.blanks for example in examples):
+    has_blanks = any(example.blanks for example in examples)
+    if as_written and not has_blanks:
         raise CorpusError(
             f"{source.path} does not say where no blank follows a word (SpaceAfter=No in CoNLL-U); leave out "
             f"--{AS_WRITTEN.name}."
         )
+    as_written = as_written or (limits.decoder and has_blanks)
     first = len(tokenizer.begin)
     for example in examples[: source.limit]:
         if as_written:
@@ -96,7 +101,7 @@ def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: 
             f"{source.path} has no sentence of at most {limits.positions} pieces; "
             "give another treebank or a higher --limit."
         )
-    return EncodedTreebank(tuple(sentences), too_long)
+    return EncodedTreebank(tuple(sentences), too_long, as_written)
 
 
 # === Words ===
@@ -137,12 +142,39 @@ class WordMetric(Metric):
         return findings(self.name, data, self.judge(model, data))
 
 
+class PieceMetric(WordMetric):
+    """Base of the metrics that predict all pieces of a sentence in one pass."""
+
+    @abstractmethod
+    def best_pieces(self, model: "Model", ids: np.ndarray) -> np.ndarray:
+        """Return the best piece [b, L] at each position of ids [b, L]."""
+
+    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
+        lengths = np.array([len(ids) for ids in data.sentences])
+        offsets = np.cumsum([0, *lengths])  # of each sentence in the row of all pieces
+        right = np.zeros(offsets[-1], bool)
+
+        def judge_batch(batch: np.ndarray) -> None:
+            ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
+            right[offsets[batch][:, None] + np.arange(ids.shape[1])] = self.best_pieces(model, ids) == ids
+
+        batches.compute(lengths, model.passes_at_once, judge_batch, model.tokens_at_once)
+        right_before = np.cumsum([0, *right])
+        first = offsets[data.sentence]
+        return right_before[first + data.end] - right_before[first + data.start] == data.end - data.start
+
+
 @lru_cache(maxsize=1)
 def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
-    """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError."""
+    """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError.
+
+    For a decoder, words at position 0 are left out and counted: nothing before them predicts them.
+    """
     encoded = encode(tokenizer, limits, source)
     sentences = [sentence.ids for sentence in encoded.sentences]
     rows = [(number, *row) for number, sentence in enumerate(encoded.sentences) for row in _targets(sentence)]
+    without_context = sum(start == 0 for _, start, *_ in rows) if limits.decoder else 0
+    rows = [row for row in rows if row[1] or not limits.decoder]
     if not rows and not any(sentence.example.targets for sentence in encoded.sentences):
         raise CorpusError(f"{source.path} has no part-of-speech tag; give a treebank with Penn or universal tags.")
     if not rows:
@@ -154,9 +186,12 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
     bands = _bands(words, tokenizer, limits.frequencies)
     groups = _groups(tags, bands)
     note = f"{quantity(len(rows), 'word')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-    left_out = f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out" if encoded.too_long else ""
-    text = "; read as running text" if source.options.get(AS_WRITTEN.name) else ""
-    note += text + left_out
+    if encoded.as_written:
+        note += "; read as running text"
+    if encoded.too_long:
+        note += f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out"
+    if without_context:
+        note += f"; {quantity(without_context, 'word')} without a context were left out: the first of a sentence"
     summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note}
     positions = np.array(sentence), np.array(start), np.array(end)
     return TreebankWords(sentences, *positions, list(words), list(tags), bands, groups, summary)

@@ -24,7 +24,8 @@ class Cloze:
     """Facts as questions; lists and arrays are over the n facts that can be asked."""
 
     asked: list[Fact]
-    questions: list[np.ndarray]  # ids with one [MASK], [CLS] and [SEP]
+    questions: list[np.ndarray]  # ids with [CLS] and [SEP]; of a decoder the pieces before the object
+    at: np.ndarray  # [n] position of [MASK], or of the last piece before the object
     objects: np.ndarray  # [n] id of the object's one piece
     total: dict[str, int]  # facts of each relation, including those that cannot be asked
     vocabulary: list[str]  # every piece in readable form
@@ -35,26 +36,32 @@ class WorldKnowledge(Metric):
     """Measures precision at 1 over the whole vocabulary, and records the answer to every fact.
 
     A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
-    model's positions. The score `world_knowledge_coverage` is the share of such facts.
+    model's positions; of a decoder, if its template also ends with the object, which is then the next piece. The score
+    `world_knowledge_coverage` is the share of such facts.
     """
 
     name = "world_knowledge"
     page = "knowledge"
     source = "lama"
     form = "folder with relations.jsonl and TREx/"
-    needs = frozenset({"masked_words"})
+    needs = frozenset({"words"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Cloze:
         facts = _first_of_each_relation(read_lama(source.path), source.limit)
         total: dict[str, int] = {}
-        asked, questions, objects = [], [], []
+        asked, questions, places, objects, going_on = [], [], [], [], 0
         for fact in facts:
             total[fact.relation] = total.get(fact.relation, 0) + 1
-            ids = tokenizer.encode_text(fact.question)
+            if limits.decoder and fact.prompt is None:
+                going_on += 1
+                continue
+            ids = tokenizer.encode_start(fact.prompt) if limits.decoder else tokenizer.encode_text(fact.question)
+            at = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
             piece = tokenizer.single_piece(fact.object)
-            if piece is not None and len(ids) <= limits.positions and (ids == tokenizer.mask_id).sum() == 1:
+            if piece is not None and len(ids) <= limits.positions and len(at) == 1:
                 asked.append(fact)
                 questions.append(ids)
+                places.append(at[0])
                 objects.append(piece)
         if not asked:
             raise CorpusError(
@@ -66,24 +73,29 @@ class WorldKnowledge(Metric):
             "facts": len(asked),
             "facts_in_all": len(facts),
             "templates": {fact.relation: fact.template for fact in facts},
-            "note": f"{note}, those whose object is one piece",
+            "note": f"{note}, those whose object is one piece{_describe_left_out(going_on)}",
         }
         vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
-        return Cloze(asked, questions, np.array(objects), total, vocabulary, summary)
+        return Cloze(asked, questions, np.array(places), np.array(objects), total, vocabulary, summary)
 
     def compute(self, model: "Model", data: Cloze) -> Findings:
+        predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
         answers: dict[int, ClozeAnswer] = {}
 
         def ask(batch: np.ndarray) -> None:
             ids = np.stack([data.questions[i] for i in batch])  # [b, L]
-            rows, columns = np.nonzero(ids == model.tokenizer.mask_id)
-            logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)  # [b, V]
+            logits = predict(ids, np.ones_like(ids), np.arange(len(batch)), data.at[batch])  # [b, V]
             for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
                 answers[i] = _answer(data.asked[i], reply, data.vocabulary)
 
         batches.compute(np.array([len(ids) for ids in data.questions]), model.passes_at_once, ask, model.tokens_at_once)
         cloze = [answers[i] for i in range(len(answers))]
         return Findings(scores=_scores(cloze, data.total), cloze=cloze)
+
+
+def _describe_left_out(going_on: int) -> str:
+    """Return what a decoder was not asked, as the end of a note."""
+    return f"; left out: {going_on:,} whose template goes on after the object, which is read last" if going_on else ""
 
 
 def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:

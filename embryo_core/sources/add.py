@@ -332,7 +332,9 @@ def _write_log(added: list[Found], old: Run | None, path: Path, odd: list[str]) 
             continue
         if state:
             model = runs.read_json(one.config, one.within, runs.ModelClass, BrokenRun)
-            rows = list(trainer.log_rows(state, model.name.endswith("ForMaskedLM")))
+            decoder = is_decoder(model)
+            objective, alone = ("next_token", True) if decoder else ("masked_lm", model.name.endswith("ForMaskedLM"))
+            rows = list(trainer.log_rows(state, objective, alone))
             odd.extend(filter(None, [trainer.odd_numbers(state)]))
             break
     last = max((row["step"] for row in rows), default=-1)

@@ -16,7 +16,7 @@ from embryo_core.words import quantity
 
 STATE = "trainer_state.json"
 TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
-HELDOUT = {"eval_loss": "loss", "eval_accuracy": "masked_lm_accuracy"}
+HELDOUT = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
 
 
 def read_state(folder: Path) -> TrainerState | None:
@@ -34,8 +34,8 @@ def read_state(folder: Path) -> TrainerState | None:
         raise refusal(path, f"is not valid: {reason}", BrokenTrainerState) from None
 
 
-def log_rows(state: TrainerState, masked_words_alone: bool) -> Iterable[dict[str, Any]]:
-    """Yield rows of log.jsonl; with `masked_words_alone` the loss is that of masked words, not a sum of objectives.
+def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[str, Any]]:
+    """Yield rows of log.jsonl for an objective (masked_lm, next_token); if `alone`, the loss is its own, and no sum.
 
     A number that is not finite is None, a gap in its curve.
     """
@@ -45,8 +45,10 @@ def log_rows(state: TrainerState, masked_words_alone: bool) -> Iterable[dict[str
             row = {name: _number(noted[own]) for own, name in names.items() if own in noted}
             if not row or step is None or step % 1:
                 continue
-            if "loss" in row and masked_words_alone:
-                row["masked_lm_loss"] = row["loss"]
+            if "loss" in row and alone:
+                row[f"{objective}_loss"] = row["loss"]
+            if "accuracy" in row:
+                row[f"{objective}_accuracy"] = row.pop("accuracy")
             yield {"split": split, "step": int(step), **row}
 
 

@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import ModuleList
 from torch.utils.flop_counter import FlopCounterMode
 
 from embryo_core import runs
 from embryo_core.compare import training_flops
-from embryo_core.compare.cost import PASSES, cost_changes
+from embryo_core.compare.cost import PASSES, cost_changes, parameters
 from embryo_core.errors import BrokenRun
 from embryo_core.types import Origin, Run, StepUnit
+from tests import decoders
 
 LENGTH = 16
 SIZES = {
@@ -138,3 +140,23 @@ def test_the_largest_settings_have_a_cost(tiny_run: Run):
     largest = dict.fromkeys([*SIZES, "batch_size", "sequence_length", "short_steps", "short_batch_size"], 2**63 - 1)
     run = replace(tiny_run, config=largest | {"short_sequence_length": 2**63 - 1, "generator_size": 1.0})
     assert 1e300 > training_flops(run, 2**63 - 1) > 1e100
+
+
+def test_a_decoder_predicts_every_piece(tiny_run: Run):
+    """Its head is the output product alone, at each position of a sequence."""
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+    run = replace(tiny_run, family="gpt_neox", config=SIZES | ONE_SEQUENCE | {"masked_share": 0.15})
+    assert training_flops(run, 1) == PASSES * counted(GPTNeoXForCausalLM(GPTNeoXConfig(**SIZES)))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama"])
+def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
+    """All of them, a tied head once; none of the layers' is a head's."""
+    run = decoders.add_series(tmp_path, family, (0,))
+    model = decoders.make(family)
+    found = parameters(run)
+    assert sum(found.values()) == model.num_parameters()
+    assert found["word embeddings"] == model.get_input_embeddings().weight.numel()
+    layers = next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == 2)
+    assert found["layers"] == sum(one.numel() for one in layers.parameters())

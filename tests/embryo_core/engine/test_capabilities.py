@@ -18,15 +18,15 @@ ENCODER = {"states", "attentions", "trainable"}
 @pytest.mark.parametrize(
     ("family", "architectures", "given"),
     [
-        ("albert", ["AlbertForPreTraining"], ENCODER | {"masked_words"}),
+        ("albert", ["AlbertForPreTraining"], ENCODER | {"masked_words", "words"}),
         ("albert", ["AlbertModel"], ENCODER),
-        ("bert", ["BertForMaskedLM"], ENCODER | {"masked_words"}),
-        ("bert", None, ENCODER | {"masked_words"}),
+        ("bert", ["BertForMaskedLM"], ENCODER | {"masked_words", "words"}),
+        ("bert", None, ENCODER | {"masked_words", "words"}),
         ("electra", ["ElectraForPreTraining"], ENCODER | {"replaced_tokens"}),
-        ("electra", ["ElectraForMaskedLM"], ENCODER | {"masked_words"}),
-        ("gpt2", ["GPT2LMHeadModel"], ENCODER | {"next_words"}),
+        ("electra", ["ElectraForMaskedLM"], ENCODER | {"masked_words", "words"}),
+        ("gpt2", ["GPT2LMHeadModel"], ENCODER | {"next_words", "words"}),
         ("gpt2", ["GPT2Model"], ENCODER),
-        ("mamba", ["MambaForCausalLM"], {"states", "trainable", "next_words"}),
+        ("mamba", ["MambaForCausalLM"], {"states", "trainable", "next_words", "words"}),
         ("whisper", ["WhisperForCausalLM"], set()),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
     """States are the discriminator's; masked words are the generator's, as are the states that the lens reads."""
     checkpoint, discriminator, generator = with_generator(own_run)
     model = load(checkpoint)
-    assert model.gives == {"masked_words", "replaced_tokens", "states", "attentions", "trainable"}
+    assert model.gives == {"masked_words", "words", "replaced_tokens", "states", "attentions", "trainable"}
     ids, mask = padded_ids(model.tokenizer)
     rows, columns = np.nonzero(mask)
     with torch.no_grad():

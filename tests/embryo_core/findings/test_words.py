@@ -56,7 +56,7 @@ def test_frequent_bands_first(run):
     """Three bands in two tasks are six comparisons."""
     onsets = dict(zip(BANDS, (2, 8, 32), strict=True))
     found = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
-    tested = words.frequent_bands_first(found)
+    tested = words.frequent_bands_first(found, words.TASKS)
     assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
 
 

@@ -22,6 +22,7 @@ from embryo_core.finetune.training import tune
 from embryo_core.sources import add
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
+from tests import decoders
 from tests.conftest import at
 from tests.embryo_core.engine.test_transformers_engine import write
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
@@ -212,3 +213,23 @@ def test_a_loss_that_is_not_finite_ends_training(encoded, checkpoint):
     """With the update up to which it was lost."""
     with pytest.raises(ArithmeticError, match="not finite up to update 6"):
         tune(checkpoint, encoded, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
+def test_a_decoder_is_classified_by_its_last_piece(family, tmp_path):
+    """It learns, without a token for padding too; its outputs are those of each sequence by itself."""
+    run = decoders.add_series(tmp_path, family, (0,), positions=64)
+    task = read_task("cola", write_cola(tmp_path / "cola"))
+    encoded = encode_task(task, load_tokenizer(run), 64)
+    assert encoded.train.pad_id is None
+    checkpoint = runs.checkpoints(run)[0]
+    tuned = tune(checkpoint, encoded, LEARNING, seed=1)
+    assert encoded.score(tuned.outputs) > 0.8
+    loaded = training._load_model(checkpoint, encoded, LEARNING, torch.device("cpu"), tuned.encoder).eval()
+    together = training.predict(loaded, encoded)
+    for i in range(4):
+        ids, _, _ = encoded.validation.batch(np.array([i]))
+        with torch.inference_mode():
+            states = loaded.base_model(input_ids=torch.from_numpy(ids)).last_hidden_state[0, -1]
+            score = loaded.score(states).numpy()
+        np.testing.assert_allclose(together[i], score, rtol=1e-4, atol=1e-5)

@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AlbertConfig, AlbertForPreTraining
+from transformers import AlbertConfig, AlbertForPreTraining, AutoTokenizer
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
 from embryo_core.engine.model import Model, load
 from embryo_core.metric import Limits, Metric, MetricData
+from embryo_core.sources.add import add
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
+from tests import decoders
 from tests.conftest import SAMPLE_DATA, copy_run
 
 
@@ -52,6 +54,32 @@ def texts(run: Run) -> torch.Tensor:
     for row, own in zip(ids, rows, strict=True):
         row[: len(own)] = own
     return torch.tensor(ids)
+
+
+@pytest.fixture(scope="session")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Return a GPT-2 that has learned something, without a token before a text."""
+    return learned_decoder("gpt2", tmp_path_factory.mktemp("gpt2"))
+
+
+@pytest.fixture(scope="session")
+def neox(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Return a GPT-NeoX that has learned something, with a token before every text."""
+    return learned_decoder("gpt_neox", tmp_path_factory.mktemp("neox"), begin=True)
+
+
+def learned_decoder(family: str, root: Path, begin: bool = False) -> Model:
+    """Return the last step of a series of decoders, trained on the sample's sentences and facts."""
+    source = decoders.write_series(root / "series", family, (0, 10), begin, positions=64)
+    tokenizer = AutoTokenizer.from_pretrained(source / "checkpoint-10")
+    sentences = [" ".join(example.words) for example in corpora.read_treebank(SAMPLE_DATA["treebank"])]
+    facts = corpora.read_lama(SAMPLE_DATA["lama"])
+    sentences += [f"{fact.prompt} {fact.object}" for fact in facts if fact.prompt]
+    decoders.learn(source / "checkpoint-10", [tokenizer(text).input_ids for text in sentences])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EMBRYO_DATA", str(root / "data"))
+        patch.setenv("XDG_CONFIG_HOME", str(root / "settings"))
+        return load(runs.checkpoints(add([str(source)], family).run)[-1])
 
 
 @pytest.fixture(scope="session")

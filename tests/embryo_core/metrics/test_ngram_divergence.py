@@ -12,7 +12,7 @@ from embryo_core import corpora
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
-from embryo_core.metrics.ngram_divergence import MASK_DISTANCE, NgramDivergence, masked
+from embryo_core.metrics.ngram_divergence import MASK_DISTANCE, NgramDivergence, predicted
 from tests.conftest import SAMPLE
 from tests.embryo_core.metrics.conftest import read
 
@@ -89,7 +89,7 @@ def test_masks_are_the_same_at_every_step_and_never_neighbours(trained: Model):
 @pytest.mark.parametrize("length", [3, 4, 5, 9, 10, 24])
 def test_every_piece_may_be_masked_and_nothing_else(length: int):
     """In a line of one piece that one is; of many lines of one length, each place is masked in some, but no rim."""
-    chosen = [masked(length, number) for number in range(100)]
+    chosen = [predicted(length - 1, number) for number in range(100)]
     assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))
 
 

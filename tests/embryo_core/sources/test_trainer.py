@@ -20,7 +20,7 @@ def test_a_loss_that_ran_away_is_a_gap(tmp_path):
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": "20", "log_history": rows}))
     state = read_state(tmp_path)
     assert state.global_step == 20
-    assert list(log_rows(state, False)) == [
+    assert list(log_rows(state, "masked_lm", False)) == [
         {"split": "train", "step": 5, "loss": None, "learning_rate": 0.001},
         {"split": "train", "step": 10, "loss": None},
         {"split": "train", "step": 15, "loss": 2.5},

@@ -254,7 +254,7 @@ def test_it_predicts_next_words(run: Run, sample: Path):
     """Its checkpoints load with the numbers of transformers, and a metric of masked words is refused by name."""
     for checkpoint in runs.checkpoints(run):
         runs.verify(checkpoint)
-        assert gives(checkpoint) == {"states", "attentions", "trainable", "next_words"}
+        assert gives(checkpoint) == {"states", "attentions", "trainable", "next_words", "words"}
     model = engine_model.load(checkpoint)
     ids = model.tokenizer.encode_text("The river runs to the sea.")[None]
     own = transformers.GPT2LMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, -3]

@@ -1,0 +1,32 @@
+"""Next-word prediction: does a decoder predict a word from the words before it?
+
+It takes the place of mask prediction (Section 3), which reads the words on both sides: the two are never one measure.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.metrics.treebank_words import PieceMetric
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+
+class NextWordPrediction(PieceMetric):
+    """Measures accuracy by part of speech: a word is right if each of its pieces is the best after the true ones.
+
+    The first word of a sentence is asked after the token that begins a text, and left out if the tokenizer has none.
+    """
+
+    name = "next_word_prediction"
+    needs = frozenset({"next_words"})
+
+    def best_pieces(self, model: "Model", ids: np.ndarray) -> np.ndarray:
+        batch, length = ids.shape
+        best = np.full(ids.shape, -1)  # nothing predicts the first piece
+        if length > 1:
+            rows, columns = np.divmod(np.arange(batch * (length - 1)), length - 1)
+            logits = model.next_logits(ids, np.ones_like(ids), rows, columns)
+            best[:, 1:] = logits.argmax(axis=1).reshape(batch, length - 1)
+        return best

@@ -1,0 +1,188 @@
+"""The metrics of decoders, each beside a slow computation by plain transformers: one prefix at a time."""
+
+import shutil
+from collections import Counter
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from embryo_core import corpora
+from embryo_core.corpora.groups import PARTS_OF_SPEECH, TAGS
+from embryo_core.engine.model import Model
+from embryo_core.metrics.head_behaviour import HeadBehaviour
+from embryo_core.metrics.next_word_prediction import NextWordPrediction
+from embryo_core.metrics.ngram_divergence import NgramDivergence
+from embryo_core.metrics.positions import Positions
+from embryo_core.metrics.world_knowledge import WorldKnowledge
+from embryo_core.types import Example
+from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.metrics.conftest import read
+
+
+@pytest.fixture(params=["gpt2", "neox"])
+def decoder(request: pytest.FixtureRequest) -> Model:
+    """Return each decoder: without and with a token before a text."""
+    return request.getfixturevalue(request.param)
+
+
+class Plain:
+    """A checkpoint's model and tokenizer in transformers."""
+
+    def __init__(self, model: Model):
+        path = model.checkpoint.pointer.file
+        folder = path.rpartition("/")[0]
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+        self.begin = self.tokenizer("").input_ids
+
+    @torch.inference_mode()
+    def after(self, ids: list[int], **outputs: bool):
+        """Return the outputs after these ids, by themselves."""
+        return self.model(input_ids=torch.tensor([ids]), **outputs)
+
+    def next(self, ids: list[int]) -> np.ndarray:
+        """Return the logits of the next piece."""
+        return self.after(ids).logits[0, -1, : len(self.tokenizer)].numpy()
+
+    def pieces(self, example: Example) -> list[list[int]]:
+        """Return the pieces of each word in the running text; none here is of two words."""
+        blanks = example.blanks or [True] * len(example.words)
+        text = "".join(word + " " * blank for word, blank in zip(example.words, blanks)).rstrip()
+        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        cut: list[list[int]] = [[] for _ in example.words]
+        ends = np.cumsum([len(word) + blank for word, blank in zip(example.words, blanks)])
+        for piece, (_, end) in zip(found.input_ids, found.offset_mapping):
+            cut[int(np.searchsorted(ends, end - 1, side="right"))].append(piece)
+        return cut
+
+
+def test_next_word_prediction(decoder: Model):
+    """A word is right if each of its pieces is the best after the true ones; scores by group, n and all."""
+    plain, asked = Plain(decoder), []
+    for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
+        cut = plain.pieces(example)
+        for target in example.targets:
+            (at, _) = target.span1
+            before = [*plain.begin, *chain(*cut[:at])]
+            if not before:
+                continue
+            right = all(plain.next(before + cut[at][:i]).argmax() == piece for i, piece in enumerate(cut[at]))
+            asked.append((target.label, example.words[at], right))
+    found = NextWordPrediction().compute(decoder, read(NextWordPrediction(), decoder))
+    assert Counter((one.tag, one.word) for one in found.words for _ in range(one.n)) == Counter(
+        (tag, word) for tag, word, _ in asked
+    )
+    assert {(one.tag, one.word): one.correct for one in found.words if one.correct} == Counter(
+        (tag, word) for tag, word, right in asked if right
+    )
+    scores = {score.group: (score.value, score.n) for score in found.scores}
+    for group in (*PARTS_OF_SPEECH, "VBD"):
+        own = [right for tag, _, right in asked if tag in TAGS[group]]
+        assert scores[group] == (pytest.approx(np.mean(own)), len(own)) if own else group not in scores
+    hits = sum(right for *_, right in asked)
+    assert 0 < hits < len(asked)
+
+
+def test_first_words_without_a_context_are_counted(gpt2: Model, neox: Model):
+    """With a token before the text they are asked."""
+    without, with_token = (read(NextWordPrediction(), model) for model in (gpt2, neox))
+    left_out = len(with_token.words) - len(without.words)
+    assert left_out == sum(with_token.start == 1) > 0
+    assert f"{left_out} words without a context were left out" in without.summary["note"]
+    assert "without a context" not in with_token.summary["note"]
+    assert "read as running text" in with_token.summary["note"]
+
+
+def test_world_knowledge(decoder: Model, tmp_path: Path):
+    """Rank and probability of the object after the text before it; other templates are counted as left out."""
+    folder = shutil.copytree(SAMPLE_DATA["lama"], tmp_path / "lama")
+    relations = (folder / "relations.jsonl").read_text()
+    (folder / "relations.jsonl").write_text(relations.replace("[X] was born in [Y] .", "[Y] saw [X] born in it ."))
+    plain, facts = Plain(decoder), corpora.read_lama(folder)
+    expected = {}
+    for fact in facts:
+        before, _, after = fact.template.partition("[Y]")
+        piece = plain.tokenizer(f" {fact.object}", add_special_tokens=False).input_ids
+        if after.strip() not in ("", ".") or "[X]" not in before or len(piece) > 1:
+            continue
+        logits = plain.next(plain.tokenizer(before.replace("[X]", fact.subject).strip()).input_ids).astype(float)
+        odds = np.exp(logits - logits.max())
+        expected[fact.relation, fact.id] = 1 + (logits > logits[piece[0]]).sum(), odds[piece[0]] / odds.sum()
+    data = read(WorldKnowledge(), decoder, folder)
+    found = WorldKnowledge().compute(decoder, data)
+    assert {(one.relation, one.fact) for one in found.cloze} == expected.keys()
+    for one in found.cloze:
+        rank, probability = expected[one.relation, one.fact]
+        assert one.rank == rank and one.probability == pytest.approx(probability, rel=1e-4)
+    going_on = sum(fact.prompt is None for fact in facts)
+    assert 0 < len(expected) < len(facts) and going_on
+    assert f"left out: {going_on} whose template goes on" in data.summary["note"]
+    coverage = {one.group: one.value for one in found.scores if one.metric == "world_knowledge_coverage"}
+    assert coverage["all"] == pytest.approx(len(expected) / len(facts))
+    assert any(one.rank == 1 for one in found.cloze)
+
+
+def test_ngram_divergence(decoder: Model):
+    """The next piece's distribution after each context, beside counts of pieces and of pairs."""
+    plain = Plain(decoder)
+    lines = [
+        [plain.begin + plain.tokenizer(line, add_special_tokens=False).input_ids for line in text]
+        for text in (corpora.read_text(SAMPLE_DATA["ngrams"], split) for split in ("train", "heldout"))
+    ]
+    singles = Counter(piece for line in lines[0] for piece in line[1:])
+    pairs = Counter(pair for line in lines[0] for pair in pairwise(line))
+    size = len(plain.tokenizer)
+    unigram = np.array([singles[piece] + 1.0 for piece in range(size)])
+    unigram /= unigram.sum()
+    data = read(NgramDivergence(), decoder)
+    found = {one.group: one for one in NgramDivergence().compute(decoder, data).scores if "error" not in one.metric}
+    expected = []
+    for number, position in zip(data.line, data.position):
+        line = lines[1][number][:64]
+        np.testing.assert_array_equal(data.lines[number], line)
+        logits = plain.next(line[:position]).astype(float)
+        p = np.exp(logits - logits.max())
+        p /= p.sum()
+        own = np.array([pairs[line[position - 1], piece] for piece in range(size)], float)
+        different = (own > 0).sum()
+        bigram = (own + different * unigram) / (own.sum() + different) if different else unigram
+        expected.append([(p * np.log(p / q)).sum() for q in (unigram, bigram)])
+    means = np.mean(expected, axis=0)
+    assert [found["unigram"].value, found["bigram"].value] == pytest.approx(means.tolist(), rel=1e-4)
+    assert found["unigram"].n == len(expected) and "next pieces" in data.summary["note"]
+
+
+def test_head_behaviour_and_positions(decoder: Model):
+    """Pieces are found where they are, with or without a token before them."""
+    plain, sums, cosines = Plain(decoder), Counter(), []
+    pieces = 0
+    for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
+        inner = [*chain(*plain.pieces(example))]
+        ids, first = plain.begin + inner, len(plain.begin)
+        out = plain.after(ids, output_attentions=True, output_hidden_states=True)
+        weights = out.attentions[1][0, 1].numpy()
+        pieces += len(inner)
+        sums["same"] += sum(weights[i, i] for i in range(first, len(ids)))
+        sums["previous"] += sum(weights[i, i - 1] for i in range(max(first, 1), len(ids)))
+        sums["next"] += sum(weights[i, i + 1] for i in range(first, len(ids) - 1))
+        sums["cls"] += weights[first:, 0].sum() if first else 0
+        states = out.hidden_states[1][0, first:].numpy().astype(float)
+        units = states / np.linalg.norm(states, axis=1, keepdims=True)
+        if len(inner) > 1:
+            cosines.append((units @ units.T)[np.triu_indices(len(inner), 1)].mean())
+    found = {
+        one.metric: one.value
+        for one in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
+        if (one.layer, one.group) == (2, "2")
+    }
+    for name in ("same", "previous", "next"):
+        assert found[f"head_behaviour_{name}"] == pytest.approx(sums[name] / pieces, rel=1e-4)
+    assert found["head_behaviour_next"] == 0 and "head_behaviour_sep" not in found
+    cls = pytest.approx(sums["cls"] / pieces, rel=1e-4) if plain.begin else None
+    assert found.get("head_behaviour_cls") == cls
+    scores = Positions().compute(decoder, read(Positions(), decoder)).scores
+    assert next(one.value for one in scores if one.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
