@@ -96,6 +96,6 @@ def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
     """Read the sentences; `state`, that of the data, is a part of the cache's key."""
     try:
-        return {} if path is None else pair_sentences.read_sentences(path)
+        return {} if path is None else pair_sentences.read_sentences(run, path)
     except CorpusError:
         return {}

@@ -23,11 +23,12 @@ MAX_NAME = 100  # characters
 Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # columns of files (`results.read_foreign`)
 
 
-def read_pairs(path: Path, read_parquet: Parquet) -> list[MinimalPair]:
+def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[MinimalPair]:
     """Read the pairs of a file, or of all files in a folder and its subfolders, in the order of their names.
 
     Without a column for it, the paradigm is the name of the file, and the phenomenon is the paradigm. A file with
-    several paradigms is a set by its own name, and other files form the set of their folder. Raises CorpusError.
+    several paradigms, or given by itself, is a set by its own name; other files form the set of their folder, which is
+    called `name` if it is the one at `path`. Raises CorpusError.
     """
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_read(file.relative_to(path)))
     pairs: list[MinimalPair] = []
@@ -35,9 +36,10 @@ def read_pairs(path: Path, read_parquet: Parquet) -> list[MinimalPair]:
     for file in files:
         rows = list(_rows(file, read_parquet))
         own = {paradigm for _, paradigm, *_ in rows}
-        name = _stem(file) if len(own) > 1 else file.absolute().parent.name
+        folder = name if name and file.parent == path else file.absolute().parent.name
+        group_of = _stem(file) if len(own) > 1 or file == path else folder
         for phenomenon, paradigm, good, bad in rows:
-            group = "/".join(part.replace("/", "-") for part in (name, phenomenon, paradigm))
+            group = "/".join(part.replace("/", "-") for part in (group_of, phenomenon, paradigm))
             pairs.append(MinimalPair(group, counts[group], good, bad))
             counts[group] += 1
     if not pairs:

@@ -11,12 +11,14 @@ import pandas as pd
 from embryo_core import compare, curves, results
 from embryo_core.compare import CHANCE
 from embryo_core.curves.turns import Turns, falls_after_rise, find_turns
+from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import acquisition
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.metrics.minimal_pairs import PLAIN, WORD_L2R
 from embryo_core.types import Run
 from embryo_core.words import percent, point, quantity, span
 
@@ -27,6 +29,12 @@ COLOURS = {"flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
     "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
 )
+SUM = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
+HOW = {  # the score of a sentence
+    WORD_L2R: f"{SUM} masked together with the pieces of its word after it (PLL-word-l2r).",
+    PLAIN: f"{SUM} masked alone (plain PLL).",
+    "from the left": f"{SUM} predicted from those before it.",
+}
 SHAPES = Caption(
     "Sorted by the first step from which the accuracy stays half-way between chance and its last value.",
     "Those that end at chance or below come last. A rise or fall counts if the lowest and the highest of its steps "
@@ -201,6 +209,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str) -> Caption:
     return Caption(
         "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
         sentences(
+            HOW[_method(run)],
             f"Ties count half{most}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
             "Sorted by the first step from which the accuracy stays half-way between chance and its last value; those "
             "that end at chance or below come last.",
@@ -211,6 +220,13 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str) -> Caption:
         f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {span(table['n'])} for a curve.",
         "Click a point for its pairs.",
     )
+
+
+def _method(run: Run) -> str:
+    """Return how the sentences of a run's pairs were scored, a key of HOW."""
+    if "masked_words" not in run_gives(run):
+        return "from the left"
+    return str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
 
 
 def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:

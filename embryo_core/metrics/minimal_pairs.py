@@ -3,8 +3,8 @@
 A masked language model's score of a sentence is its pseudo-log-likelihood: the sum, over the pieces, of the log
 probability of a piece that is masked. By default the pieces of its word after it are masked too, or a word of many
 pieces would give itself away (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model
-Scoring"). The plain form is that of Salazar et al. (2020), "Masked Language Model Scoring". Scores are sums, never
-divided by a sentence's length.
+Scoring"). The plain form is that of Salazar et al. (2020), "Masked Language Model Scoring". A decoder's score is the
+sum of the log probabilities of the pieces, each after those before it. Scores are never divided by a sentence's length.
 """
 
 from collections import Counter
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
 
 WORD_L2R, PLAIN = "word-l2r", "plain"
+MAX_LOGITS = 2**24  # of a batch of a decoder, which has logits at every position
 FEW_PAIRS = 10  # paradigms with fewer are counted in the note
 
 
@@ -67,11 +68,14 @@ class MinimalPairs(Metric):
         Option(
             "pll",
             WORD_L2R,
-            "score of a sentence: the rest of the masked piece's word is hidden too, or not",
+            "how an encoder scores: the rest of the masked piece's word is hidden too, or not",
             (WORD_L2R, PLAIN),
             identifies=True,
         ),
     )
+
+    def fits(self, gives: frozenset[str]) -> bool:
+        return bool({"masked_words", "next_words"} & gives)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedPairs:
         pairs = [
@@ -98,7 +102,7 @@ class MinimalPairs(Metric):
                 f"({_describe_left_out(reasons)}); give other pairs."
             )
         method = source.options.get("pll", WORD_L2R)
-        summary = _summarize(pairs, kept, reasons, method)
+        summary = _summarize(pairs, kept, reasons)
         return EncodedPairs(kept, sentences, np.array(places[::2]), np.array(places[1::2]), method == WORD_L2R, summary)
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
@@ -113,29 +117,55 @@ class MinimalPairs(Metric):
 
 
 def score_pieces(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
-    """Return the log probability (nats) of each piece of each sentence where it is masked: float64 [P] each.
+    """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
 
-    If `whole_words`, the pieces of its word after it are masked too.
+    An encoder predicts a piece where it is masked; if `whole_words`, the pieces of its word after it are masked too. A
+    decoder predicts it from the pieces before it; if no token begins a text, the first piece has 0.
     """
+    if "masked_words" in model.gives:
+        return _score_masked(model, sentences, whole_words)
+    return _score_from_left(model, sentences)
+
+
+def _score_masked(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
     counts = np.array([len(one.words) for one in sentences])
     sentence = np.repeat(np.arange(len(sentences)), counts)  # [n] of each piece
-    position = np.concatenate([np.arange(1, count + 1) for count in counts])
-    end = position + 1
+    place = np.concatenate([np.arange(count) for count in counts])  # [n] in its sentence
+    end = place + 1
     if whole_words:
-        end = np.concatenate([1 + np.searchsorted(one.words, one.words, side="right") for one in sentences])
+        end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
     found = np.zeros(len(sentence))
+    first = len(model.tokenizer.begin)
 
     def score(batch: np.ndarray) -> None:
         ids = np.stack([sentences[i].ids for i in sentence[batch]])  # [b, L]
-        columns, places = position[batch], np.arange(ids.shape[1])
-        hidden = (places >= columns[:, None]) & (places < end[batch, None])
+        rows, columns, places = np.arange(len(batch)), first + place[batch], np.arange(ids.shape[1])
+        hidden = (places >= columns[:, None]) & (places < first + end[batch, None])
         seen = np.where(hidden, model.tokenizer.mask_id, ids)
-        rows = np.arange(len(batch))
         logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
         found[batch] = _log_probabilities(logits, ids[rows, columns])
 
-    batches.compute(counts[sentence] + 2, model.passes_at_once, score, model.tokens_at_once)
+    lengths = np.array([len(one.ids) for one in sentences])
+    batches.compute(lengths[sentence], model.passes_at_once, score, model.tokens_at_once)
     return np.split(found, np.cumsum(counts)[:-1])
+
+
+def _score_from_left(model: "Model", sentences: Sequence[EncodedSentence]) -> list[np.ndarray]:
+    found = [np.zeros(len(one.words)) for one in sentences]
+    first = len(model.tokenizer.begin)
+
+    def score(batch: np.ndarray) -> None:
+        ids = np.stack([sentences[i].ids for i in batch])  # [b, L]
+        predicted = np.arange(max(1, first), first + len(found[batch[0]]))  # [p] positions
+        rows, columns = np.repeat(np.arange(len(batch)), len(predicted)), np.tile(predicted, len(batch))
+        logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)  # [b * p, V]
+        scores = _log_probabilities(logits, ids[rows, columns]).reshape(len(batch), -1)
+        for i, own in zip(batch, scores, strict=True):
+            found[i][predicted - first] = own
+
+    tokens = min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size)
+    batches.compute(np.array([len(one.ids) for one in sentences]), model.passes_at_once, score, tokens)
+    return found
 
 
 def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
@@ -156,9 +186,7 @@ def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "
     )
 
 
-def _summarize(
-    pairs: Sequence[MinimalPair], kept: Sequence[MinimalPair], reasons: Counter[str], method: str
-) -> dict[str, Any]:
+def _summarize(pairs: Sequence[MinimalPair], kept: Sequence[MinimalPair], reasons: Counter[str]) -> dict[str, Any]:
     """Return the numbers of pairs, and the note for captions."""
     sizes = Counter(pair.paradigm for pair in kept)
     sets = list(dict.fromkeys(name.split("/")[0] for name in sizes))
@@ -169,12 +197,7 @@ def _summarize(
         note += f"; {quantity(lost, 'paradigm')} without any pair left"
     if few := sum(count < FEW_PAIRS for count in sizes.values()):
         note += f"; {quantity(few, 'paradigm')} with fewer than {FEW_PAIRS} pairs"
-    return {
-        "pairs": len(kept),
-        "paradigms": len(sizes),
-        "left_out": dict(reasons),
-        "note": f"{note}; scored by {'PLL-word-l2r' if method == WORD_L2R else 'plain PLL'}",
-    }
+    return {"pairs": len(kept), "paradigms": len(sizes), "left_out": dict(reasons), "note": note}
 
 
 def _describe_left_out(reasons: Counter[str]) -> str:

@@ -49,10 +49,13 @@ def _has_hash(path: Path, noted: str) -> bool:
         return False
 
 
-def read_sentences(path: Path) -> dict[str, list[MinimalPair]]:
-    """Return the pairs of each paradigm in the data at a path, in their order. Raises CorpusError."""
+def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
+    """Return the pairs of each paradigm in the data of a run's results, now at a path, in their order.
+
+    Sets have the names of the results, even if the folder was renamed. Raises CorpusError and ResultsError.
+    """
     found: dict[str, list[MinimalPair]] = {}
-    for pair in read_pairs(path, results.read_foreign):
+    for pair in read_pairs(path, results.read_foreign, str(results.read_sources(run).get(NAME, {}).get("data", ""))):
         found.setdefault(pair.paradigm, []).append(pair)
     return found
 

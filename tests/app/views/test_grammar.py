@@ -23,8 +23,9 @@ def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
 
 
 @pytest.fixture
-def evaluated(tiny_results: Run, own_run: Run) -> Run:
-    """Return a run with results, and the root of its data empty besides."""
+def evaluated(tiny_results: Run, own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a run with results whose sentences are nowhere at hand."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     shutil.copytree(tiny_results.results, own_run.results)
     return own_run
 

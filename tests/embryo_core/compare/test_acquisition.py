@@ -105,3 +105,12 @@ def test_agreement_counts_places_of_either_rule(two: list[Run]):
     """Categories that jump at the same step are tied in both, so both rules agree equally with the paper."""
     by_rule = [agreements(acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH, rule)) for rule in RULES]
     assert by_rule[0]["rho"].tolist() == pytest.approx(by_rule[1]["rho"].tolist())
+
+
+def test_by_the_rule_chance_a_curve_rises_from_one_half():
+    """A category that is at a quarter, and then at three quarters, is acquired; one that ends at one half is not."""
+    curves = {"rises": (0.25, 0.6, 0.75), "ends at chance": (0.2, 0.4, 0.5), "early": (0.5, 0.75, 0.75)}
+    rows = [(group, step, value, 400) for group, own in curves.items() for step, value in zip(STEPS, own)]
+    order = acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), "chance")
+    assert order["group"].tolist() == ["early", "rises", "ends at chance"]
+    assert order["onset"].fillna(-1).tolist() == [8, 16, -1]

@@ -52,7 +52,8 @@ def test_files_of_one_paradigm_are_the_set_of_their_folder(tmp_path):
 
 def test_a_slash_in_a_name_is_no_level(tmp_path):
     path = write(tmp_path / "pairs" / "a.jsonl", BLIMP | {"linguistics_term": "syntax/semantics"})
-    assert paradigms(path) == [("pairs/syntax-semantics/verbs", 0)]
+    assert paradigms(path.parent) == [("pairs/syntax-semantics/verbs", 0)]
+    assert paradigms(path) == [("a/syntax-semantics/verbs", 0)]  # given by itself
 
 
 def test_parquet_has_the_pairs_of_json_lines(tmp_path):

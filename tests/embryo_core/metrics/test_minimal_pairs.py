@@ -1,4 +1,4 @@
-"""Minimal pairs are scored as plain transformers score them, one masked piece at a time."""
+"""Minimal pairs are scored as plain transformers score them: one masked piece at a time, or from the left."""
 
 import json
 from pathlib import Path
@@ -6,16 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForPreTraining, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrainedTokenizerFast
 
-from embryo_core import corpora
+from embryo_core import corpora, results, runs
 from embryo_core.corpora.minimal_pairs import read_pairs
-from embryo_core.engine.model import Model
+from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError
+from embryo_core.evaluate import evaluate
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import MinimalPairs
 from embryo_core.results import read_foreign
 from tests.conftest import SAMPLE_DATA
+from tests.decoders import add_series
 from tests.embryo_core.metrics.conftest import read
 
 
@@ -112,3 +114,33 @@ def test_data_of_which_nothing_can_be_scored_are_reported(trained, tmp_path):
 def test_a_limit_takes_the_first_pairs_of_each_paradigm(trained):
     data = read(MinimalPairs(), trained, limit=2)
     assert [pair.number for pair in data.pairs] == [0, 1] * 4
+
+
+# === Decoders ===
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_decoder_scores_each_piece_after_those_before_it(tmp_path, family):
+    """As transformers do; a token opens every text of the LLaMA, and without one the first piece is not scored."""
+    opened = family == "llama"
+    run = add_series(tmp_path, family, (5,), opened, vocabulary=600)
+    model = load(runs.checkpoint(run, 5))
+    found = MinimalPairs().compute(model, read(MinimalPairs(), model)).pairs
+    network = AutoModelForCausalLM.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(run.tokenizer / "tokenizer.json"))
+    for one, pair in zip(found, read_pairs(SAMPLE_DATA["pairs"], read_foreign), strict=True):
+        expected = []
+        for text in (pair.good, pair.bad):
+            ids = tokenizer(text, add_special_tokens=False).input_ids
+            ids = torch.tensor([[0] * opened + ids])  # 0 is the token that opens a text
+            with torch.inference_mode():
+                logits = network(ids).logits[0].double().log_softmax(-1)
+            expected.append(sum(logits[i - 1, ids[0, i]].item() for i in range(1, ids.shape[1])))
+        assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_decoder_is_evaluated_on_pairs_and_on_nothing_else_that_needs_masks(tmp_path):
+    """A metric that takes either kind of model fits both; the others name what they need."""
+    run = add_series(tmp_path, "gpt2", (5,), vocabulary=600)
+    assert evaluate(run, {"pairs": SAMPLE_DATA["pairs"], "lama": SAMPLE_DATA["lama"]}).computed == 1
+    assert results.done(run)["minimal_pairs"] == {5}

@@ -1,0 +1,52 @@
+"""Where curves turn, on the same items at every step."""
+
+import numpy as np
+import pytest
+
+from embryo_core.curves.turns import falls_after_rise, find_turns
+
+
+def right(shares: list[float], n: int = 100) -> np.ndarray:
+    """Return which of n items are right at each step: the first ones, so that items that stay right are the same."""
+    return (np.arange(n)[:, None] < np.round(np.array(shares) * n)).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("shares", "shape", "points"),
+    [
+        ([0.5, 0.5, 0.5], "flat", ()),
+        ([0.5, 0.6, 0.9], "rises", (0, 2)),
+        ([0.9, 0.9, 0.4], "falls", (0, 2)),
+        ([0.5, 0.2, 0.2, 0.8], "falls, rises", (0, 1, 3)),
+        ([0.5, 0.9, 0.85, 0.4, 0.4], "rises, falls", (0, 1, 3)),
+        ([0.2, 0.8, 0.3, 0.9], "rises, falls, rises", (0, 1, 2, 3)),
+    ],
+)
+def test_a_shape_is_named_by_its_moves(shares, shape, points):
+    """Its points are the lowest and the highest steps, of equal ones the first."""
+    found = find_turns(right(shares))
+    assert (found.shape, found.points) == (shape, points)
+    assert falls_after_rise(found) == ("rises, falls" in shape)
+
+
+def test_the_same_items_decide():
+    """Ten items of a hundred that all get better are a rise; the same shares of changing items are not."""
+    rng = np.random.default_rng(0)
+    same = np.stack([np.arange(100) < 50, np.arange(100) < 60], axis=1).astype(float)
+    assert find_turns(same).shape == "rises"
+    other = same.copy()
+    other[:, 1] = rng.permutation(other[:, 1])
+    assert find_turns(other).shape == "flat"
+
+
+def test_chance_alone_seldom_turns_a_curve():
+    """Of 200 curves of coin tosses at 30 steps, about one in twenty turns at most."""
+    rng = np.random.default_rng(1)
+    turned = [find_turns(rng.integers(0, 2, (100, 30))).shape != "flat" for _ in range(200)]
+    assert np.mean(turned) <= 0.05
+
+
+def test_a_tie_is_half():
+    """Items that go from a tie to right count half as much, and as surely."""
+    assert find_turns(np.tile([0.5, 1.0], (20, 1))).shape == "rises"
+    assert find_turns(np.ones((5, 1))).shape == "flat"

@@ -1,0 +1,68 @@
+"""The sentences of pairs are found where their data are, and their words add up to the stored scores."""
+
+import shutil
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.errors import QueryError
+from embryo_core.evaluate import evaluate
+from embryo_core.metrics.pair_sentences import find_data, read_sentences, score_words
+from tests.conftest import SAMPLE_DATA
+
+
+@pytest.fixture
+def evaluated(own_run, tmp_path, monkeypatch):
+    """Return a run that was evaluated on the sample's pairs at two steps, and remembers where they were."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    evaluate(own_run, {"pairs": shutil.copytree(SAMPLE_DATA["pairs"], tmp_path / "mine")}, steps=[8, 16])
+    return own_run
+
+
+def test_sentences_are_found_where_they_were_used(evaluated, tmp_path):
+    """Only the very data of the results are, wherever they are."""
+    mine = tmp_path / "mine"
+    assert find_data(evaluated, []) == mine
+    assert [pair.number for pair in read_sentences(evaluated, mine)["nouns/case/pronoun"]] == [0, 1, 2]
+    (mine / "nouns.jsonl").write_text("{}\n")
+    assert find_data(evaluated, []) is None
+
+
+def test_sentences_are_found_in_a_data_folder(evaluated, tmp_path):
+    """In corpora/pairs, or in one of its folders."""
+    shutil.rmtree(tmp_path / "mine")
+    root = tmp_path / "root"
+    assert find_data(evaluated, [root]) is None
+    shutil.copytree(SAMPLE_DATA["pairs"], root / "corpora" / "pairs" / "sample")
+    assert find_data(evaluated, [root]) == root / "corpora" / "pairs" / "sample"
+
+
+def test_words_add_up_to_the_scores_of_the_results(evaluated):
+    """At every step, with the data in a folder of another name; words are in the letters of the sentence."""
+    for paradigm, pairs in read_sentences(evaluated, SAMPLE_DATA["pairs"]).items():
+        stored = results.read_pairs(evaluated, paradigm).set_index(["pair", "step"])
+        for pair in pairs[:2]:
+            table = score_words(evaluated, pair.good, pair.bad, [8, 16]).table
+            for step, own in table.groupby("step"):
+                sums = own[["good_score", "bad_score"]].sum().tolist()
+                assert sums == pytest.approx(stored.loc[(pair.number, step)].tolist(), abs=1e-3)
+                assert "".join(own["good"]).replace(" ", "") == pair.good.replace(" ", "")
+                assert "".join(own["bad"]).replace(" ", "") == pair.bad.replace(" ", "")
+
+
+def test_a_word_that_one_sentence_lacks_has_a_place(evaluated):
+    table = score_words(evaluated, "He lives in Paris.", "Him lives Paris.", [16]).table
+    assert list(zip(table["good"], table["bad"], strict=True)) == [
+        ("He", "Him"),
+        ("lives", "lives"),
+        ("in", ""),
+        ("Paris", "Paris"),
+        (".", "."),
+    ]
+    assert table["bad_score"][2] == 0
+
+
+def test_a_long_sentence_is_reported(evaluated):
+    longest = runs.read_config(runs.checkpoint(evaluated, 16), runs.Architecture).max_position_embeddings
+    with pytest.raises(QueryError, match=f"reads {longest}"):
+        score_words(evaluated, "a " * longest, "a", [16])
