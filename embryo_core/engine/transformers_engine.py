@@ -4,7 +4,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from threading import Lock
 from typing import Any
 
@@ -32,7 +32,15 @@ from embryo_core.errors import ConfigError, first_line
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-IGNORED = ("auto_map", "quantization_config", "dtype", "torch_dtype")  # settings that name code or another format
+NOT_OF_FAMILIES = {  # settings of every model: names of code, other formats, labels, outputs that a pass chooses itself
+    *(field.name for field in fields(PreTrainedConfig)),
+    *("auto_map", "num_labels", "output_attentions", "quantization_config", "torch_dtype", "use_cache"),
+}
+COUNTED = re.compile(
+    r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$"
+)  # a setting of this name is a number of parts
+NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the parameters bound
+MAX_PARTS = 1024
 FORCED = {  # settings of a family that override config.json, by model_type
     # The first short text switches the sparse form to this one for good, even under passes that run meanwhile.
     "big_bird": {"attention_type": "original_full"},
@@ -43,7 +51,6 @@ POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # e
 PROBE_LENGTH = 8  # pieces of the text that shows whether a decoder sees what follows
 MAX_MOVED = 1e-5  # of the largest logit, if the last piece of a text is another
 NUMBERED = re.compile(r"(^|\.)\d+\.")  # in the name of a layer's tensor
-OUTPUTS = ("output_attentions", "output_hidden_states", "return_dict")  # settings that each pass chooses itself
 LOADERS: dict[str, Any] = {  # by what the head gives
     "replaced_tokens": AutoModelForPreTraining,
     "masked_words": AutoModelForMaskedLM,
@@ -195,11 +202,17 @@ def check_all_read(
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
-    """Return the configuration for its model_type, without settings that name code or outputs."""
-    content = runs.read_config(checkpoint, dict[str, Any])
-    left_out = (*IGNORED, *OUTPUTS, "use_cache")
-    plain = {name: value for name, value in content.items() if not name.startswith("_") and name not in left_out}
-    family = plain.pop("model_type")
+    """Return the configuration for its model_type: the settings of its family, each of a bounded kind.
+
+    Raises BrokenCheckpoint for a number of parts that no model has: transformers makes a list of them before anything
+    can be counted.
+    """
+    content = runs.read_config(checkpoint, runs.Configuration)
+    family = content.pop("model_type")
+    plain = {name: each for name, each in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
+    for name, value in plain.items():
+        if COUNTED.search(name) and name not in NOT_COUNTED and isinstance(value, int) and value > MAX_PARTS:
+            raise broken(checkpoint, f"config.json has {runs.shown(name)} {value:,}, and {MAX_PARTS:,} are read")
     return AutoConfig.for_model(family, **plain | FORCED.get(family, {}), use_cache=False)
 
 

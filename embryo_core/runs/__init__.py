@@ -41,7 +41,7 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, settings_folder, was_added
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
-from embryo_core.runs.schema import ModelClass, Shown, Sources
+from embryo_core.runs.schema import Configuration, ModelClass, Shown, Sources
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.trust import (
     Checksums,
@@ -68,6 +68,7 @@ __all__ = [
     "Architecture",
     "Audit",
     "Checksums",
+    "Configuration",
     "Fault",
     "Measured",
     "ModelClass",

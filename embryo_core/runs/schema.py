@@ -11,6 +11,7 @@ from msgspec import Meta, Raw, Struct, convert
 from embryo_core.runs.value_types import (
     AnyFileName,
     Commit,
+    Configured,
     Count,
     FileName,
     Label,
@@ -207,6 +208,9 @@ class ModelClass(Struct, frozen=True):
     def name(self) -> str:
         """Return the name of the class, or "" if config.json does not say."""
         return (self.architectures or [""])[0]
+
+
+Configuration = dict[Text, Configured]  # config.json for transformers: every value of a bounded kind
 
 
 class Tensor(Struct, frozen=True):

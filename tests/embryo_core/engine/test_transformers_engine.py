@@ -210,6 +210,11 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
         ({"vocab_size": 100}, None),
         ({"hidden_dropout_prob": "half"}, "transformers cannot read it .*hidden_dropout_prob.* expected float"),
         ({"output_attentions": True, "output_hidden_states": True, "return_dict": False}, None),
+        ({"num_labels": 10**8, "id2label": {"0": "a"}, "task_specific_params": {"a": {"b": [1, True]}}}, None),
+        ({"num_experts": 10**6}, "num_experts 1,000,000, and 1,024 are read"),
+        ({"pad_token_id": 2**40}, "config.json is not valid"),
+        ({"layer_types": ["full_attention"] * 10_001}, "config.json is not valid"),
+        ({"rope_theta": 1e300}, "config.json is not valid"),
     ],
 )
 def test_a_config_that_does_not_fit_is_reported(own_run, change, message):
