@@ -1,13 +1,12 @@
 """Check a tokenizer.json before the tokenizers library reads it.
 
 The library trusts its files. A normaliser that repeatedly replaces each character with many takes all memory and aborts
-the process, and no `except` catches that. These checks limit size, depth, number of steps, length of patterns, their
-counted repeats, and how much a text may grow. How long a pattern runs on a given text cannot be read off the file; only
-a child process with a time limit would be safe from that. A host who accepts tokenizers from strangers should read
-their patterns.
+the process, and no `except` catches that. So steps are of known types, a text may grow by a small factor, and pieces
+are counted. How long a pattern runs on a given text cannot be read off the file; a host shows only runs that it trusts
+(runs/trusted.py).
 """
 
-import re
+from base64 import b64decode
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
@@ -18,7 +17,7 @@ from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.runs.schema import MB
-from embryo_core.runs.trust import digest, read_json
+from embryo_core.runs.trust import digest, read_json, shown
 from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 
@@ -31,13 +30,20 @@ TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
     "spm.model",
     "tokenizer.model",
 )
-MAX_PART_BYTES = 4 * MB  # of a normaliser, pre-tokenizer or decoder; a large character table takes 2 MB
+MAX_PART_BYTES = 4 * MB  # of a step before or after the model; a large character table takes 2 MB
 MAX_STEPS = 64  # in one part
 MAX_DEPTH = 12  # nesting of lists and objects
-MAX_PATTERN = 4096  # characters of a regular expression
-MAX_REPEATS = 1000  # product of the counts of a pattern: a{10} in (...){20} gives 200
-MAX_GROWTH = 4096  # characters that replace one character of a text
-REPEAT = re.compile(r"(?<!\\[xupP])\{(\d*),?(\d*)\}")
+MAX_GROWTH = 32  # characters that replace one character of a text
+MAX_REPLACEMENT = 18  # characters of one in a table: what NFKC makes of U+FDFA
+MAX_PIECES = 300_000
+MAX_PIECE_BYTES = 16 * MB  # of all pieces together
+MAX_MERGES = 1_000_000
+MODELS = ("BPE", "Unigram", "WordLevel", "WordPiece")
+STEPS = frozenset(
+    "Sequence BertNormalizer NFC NFD NFKC NFKD Nmt Lowercase Strip StripAccents Precompiled Replace Prepend ByteLevel "
+    "BertPreTokenizer Whitespace WhitespaceSplit Metaspace CharDelimiterSplit Split Punctuation Digits UnicodeScripts "
+    "FixedLength BPEDecoder WordPiece CTC Fuse ByteFallback TemplateProcessing BertProcessing RobertaProcessing".split()
+)
 
 
 class AddedToken(Struct, frozen=True):
@@ -46,17 +52,35 @@ class AddedToken(Struct, frozen=True):
     content: Text
 
 
-class TokenizerFile(Struct, frozen=True):
-    """The content of tokenizer.json; the size of the file limits the model inside."""
+class TokenizerModel(Struct, frozen=True):
+    """The pieces, which are counted before the library makes a table of them."""
 
-    model: dict[str, Raw]
+    vocab: Raw
+    type: Text = ""
+    merges: Raw = Raw(b"null")
+
+    def __post_init__(self) -> None:
+        if self.type and self.type not in MODELS:
+            raise ValueError(f"the model {shown(self.type)} is not one of {', '.join(MODELS)}")
+        pieces = bytes(self.vocab).split(b'"')[1::2]
+        if len(pieces) > MAX_PIECES or sum(map(len, pieces)) > MAX_PIECE_BYTES:
+            raise ValueError(f"it has {len(pieces):,} pieces, and {MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes are read")
+        if bytes(self.merges).count(b'"') > 4 * MAX_MERGES:
+            raise ValueError(f"it has more than {MAX_MERGES:,} merges")
+
+
+class TokenizerFile(Struct, frozen=True):
+    """The content of tokenizer.json."""
+
+    model: TokenizerModel
     normalizer: Raw = Raw(b"null")
     pre_tokenizer: Raw = Raw(b"null")
+    post_processor: Raw = Raw(b"null")
     decoder: Raw = Raw(b"null")
     added_tokens: Annotated[list[AddedToken], Meta(max_length=100_000)] = []
 
     def __post_init__(self) -> None:
-        for part in (self.normalizer, self.pre_tokenizer, self.decoder):
+        for part in (self.normalizer, self.pre_tokenizer, self.post_processor, self.decoder):
             _check_part(part)
 
 
@@ -82,32 +106,32 @@ def _check(path: Path, within: Path, _sha256: str) -> None:
 
 
 def _check_part(part: Raw) -> None:
-    """Raise ValueError for a part that has too many steps or may take all memory."""
+    """Raise ValueError for a part with too many or unknown steps, or one that may take all memory."""
     if len(bytes(part)) > MAX_PART_BYTES:
-        raise ValueError(
-            f"a normaliser, pre-tokenizer or decoder of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}"
-        )
-    objects = list(_objects(json.decode(part, type=dict[str, Any] | None)))
-    steps = [found for found in objects if "type" in found]
+        raise ValueError(f"a step of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
+    steps = [found for found in _objects(json.decode(part, type=dict[str, Any] | None)) if "type" in found]
     if len(steps) > MAX_STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
-    for pattern in (found["Regex"] for found in objects if "Regex" in found):
-        _check_pattern(str(pattern))
-    growth = prod(1 + len(_inserted(step)) for step in steps)
-    if growth > MAX_GROWTH:
+    if unknown := next((str(step["type"]) for step in steps if step["type"] not in STEPS), None):
+        raise ValueError(f"the step {shown(unknown[:40])} is not known")
+    if (tables := sum(step["type"] == "Precompiled" for step in steps)) > 1:
+        raise ValueError(f"{tables} tables of characters are more than the one allowed")
+    if (growth := prod(map(_growth, steps))) > MAX_GROWTH:
         raise ValueError(f"its replacements turn one character into up to {growth:,}, more than {MAX_GROWTH:,}")
 
 
-def _check_pattern(pattern: str) -> None:
-    """Raise ValueError for a pattern that is too long or repeats too often."""
-    counts = [max(1, *(int(count or 0) for count in found)) for found in REPEAT.findall(pattern)]
-    if len(pattern) > MAX_PATTERN or prod(counts) > MAX_REPEATS:
-        raise ValueError(f"the pattern {pattern[:40]!a} is too long, or repeats more than {MAX_REPEATS:,} times")
-
-
-def _inserted(step: dict[str, Any]) -> str:
-    """Return the text that a step inserts at each match."""
-    return str(step.get("content") or step.get("prepend") or "")
+def _growth(step: dict[str, Any]) -> int:
+    """Return into how many characters a step may turn one. Raise ValueError for a table that replaces by long texts."""
+    if table := step.get("precompiled_charsmap"):
+        content = b64decode(str(table), validate=True)
+        texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
+        longest = max(len(text.decode(errors="replace")) for text in texts)
+        if longest > MAX_REPLACEMENT:
+            raise ValueError(f"a table turns one character into {longest:,}, more than {MAX_REPLACEMENT}")
+    inserted = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
+    pattern = step.get("pattern")
+    replaced = isinstance(pattern, dict) and len(str(pattern.get("String", "")))  # a regular expression may match ""
+    return max(1, inserted) if replaced else 1 + inserted
 
 
 def _objects(part: Any, depth: int = 0) -> Iterator[dict[str, Any]]:

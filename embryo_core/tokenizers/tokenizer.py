@@ -1,6 +1,7 @@
 """The tokenizer of a run: words or running text in, ids of pieces out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import tokenizers
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun, TokenizerMismatch, first_line
+from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_line
 from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run, SpecialTokens
 
@@ -132,13 +133,16 @@ class Tokenizer:
 
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
-        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        with _explained(self.path):
+            found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
 
     def encode_sentences(self, texts: Sequence[str]) -> list[Encoding]:
         """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words (`word_ids`)."""
         found = []
-        for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+        with _explained(self.path):
+            encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        for one in encoded:
             words = self._number_words(one)
             ends = np.searchsorted(words, np.arange(len(np.unique(words)) + 1))
             found.append(Encoding(np.array(one.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
@@ -200,7 +204,8 @@ class Tokenizer:
         return text if self.mask is None else text.replace(MASK, self.mask)
 
     def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        with _explained(self.path):
+            return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def _find(self, *names: str) -> int:
         """Return the id of the first of these tokens in the vocabulary. Raises BrokenRun."""
@@ -223,8 +228,9 @@ class Tokenizer:
     def _cut(self, text: str) -> list[str]:
         """Return the normalised words of a text, with the prefix of a word's start."""
         normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
-        normalised = normalizer.normalize_str(text) if normalizer else text
-        return [word for word, _ in cutter.pre_tokenize_str(normalised)] if cutter else [normalised]
+        with _explained(self.path):
+            normalised = normalizer.normalize_str(text) if normalizer else text
+            return [word for word, _ in cutter.pre_tokenize_str(normalised)] if cutter else [normalised]
 
 
 def load_tokenizer(run: Run) -> Tokenizer:
@@ -251,11 +257,18 @@ def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
 @lru_cache(maxsize=8)
 def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> Tokenizer:
     """Read a tokenizer and try it on a text; `sha256` makes the cache notice a changed file."""
-    try:
+    with _explained(path):
         tokenizer = Tokenizer(path, special)
         tokenizer.encode_words(tokenizer.cut("Fail here, on this text, rather than later."))
         return tokenizer
-    except (BrokenRun, KeyboardInterrupt, SystemExit):
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Raise BrokenRun for whatever the library raises in the block."""
+    try:
+        yield
+    except (EmbryoError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as reason:  # noqa: BLE001, a panic in the library's Rust code is no Exception
         raise BrokenRun(f"{path} cannot be read as a tokenizer: {first_line(reason)}.") from None

@@ -1,13 +1,18 @@
 """A tokenizer's file is bounded before the tokenizers library, which may abort the process, reads it."""
 
 import json
+from base64 import b64encode
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun
-from embryo_core.tokenizers.checks import check_tokenizer
+from embryo_core.tokenizers import tokenizer
+from embryo_core.tokenizers.checks import check_tokenizer, check_tokenizer_file
 from embryo_core.types import Run
 
 
@@ -25,6 +30,62 @@ def replace(pattern: str, content: str) -> dict[str, Any]:
 def sequence(*steps: dict[str, Any]) -> dict[str, Any]:
     """Return a sequence of steps."""
     return {"type": "Sequence", "normalizers": list(steps)}
+
+
+def charsmap(replacement: str) -> dict[str, Any]:
+    """Return a step with a table of characters: the bytes of its trie, none here, and texts that replace characters."""
+    return {
+        "type": "Precompiled",
+        "precompiled_charsmap": b64encode(b"\0\0\0\0" + replacement.encode() + b"\0b\0").decode(),
+    }
+
+
+@pytest.mark.parametrize("vocab", [dict.fromkeys(map(str, range(300_001)), 1), [[str(i), 0.5] for i in range(300_001)]])
+def test_pieces_are_counted_before_the_library_reads_them(own_run: Run, vocab: Any, monkeypatch):
+    """In either form; a vocabulary of 64 MB takes gigabytes and minutes."""
+    monkeypatch.setattr(tokenizer.tokenizers, "Tokenizer", lambda: pytest.fail("read"))
+    write_part(own_run, "model", {"type": "Unigram", "vocab": vocab})
+    with pytest.raises(BrokenRun, match="300,001 pieces"):
+        check_tokenizer(own_run)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"type": "BPE", "vocab": {"a" * 2**24 + "b": 0}}, "1 pieces"),
+        ({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"] * 2_000_001}, "merges"),
+        ({"type": "Lookup", "vocab": {"a": 0}}, "Lookup is not one of BPE"),
+    ],
+)
+def test_models_are_bounded(own_run: Run, model: Any, message: str):
+    """By the bytes of their pieces, their merges and their kind."""
+    write_part(own_run, "model", model)
+    with pytest.raises(BrokenRun, match=message):
+        check_tokenizer(own_run)
+
+
+def test_the_longest_replacement_of_public_tables_is_that_of_nfkc(tmp_path):
+    """SentencePiece's own tables, by which most public tokenizers normalise, are read."""
+    (tmp_path / "text").write_text("a b c d e f g h\n" * 100)
+    for rule in ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"):
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(tmp_path / "text"), model_prefix=str(tmp_path / rule), vocab_size=12, normalization_rule_name=rule
+        )
+        model = sentencepiece_model_pb2.ModelProto.FromString((tmp_path / f"{rule}.model").read_bytes())
+        table = b64encode(model.normalizer_spec.precompiled_charsmap).decode()
+        step = {"type": "Precompiled", "precompiled_charsmap": table}
+        content = {"model": {"type": "BPE", "vocab": {}}, "normalizer": step}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+        check_tokenizer_file(tmp_path / "tokenizer.json")
+
+
+def test_what_encoding_raises_is_one_sentence(own_run: Run):
+    """A panic of the library's Rust code names the file."""
+    found = tokenizer.load_tokenizer(own_run)
+    found._tokenizer = Mock()
+    found._tokenizer.encode.side_effect = BaseException("a\nb")
+    with pytest.raises(BrokenRun, match=r"tokenizer\.json cannot be read as a tokenizer: a"):
+        found.encode_text("The river")
 
 
 def test_the_hash_is_that_of_the_file(own_run: Run):
@@ -50,18 +111,23 @@ def test_nested_replacements_are_refused(own_run: Run):
     ("part", "message"),
     [
         (sequence(*[{"type": "Lowercase"}] * 65), "66 steps are more than the 64"),
-        (replace("a" * 5000, ""), "is too long"),
-        (replace("((a{100}){100}){100}", ""), "repeats more than 1,000 times"),
-        (replace("a{1,100000}", ""), "repeats more than 1,000 times"),
+        ({"type": "Expand"}, "Expand is not known"),
+        (charsmap("a" * 19), "into 19, more than 18"),
+        (sequence(charsmap("a"), charsmap("b")), "2 tables"),
+        (charsmap(""), None),
+        (charsmap("a" * 18), None),
         ({"type": "Prepend", "prepend": "▁" * 5000}, "into up to 5,001"),
         (sequence(*[{}] * 2**21), "bytes is more than"),
         ("Lowercase", "is not valid"),
     ],
-    ids=("steps", "long pattern", "nested repeats", "long repeat", "prefix", "large", "text"),
+    ids=("steps", "unknown step", "long table", "two tables", "no table", "table", "prefix", "large", "text"),
 )
-def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message: str):
-    """Steps, patterns, their repeats and what they insert are bounded."""
+def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message: str | None):
+    """Steps are known and few, and what they insert is bounded, in tables of characters too."""
     write_part(own_run, "normalizer", part)
+    if message is None:
+        check_tokenizer(own_run)
+        return
     with pytest.raises(BrokenRun, match=message):
         check_tokenizer(own_run)
 

@@ -199,7 +199,7 @@ def other(**members: object) -> Callable[[bytes], bytes]:
         ("tokenizer.json", lambda content: b"[]", "Expected `object`, got `array`"),
         ("tokenizer.json", lambda content: content[: len(content) // 2], "Input data was truncated"),
         ("tokenizer.json", lambda content: b"\xff\xfe" + content, "JSON is malformed"),
-        ("tokenizer.json", other(model={"type": "Nonsense"}), r"in tokenizer.json, vocab.txt \(.*ModelUntagged"),
+        ("tokenizer.json", other(model={"type": "Nonsense"}), "is not valid: .*vocab"),
         ("tokenizer_config.json", lambda content: b"{", r"\(JSONDecodeError: Expecting"),
         ("tokenizer_config.json", other(tokenizer_class=5), r"\(AttributeError: "),
         ("tokenizer_config.json", other(tokenizer_class="CanineTokenizer"), "CanineTokenizer, which cannot be saved"),
