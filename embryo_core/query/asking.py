@@ -85,6 +85,7 @@ class Refinement:
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in loadable(run, steps)}
             self._thinned = left_out(run, steps)
+        self._drafts: list[np.ndarray] = []  # continuations, which are close to those of other steps
         self._answered: dict[int, Reply | Score] = {}
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
@@ -126,7 +127,7 @@ class Refinement:
         Raises TokenizerMismatch and QueryError.
         """
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
-            found, broken = sweep(new, partial(_answer, self.question), transient=bool(self.asked))
+            found, broken = sweep(new, partial(_answer, self.question, self._drafts), transient=bool(self.asked))
             answered, skipped = self._answered | found, self._broken | broken
             if answered:
                 reasons = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
@@ -187,11 +188,11 @@ def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
 # === The models ===
 
 
-def _answer(question: Question, models: Sequence["Model"]) -> list:
+def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Model"]) -> list:
     """Answer a text with C models; for a tracked word, return the Score of each."""
     question.check_length(min(model.max_positions for model in models))
     if question.word is None:
-        return continue_greedily(models, question) if question.continues else search(models, question)
+        return continue_greedily(models, question, drafts) if question.continues else search(models, question)
     ids = question.word.ids
     if len(ids) > 1:
         return [score_word(reply, ids) for reply in search(models, question, sought=ids)]

@@ -17,7 +17,7 @@ a lower bound of the true rank.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 BEAM_WIDTH = 10  # joint answers kept after each mask
-CONTINUED = 10  # pieces of a greedy continuation
+CONTINUED = 6  # pieces of a greedy continuation
 FIRST_ROWS = 4  # rows of the beam that are read first if the others seem too improbable to matter
 IMPROBABLE = np.log(50)  # their log probability is lower than the best by this much; no answer depends on it
 
@@ -113,29 +113,44 @@ def search(
     return [Reply(*part) for part in parts]
 
 
-def continue_greedily(models: Sequence["Model"], question: Question, count: int = CONTINUED) -> list[Reply]:
+def continue_greedily(
+    models: Sequence["Model"], question: Question, drafts: list[np.ndarray], count: int = CONTINUED
+) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable one after those before it.
 
-    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text.
+    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text. A pass
+    reads the predictions for all places, with a draft in them: the last of `drafts`, the continuations of other models,
+    then what the pass before predicted. A prediction is right once the draft before it is, so a pass settles at least
+    one place, and all of a draft that is right (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
-    end_tokens = runs.read_config(models[0].checkpoint, dict[str, Any]).get("eos_token_id")
-    end_tokens = end_tokens if isinstance(end_tokens, list) else [end_tokens]
-    replies = search(models, question, beam=1)
-    found = np.stack([reply.answers[0] for reply in replies])  # [C, pieces so far]
-    totals = np.stack([reply.log_probabilities for reply in replies])  # [C, pieces so far] of each piece
-    room = min(model.max_positions for model in models) - len(question.ids) + 1
-    for place in range(len(question.ids) + 1, len(question.ids) + min(count, room)):
-        best, of_best = np.empty((len(models), 1), np.int64), np.empty((len(models), 1))
-        for c, _, logits in _logits(models, question.filled(found[:, None]), place):
-            best[c] = logits[0].argmax()
-            of_best[c] = logits[0].max() - logsumexp(logits)[0]
-        found, totals = np.append(found, best, axis=1), np.append(totals, of_best, axis=1)
-    continued = []
-    for reply, ids, of_pieces in zip(replies, found, totals, strict=True):
-        end = next((i for i, one in enumerate(ids.tolist(), 1) if one in end_tokens), len(ids))
-        total = of_pieces[:end].sum(keepdims=True)
-        continued.append(replace(reply, answers=ids[None, :end], log_probabilities=total))
-    return continued
+    found, last = [], len(question.ids) - 1
+    columns = np.arange(last, min(last + count, models[0].max_positions))
+    for model in models:
+        ends = _end_tokens(model)
+        pieces = drafts[-1].copy() if drafts else np.zeros(len(columns), np.int64)
+        of_pieces, first, settled = np.zeros(len(columns)), np.empty((1, 0), np.float32), 0
+        while settled < len(columns) and not ends.intersection(pieces[:settled].tolist()):
+            between_chunks()
+            ids, at = np.append(question.ids, pieces[:-1])[None], columns[settled:]
+            logits = model.next_logits(ids, np.ones_like(ids), np.zeros_like(at), at)
+            first = first if settled else logits[:1].copy()
+            best = logits.argmax(axis=1)
+            wrong = np.flatnonzero(best != pieces[settled:])
+            right = wrong[0] + 1 if len(wrong) else len(best)
+            of_pieces[settled : settled + right] = logits.max(axis=1)[:right] - logsumexp(logits[:right])[:, 0]
+            pieces[settled:] = best
+            settled += right
+        drafts.append(pieces)
+        end = next((i for i, one in enumerate(pieces[:settled].tolist(), 1) if one in ends), settled)
+        total, best = of_pieces[:end].sum(keepdims=True), pieces[None, :1]
+        found.append(Reply(pieces[None, :end], total, -np.inf, first, logsumexp(first), np.sort(first), best))
+    return found
+
+
+def _end_tokens(model: "Model") -> set[int]:
+    """Return the ids that end a text, as config.json has them."""
+    named = runs.read_config(model.checkpoint, dict[str, Any]).get("eos_token_id")
+    return {one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)}
 
 
 def _continued(

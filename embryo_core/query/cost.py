@@ -22,6 +22,7 @@ RATE = 7e10  # floating-point operations in a second
 LOGIT = 1e-8  # seconds for a logit: exponentials in float64, top_k, sorting
 PASS = 2e-4  # seconds for a pass
 CHECKPOINT = 3e-4  # seconds for a checkpoint
+CONTINUING = 4  # passes of a greedy continuation: fewer where steps have much the same, at most its pieces
 RIVALS = 0.4  # joint answers that led at some step and are outside the beam at another, for each checkpoint
 
 
@@ -31,7 +32,8 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
     question = _parsed(run, question, sizes)
     masks, length = len(question.masks), max(len(question.ids), question.masks[-1])
     if question.continues and question.word is None:
-        return checkpoints * (CHECKPOINT + sum(_pass(sizes, 1, length + more) for more in range(CONTINUED)))
+        layers = sizes.num_hidden_layers * _layer(sizes, 1, length + CONTINUED - 1)
+        return checkpoints * (CHECKPOINT + CONTINUING * (PASS + layers / RATE + _head(sizes, CONTINUED)))
     if masks == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
     filled = _scored(sizes, masks, length, BEAM_WIDTH)

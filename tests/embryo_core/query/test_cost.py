@@ -78,7 +78,7 @@ def test_rows_that_share_a_filled_piece_are_counted_apart(tiny_run: Run, product
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_a_text_that_is_continued(family: str, tmp_path: Path, products_alone: None) -> None:
-    """Its ten passes, a word and the lens, through transformers: within a factor of two."""
+    """Its passes, a word and the lens, through transformers: within a factor of two."""
     run = add_series(tmp_path, family, (0, 5))
     text, word = "The cat sat on the", query.parse(run, "The cat sat on the").track("rivers")
     assert 0.5 <= cost.ask(run, text) / counted(lambda run: query.ask(run, text), run) <= 2
