@@ -41,6 +41,7 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
     "bert big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta roberta-prelayernorm roformer "
     "xlm-roberta xlm-roberta-xl xmod".split()
 )
+MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # ends of the names of classes that predict masked words
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of classes that predict the next piece
 BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, under no name of its own
 WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
@@ -81,7 +82,8 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     if is_decoder(saved):
         return frozenset({"next_words"} if not saved.name or saved.name.endswith(DECODER_HEADS) else ())
     named, stored = _heads_of_class(saved), heads_stored(checkpoint)
-    if stored is None or saved.model_type in BARE_HEADS:
+    other = saved.name.endswith(DECODER_HEADS) or (saved.name and not saved.name.endswith((*MASKED_HEADS, "Model")))
+    if stored is None or other or saved.model_type in BARE_HEADS:  # a class of another task has a head of that task
         return named
     layout = FAMILIES.get(saved.model_type)
     return stored if layout and layout.replaced_token_heads else stored - {"replaced_tokens"}
@@ -92,7 +94,7 @@ def _heads_of_class(saved: runs.ModelClass) -> frozenset[str]:
     if (layout := FAMILIES.get(saved.model_type)) is not None:
         known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in known.items() if saved.name in classes)
-    masked = saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(("ForMaskedLM", "ForPreTraining"))
+    masked = saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(MASKED_HEADS)
     return frozenset({"masked_words"} if masked else ())
 
 

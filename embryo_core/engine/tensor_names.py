@@ -17,7 +17,7 @@ from embryo_core.types import Checkpoint
 LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
 HEADS = {  # how names of a head begin, after what training wrappers put before them
     "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
-    r"|head\.decoder|decoder\.bias)\b",
+    r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
 }
 PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEADS.items()}

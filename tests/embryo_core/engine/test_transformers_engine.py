@@ -191,9 +191,10 @@ def test_several_are_read_at_once(own_run):
 
 
 def test_an_encoder_without_head_gives_no_masked_words(own_run):
-    """The architecture in config.json decides."""
+    """Nor does a class of another task, whatever else its file has."""
     checkpoint = write(own_run, "roberta")
-    config = json.loads((checkpoint.path / "config.json").read_text()) | {"architectures": ["RobertaModel"]}
+    classes = {"architectures": ["RobertaForSequenceClassification"]}
+    config = json.loads((checkpoint.path / "config.json").read_text()) | classes
     rewrite(checkpoint, "config.json", json.dumps(config).encode())
     model = load(runs.checkpoint(own_run, 8))
     assert gives(model.checkpoint) == {"states", "attentions", "trainable"}

@@ -61,7 +61,8 @@ def test_the_tensors_decide_and_not_the_class(root, byte_level, tmp_path, kind, 
             torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
             (folder / "model.safetensors").unlink()
         added = add([f"3:{folder}"], name)
-        assert gives(runs.checkpoint(added.run, 3)) == (ENCODER | {"masked_words"} if words else ENCODER)
+        given = gives(runs.checkpoint(added.run, 3))
+        assert given >= ENCODER and ("masked_words" in given) == words
         loaded, ids = load(runs.checkpoint(added.run, 3)), np.array([[0, 9, 8, 7, 2]])
         assert loaded.hidden_states(ids, np.ones_like(ids)).shape == (3, 1, 5, 32)
         if words:
