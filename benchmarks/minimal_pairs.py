@@ -1,0 +1,109 @@
+"""Score minimal pairs of one checkpoint, by our metric and by a plain loop over transformers: seconds, and decisions.
+
+    python -m benchmarks.minimal_pairs RUN --pairs PATH [--step N] [--each N] [--loop N]
+
+Ours scores the first --each pairs of every paradigm; the loop scores --loop pairs taken evenly from them, and its time
+is scaled to all. The loop takes a sentence at a time, with transformers' tokenizer and model on all cores, as published
+code does: an encoder reads a sentence's masked copies as one batch, a decoder the sentence. Both run by turns.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrainedTokenizerFast
+
+from embryo_core import corpora, runs
+from embryo_core.corpora.minimal_pairs import read_pairs
+from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.model import Model, load
+from embryo_core.metric import Limits
+from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
+from embryo_core.results import read_foreign
+from embryo_core.types import PairScore
+
+ROUNDING = 1e-4  # nats: decisions nearer to a tie than this are left to rounding
+
+
+class Loop:
+    """A checkpoint in transformers, asked a sentence at a time."""
+
+    def __init__(self, model: Model):
+        special = model.checkpoint.run.special_tokens
+        self.masked = "masked_words" in model.gives
+        kind = AutoModelForPreTraining if self.masked else AutoModelForCausalLM
+        self.network = kind.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
+        self.tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(model.checkpoint.run.tokenizer / "tokenizer.json"))
+        names = (special.cls, special.sep, special.mask) if special else ("[CLS]", "[SEP]", "[MASK]")
+        self.first, self.last, self.mask = (self.tokenizer.convert_tokens_to_ids(n) if n else None for n in names)
+
+    @torch.inference_mode()
+    def score(self, sentence: str) -> float:
+        """Return the PLL-word-l2r of a sentence, or a decoder's sum of log probabilities."""
+        found = self.tokenizer(sentence, add_special_tokens=False)
+        begin = [] if self.first is None else [self.first]
+        ids = torch.tensor([*begin, *found.input_ids, *([] if self.last is None else [self.last])])
+        at = torch.arange(len(found.input_ids)) + len(begin)
+        if not self.masked:
+            at = at[at > 0]
+            logits = self.network(ids[None]).logits[0, at - 1]
+        else:
+            words = torch.tensor(found.word_ids())
+            places = torch.arange(len(words))
+            hidden = (words == words[:, None]) & (places >= places[:, None])  # [P, P] from each piece on
+            copies = ids.repeat(len(words), 1)
+            copies[:, at] = torch.where(hidden, self.mask, copies[:, at])
+            found = self.network(copies)
+            logits = (found.logits if "logits" in found else found.prediction_logits)[torch.arange(len(at)), at]
+        return torch.log_softmax(logits.double(), -1)[torch.arange(len(at)), ids[at]].sum().item()
+
+
+def main() -> int:
+    """Print seconds, their ratio and how far scores differ; return 1 if a decision differs."""
+    options = _options()
+    run = runs.open_run(options.run)
+    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    model = load(checkpoint)
+    loop, metric = Loop(model), MinimalPairs()
+    start = time.perf_counter()
+    source = corpora.open_source(options.pairs, options.each, pll=WORD_L2R)
+    data = metric.read(model.tokenizer, Limits.of(model), source)
+    ours = metric.compute(model, data).pairs
+    our_seconds = time.perf_counter() - start
+    texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs, read_foreign)}
+    chosen = [ours[i] for i in np.linspace(0, len(ours) - 1, min(options.loop, len(ours))).astype(int)]
+    torch.set_num_threads(passes_at_once())
+    start = time.perf_counter()
+    theirs = [[loop.score(text) for text in texts[one.paradigm, one.pair]] for one in chosen]
+    loop_seconds = (time.perf_counter() - start) * len(ours) / len(chosen)
+    print(f"{run.name}, step {checkpoint.step}: {data.summary['note']}; {passes_at_once()} cores")
+    print(f"ours {our_seconds:.1f} s, the loop {loop_seconds:.1f} s ({len(chosen)} pairs, scaled), ", end="")
+    print(f"ratio {loop_seconds / our_seconds:.1f}")
+    return _compare(chosen, np.array(theirs))
+
+
+def _compare(ours: list[PairScore], theirs: np.ndarray) -> int:
+    """Print how far scores and decisions differ; return 1 if a decision that is no near tie does."""
+    scores = np.array([(one.good, one.bad) for one in ours])
+    near = np.abs(theirs[:, 0] - theirs[:, 1]) < ROUNDING
+    differ = (np.sign(scores[:, 0] - scores[:, 1]) != np.sign(theirs[:, 0] - theirs[:, 1])) & ~near
+    print(f"largest difference of a score {np.abs(scores - theirs).max():.1e} nats; ", end="")
+    print(f"{differ.sum()} of {len(ours)} decisions differ, {near.sum()} are nearer to a tie than {ROUNDING:g}")
+    return int(differ.any())
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks.minimal_pairs")
+    parser.add_argument("run")
+    parser.add_argument("--pairs", type=Path, required=True)
+    parser.add_argument("--step", type=int, help="default: the last")
+    parser.add_argument("--each", type=int, default=100, help="pairs of each paradigm (default 100)")
+    parser.add_argument("--loop", type=int, default=200, help="pairs that the loop scores (default 200)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
