@@ -181,7 +181,7 @@ def _verify(folder: Path) -> None:
 
 def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != CHECKSUMS)
-    return frozenset((sha256(path), str(path.relative_to(folder))) for path in files)
+    return frozenset((sha256(path), path.relative_to(folder).as_posix()) for path in files)
 
 
 # === Building ===

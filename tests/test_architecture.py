@@ -21,6 +21,7 @@ CORPORA = tuple(
     for module in MODULES
     if module.startswith("embryo_core/corpora/") and not module.endswith(("baselines.py", "fetch.py"))
 )
+LOCKS = "embryo_core/runs/atomic_files.py"
 CHECKS = "embryo_core/tokenizers/checks.py"
 LIGHT = (
     *(RUNS + COMMANDS + CORPORA),
@@ -111,6 +112,7 @@ def test_light_modules_import_next_to_nothing(module: str):
     """
     names = {name.split(".")[0] for name in imports(module)}
     allowed = {"msgspec"} if module in RUNS or module == CHECKS else set()
+    allowed |= {"filelock"} if module == LOCKS else set()  # imported when a lock is taken
     assert names <= sys.stdlib_module_names | {"embryo_core"} | allowed
 
 
@@ -148,14 +150,14 @@ def test_opening_the_dashboard_imports_no_torch(tiny_results):
 
 
 def test_requirements_are_what_is_imported():
-    """requirements.txt names all that app and embryo_core import, orjson and kaleido; pretrain's file completes it.
+    """requirements.txt names all that app and embryo_core import, and what plotly uses; pretrain's file completes it.
 
     What one command alone needs has a file of its own, or is in pretrain's.
     """
     assert requirements("requirements-cluster.txt") == {"ray"}  # `evaluate --ray`
     apart = {"datasets", "ray"}  # `fetch glue` asks for the former
     needed = third_party("app/", "embryo_core/") - apart
-    assert needed | {"orjson", "kaleido"} == requirements("requirements.txt")  # plotly uses them
+    assert needed | {"orjson", "kaleido", "nbformat"} == requirements("requirements.txt")  # plotly uses them
     backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user
     missing = third_party("pretrain/") - backends - needed - requirements("requirements-pretrain.txt")
     assert not missing

@@ -4,6 +4,7 @@ Workers read checkpoints and data by their paths, which must be the same on ever
 """
 
 import os
+import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -141,7 +142,7 @@ def _evaluate_in_worker(
     """Return all outcomes at a checkpoint."""
     if not checkpoint.run.path.is_dir():
         raise ConfigError(
-            f"A worker on host {os.uname().nodename} finds no run in {checkpoint.run.path}; keep runs and data on a "
+            f"A worker on host {platform.node()} finds no run in {checkpoint.run.path}; keep runs and data on a "
             "disk that all hosts have at the same place."
         )
     evaluator = _evaluator(device, dtype)

@@ -1,6 +1,5 @@
 """Files and folders that are whole or absent: written under another name and renamed, and locks on folders."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from typing import Any
 
 from embryo_core.errors import EmbryoError
 
+LOCK = ".lock.tmp"  # ends as what is no run, no checkpoint and no result does
 UNFINISHED = ".tmp"  # ends the name of a file that is being written, or was left by a writer that was killed
 TABLE = re.compile(r"\w+\.parquet(\.sha256)?")
 OWN = frozenset(  # names of files in the folders that are written and removed as a whole, besides tables
@@ -89,20 +89,27 @@ def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], 
 
     While another process holds the lock, raise `busy`, or call `waiting` and wait.
     """
+    from filelock import lock_descriptor  # slow to import
+
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
-    opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+    opened = _open_to_lock(folder)
     try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_descriptor(opened, blocking=False):
             if busy:
-                raise busy from None
+                raise busy
             waiting()
-            fcntl.flock(opened, fcntl.LOCK_EX)
+            lock_descriptor(opened)
         yield
     finally:
         os.close(opened)
+
+
+def _open_to_lock(folder: Path) -> int:
+    """Return a descriptor of the folder, or of a file in it on Windows, where no folder can be opened."""
+    if os.name != "nt":
+        return os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+    return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
 
 
 def _remove(path: Path) -> None:

@@ -157,16 +157,10 @@ def _scan(run: Run) -> _Scan:
 def _states(folder: Path) -> tuple[tuple[str, State], ...]:
     """Return the folders of checkpoints with the states of their manifests, or nothing unless all can be examined."""
     try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # shorter paths are followed faster
+        names = filter(_is_checkpoint, os.listdir(folder))
+        return tuple((name, _state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names)
     except OSError:
         return ()
-    try:
-        names = filter(_is_checkpoint, os.listdir(opened))
-        return tuple((name, _state_from(os.stat(f"{name}/manifest.json", dir_fd=opened))) for name in names)
-    except OSError:
-        return ()
-    finally:
-        os.close(opened)
 
 
 def _is_checkpoint(name: str) -> bool:

@@ -38,6 +38,8 @@ from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
 JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not recognise
+# Flags for opening a file; Windows has only the last, macOS only the others.
+SAFELY = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]{0,200})")
 REMEDIES = {  # what to do about a file that is refused, by the class of the error
     BrokenRun: "copy the run again from where it came, or remove its folder",
@@ -85,7 +87,7 @@ def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int |
     """Open a file of a run for reading bytes. Raise `error` as `locate` does, or if it may not be read."""
     actual, _ = locate(path, within, error, limit)
     try:
-        return open(os.open(actual, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+        return open(os.open(actual, os.O_RDONLY | SAFELY), "rb")
     except OSError as reason:
         raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
 

@@ -103,7 +103,8 @@ def add(
         whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
-        troubles += _write_log(added, old, folder / "log.jsonl", odd := [])
+        odd: list[str] = []
+        troubles += _write_log(added, old, folder / "log.jsonl", odd)
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))

@@ -251,7 +251,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(command: list[str], port: int, root: Path, folder: Path, **settings: str) -> Iterator[str]:
+def started(
+    command: list[str], port: int, root: Path, folder: Path, prefix: str = "", **settings: str
+) -> Iterator[str]:
     """Start a server of a data root in a folder; yield its address when it answers, and end its processes at last."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
     server = subprocess.Popen(
@@ -261,7 +263,7 @@ def started(command: list[str], port: int, root: Path, folder: Path, **settings:
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{port}{prefix}"
     try:
         _wait(f"{address}/_stcore/health", server)
         yield address

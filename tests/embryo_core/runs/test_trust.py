@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,3 +238,24 @@ def test_a_junction_is_a_link(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "lstat", lambda path: Junction() if str(path) == str(tmp_path) else lstat(path))
     with pytest.raises(ResultsError, match="is a link"):
         runs.own_folder(tmp_path, tmp_path, ResultsError)
+
+
+WINDOWS = """import os, sys
+sys.modules["fcntl"] = None
+for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_DIRECTORY", "uname"):
+    delattr(os, name)
+from pathlib import Path
+from embryo_core import runs
+import embryo_core.cli
+run = runs.read_run(Path(sys.argv[1]))
+checkpoints = runs.checkpoints(run)
+runs.verify(checkpoints[0])
+print(len(checkpoints), len(runs.read_log(run)) > 0)
+"""
+
+
+def test_a_run_is_read_without_what_windows_lacks(tiny_run: Run):
+    """Modules and flags of POSIX alone are missing: run, log and weights are read all the same."""
+    command = [sys.executable, "-c", WINDOWS, str(tiny_run.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "3 True\n", done.stderr

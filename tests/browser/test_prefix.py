@@ -1,0 +1,91 @@
+"""The app below a path of another server, as JupyterHub and code-server show it: every request stays below the path."""
+
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from embryo_core.types import Run
+from tests.browser.conftest import Visitor, free_port, serve, started
+from tests.browser.test_hosting import SOCKET, answer
+
+PREFIX = "/user/jane/proxy/app"
+
+
+@contextmanager
+def stripping(port: int) -> Iterator[str]:
+    """Start a proxy of a server on this machine that removes the prefix of each path; yield its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=_forward, args=(listener.accept()[0], port), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}{PREFIX}"
+    listener.close()
+
+
+def _forward(client: socket.socket, port: int) -> None:
+    """Pass on one request, and whatever follows in both directions."""
+    head = b""
+    while b"\r\n\r\n" not in head and (more := client.recv(65536)):
+        head += more
+    method, _, rest = head.partition(b" ")
+    if not rest.startswith(PREFIX.encode()):
+        return client.close()
+    rest = rest.removeprefix(PREFIX.encode())
+    if b"Upgrade: websocket" not in rest:
+        rest = rest.replace(b"Connection: keep-alive", b"Connection: close")  # a request for each connection
+    try:
+        server = socket.create_connection(("127.0.0.1", port))
+    except OSError:
+        return client.close()
+    server.sendall(method + b" " + rest)
+    threading.Thread(target=_pipe, args=(client, server), daemon=True).start()
+    return _pipe(server, client)
+
+
+def _pipe(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def keeping(run: Run) -> Iterator[str]:
+    """Start the app with the prefix as its own; yield its address."""
+    port, root = free_port(), run.path.parents[1]
+    command = [sys.executable, "-m", "embryo_core", "app", "--port", str(port)]
+    hosts = {"STREAMLIT_SERVER_ALLOWED_HOSTS": "127.0.0.1 hub.example", "STREAMLIT_SERVER_BASE_URL_PATH": PREFIX}
+    with started(command, port, root, root, prefix=PREFIX, **hosts) as address:
+        yield address
+
+
+def visit_pages(visitor: Visitor, run: Run) -> None:
+    """Open a page, follow links to others, go back, and open a link that was copied."""
+    visitor.open("", run=run.name, step="8")
+    visitor.follow("Tokens")
+    visitor.follow("Attention")
+    link = visitor.page.url
+    assert link.startswith(f"{visitor.address}/attention?") and visitor.query()["run"] == run.name
+    visitor.page.go_back()
+    visitor.page.wait_for_url(f"{visitor.address}/tokens?*")
+    visitor.open_link(link)
+    visitor.expect_query(run=run.name, step="8")
+
+
+def test_a_prefix_that_the_server_knows(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
+    """As behind jupyter-server-proxy's `proxy/absolute`; the name of the host is one that is allowed."""
+    with keeping(tiny_results) as address:
+        visit_pages(visit(address), tiny_results)
+        assert answer(address, f"{PREFIX}/_stcore/stream", "hub.example", SOCKET) == b"101"
+
+
+def test_a_prefix_that_the_proxy_removes(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
+    """As behind `proxy/PORT`, where the server cannot know the path."""
+    with serve(tiny_results.path.parents[1]) as app, stripping(int(app.rpartition(":")[2])) as address:
+        visit_pages(visit(address), tiny_results)
