@@ -239,8 +239,7 @@ def stop(message: str, command: str = "") -> None:
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
     """End the page with a sentence and the command that computes this metric, or say that the run cannot."""
     (wanted,) = get_metrics([metric])
-    if not wanted.fits(results.given(run)):
-        require(run, wanted.needs)
+    require(run, wanted.needs)
     stop(message, evaluate_command(run, {metric: wanted.source}))
 
 

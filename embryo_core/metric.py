@@ -71,10 +71,6 @@ class Metric(ABC):
     # Computes all metrics that share it, on one source, in one pass.
     shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
 
-    def fits(self, gives: frozenset[str]) -> bool:
-        """Return whether the metric can be computed on a model of these capabilities."""
-        return self.needs <= gives
-
     @abstractmethod
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MetricData:
         """Read and encode the data, once per evaluation. Raises CorpusError."""

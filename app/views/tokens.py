@@ -72,7 +72,7 @@ def show_acquisition(view: View, **drawn: object) -> None:
 
 def _applies(run: Run, metric: Metric) -> bool:
     """Return whether a metric is offered: if it has results, or the run's models give what it needs."""
-    return not results.scores(run, metric.name).empty or metric.fits(results.given(run))
+    return not results.scores(run, metric.name).empty or metric.needs <= results.given(run)
 
 
 def _metric(names: Collection[str]) -> str:

@@ -139,7 +139,7 @@ def _plan_metric(
 def _gives_needs(checkpoint: Checkpoint, metric: Metric) -> bool:
     """Return whether the model gives what the metric needs; True for a broken one, which fails when it is loaded."""
     try:
-        return metric.fits(gives(checkpoint))
+        return metric.needs <= gives(checkpoint)
     except BrokenCheckpoint:
         return True
 

@@ -293,7 +293,7 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
     checkpoints = run_files.checkpoints(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     written = results.done(run)
-    done = {metric.name: written.get(metric.name, set()) for metric in METRICS if metric.fits(gives)}
+    done = {metric.name: written.get(metric.name, set()) for metric in METRICS if metric.needs <= gives}
     table = coverage_table(run.planned_steps, steps, done)
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
@@ -308,7 +308,7 @@ def missing_metrics(run: Run, gives: frozenset[str]) -> dict[str, str]:
     """Return the metrics that lack a checkpoint with weights, each with the data that it reads."""
     loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
     written = results.done(run)
-    wanted = {metric.name: metric.source for metric in METRICS if metric.fits(gives)}
+    wanted = {metric.name: metric.source for metric in METRICS if metric.needs <= gives}
     return {name: source for name, source in wanted.items() if not loadable <= written.get(name, set())}
 
 

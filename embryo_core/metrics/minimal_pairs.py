@@ -63,7 +63,7 @@ class MinimalPairs(Metric):
     page = "grammar"
     source = "pairs"
     form = PAIRS
-    needs = frozenset({"masked_words"})
+    needs = frozenset({"words"})
     options = (
         Option(
             "pll",
@@ -73,9 +73,6 @@ class MinimalPairs(Metric):
             identifies=True,
         ),
     )
-
-    def fits(self, gives: frozenset[str]) -> bool:
-        return bool({"masked_words", "next_words"} & gives)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedPairs:
         pairs = [
