@@ -28,7 +28,8 @@ def show() -> None:
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = figures.draw(view, order.acquisition, metric=METRICS[0], groups=parts).table
-        widgets.show_headline(compare.headline(agreements(orders), next(iter(compare.seeds_by_design(view.drawn)))))
+        first = next(iter(compare.seeds_by_design(view.drawn)))
+        widgets.show_headline(compare.headline(agreements(orders), first, name_measures(view.drawn, METRICS[0])))
     _show_designs(view)
     if not view.compared_runs:
         words = "Choose runs under Overlay, above, to compare them with this one."

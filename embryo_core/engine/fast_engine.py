@@ -132,7 +132,7 @@ def _read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
         segments=config.type_vocab_size,
         embedding=config.width,
         hidden=config.hidden_size,
-        intermediate=config.intermediate_size,
+        intermediate=config.intermediate_size or 0,
         layers=config.num_hidden_layers,
         groups=config.groups,
         heads=config.num_attention_heads,

@@ -285,11 +285,14 @@ def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.n
 
 @dataclass
 class _PassedThrough(BaseModelOutputWithPoolingAndCrossAttentions):
-    """An encoder's output, with fields in which the heads of some families look."""
+    """A base model's output, with fields in which the heads of some families look."""
 
     entity_last_hidden_state: None = None
     entity_hidden_states: None = None
     global_attentions: None = None
+    router_logits: None = None
+    shared_kv_states: None = None
+    cache_params: None = None
 
 
 def _pass_through(*_: Any, inputs_embeds: Tensor, **__: Any) -> _PassedThrough:

@@ -126,7 +126,8 @@ def describe_head(
     return Caption(
         f"{history.note}.",
         sentences(
-            f"From each position (row) to each position (column), 0 to {history.size - 1} with [CLS] first. Each entry "
+            f"From each position (row) to each position (column), 0 to {history.size - 1} from the token that opens a "
+            "text ([CLS]), or the first piece if there is none. Each entry "
             f"is averaged over the sentences that have both positions{reach}.",
             "" if normalised else "So rows do not sum to 1; the switch above divides each by its sum.",
             map_style.clipping(history),

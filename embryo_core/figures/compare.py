@@ -33,7 +33,7 @@ def seeds_by_design(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
     return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
 
 
-def headline(agreements: pd.DataFrame, run: str) -> str:
+def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction") -> str:
     """Return how far the order of acquisition of a `run` agrees with another run's, or else with the paper's.
 
     Orders of other runs are compared if that of the run is unknown; `agreements` are those of `compare.agreements`.
@@ -47,7 +47,7 @@ def headline(agreements: pd.DataFrame, run: str) -> str:
         return ""
     row = rows.loc[rows["rho"].abs().idxmax()]
     return (
-        f"The orders in which {row['first']} and {row['second']} acquire parts of speech in mask prediction have a "
+        f"The orders in which {row['first']} and {row['second']} acquire parts of speech in {measure} have a "
         f"rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
     )
 

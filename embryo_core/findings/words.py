@@ -115,8 +115,8 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 def _findings_of(task: str) -> list[Finding]:
     """Return the paper's findings on one task, those on prediction with what is judged of decoders."""
-    shared = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND, "needs": NEEDS[task]}
-    shared |= {"measure": SHORT[task]}
+    shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
+    shared |= {"needs": NEEDS[task], "measure": SHORT[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
     said = SHORT[task]
     name = SHORT[PREDICTION if task == NEXT else task]

@@ -52,10 +52,11 @@ class WorldKnowledge(Metric):
         asked, questions, places, objects, going_on = [], [], [], [], 0
         for fact in facts:
             total[fact.relation] = total.get(fact.relation, 0) + 1
-            if limits.decoder and fact.prompt is None:
+            prompt = fact.prompt or ""
+            if limits.decoder and not prompt:
                 going_on += 1
                 continue
-            ids = tokenizer.encode_start(fact.prompt) if limits.decoder else tokenizer.encode_text(fact.question)
+            ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
             at = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
             piece = tokenizer.single_piece(fact.object)
             if piece is not None and len(ids) <= limits.positions and len(at) == 1:

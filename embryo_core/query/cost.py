@@ -73,7 +73,7 @@ def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> in
     As in engine/network.py: what rows have in common is computed once up to the first layer's queries, keys and values;
     rows differ in `filled` pieces. The last layer is computed at that position alone, from the keys and values of all.
     """
-    hidden, inner, width = sizes.hidden_size, sizes.intermediate_size, sizes.width
+    hidden, inner, width = sizes.hidden_size, sizes.intermediate_size or 0, sizes.width
     once = length + filled * (rows - 1)
     entered = _projection(sizes, 1, once) - 6 * (rows * length - once) * hidden**2
     last = 6 * rows * length * hidden**2 + rows * (4 * length * hidden + 2 * hidden**2 + 4 * hidden * inner)
@@ -89,7 +89,7 @@ def _projection(sizes: Architecture, rows: int, length: int) -> int:
 
 def _layer(sizes: Architecture, rows: int, length: int) -> int:
     """Count the operations of one layer at all positions."""
-    return rows * layer_flops(length, sizes.hidden_size, sizes.intermediate_size)
+    return rows * layer_flops(length, sizes.hidden_size, sizes.intermediate_size or 0)
 
 
 def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float:

@@ -47,7 +47,7 @@ class Architecture(Struct, frozen=True):
     hidden_size: Annotated[int, size(2**16)] = 0
     num_hidden_layers: Annotated[int, size(1024)] = 0
     num_attention_heads: Annotated[int, size(1024)] = 0  # 0: the family has none
-    intermediate_size: Annotated[int, size(2**18)] = 0
+    intermediate_size: Annotated[int, size(2**18)] | None = 0  # None, as of GPT-Neo: four times hidden_size
     dim: Annotated[int, size(2**16)] = 0
     n_layers: Annotated[int, size(1024)] = 0
     n_heads: Annotated[int, size(1024)] = 0
@@ -110,7 +110,7 @@ class Architecture(Struct, frozen=True):
     @property
     def in_layers(self) -> int:
         """Return the number of parameters in all layers, shared ones counted once."""
-        hidden, inner = self.hidden_size, self.intermediate_size
+        hidden, inner = self.hidden_size, self.intermediate_size or 0
         layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
         return layer * self.groups
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -59,7 +60,7 @@ class Tokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.mask = special.mask if special else MASK
-        self.mask_id = self._find_optional(self.mask)
+        self.mask_id: Any = self._find_optional(self.mask)  # int, or None if there is no mask
         self.cls_id = self._find_optional(special.cls if special else "[CLS]")
         self.sep_id = self._find_optional(special.sep if special else "[SEP]")
         self.begin, self.end = (  # [0 or 1] int64: around every text

@@ -83,7 +83,7 @@ def test_a_log_is_read_again_when_it_grows(with_log) -> None:
     with_log([row("train", 4), row("heldout", 4)])
     assert len(overview.training_log(run)) == 2
     (run.path / "log.jsonl").unlink()
-    assert overview.training_log(run).empty and overview.logged_quantities(run) == list(overview.ALWAYS)
+    assert overview.training_log(run).empty and overview.logged_quantities(run) == list(overview.WORDS["masked_words"])
     with pytest.raises(FigureError, match=run.name):
         overview.training_curve([run], Axis("log"), "masked_lm_loss")
 
@@ -128,7 +128,7 @@ def test_coverage_marks_what_is_computed() -> None:
 
 def test_coverage_of_a_run_has_the_command_for_the_rest(tiny_run: Run, tiny_results: Run) -> None:
     """Metrics that read the same data share one option; with full results there is no figure."""
-    gives = frozenset({"masked_words", "states", "attentions"})
+    gives = frozenset({"masked_words", "words", "states", "attentions"})
     figure = overview.coverage([tiny_run], Axis("log"), gives)
     assert not figure.table.loc[figure.table["metric"] != "checkpoint", "done"].any()
     command = overview.evaluate_command(tiny_run, overview.missing_metrics(tiny_run, gives))
