@@ -23,10 +23,10 @@ class Curves:
     """How the rows of a table become curves; `by` to `baseline` name its columns."""
 
     by: str  # category
-    value: str
     y_title: str
-    low: str | None = None
-    high: str | None = None
+    value: str = "value"
+    low: str = "low"  # drawn if the table has it and `high`
+    high: str = "high"
     baseline: str | None = None
     label: Callable[[Any], str] = str  # of a category
     styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles  # colour and symbol

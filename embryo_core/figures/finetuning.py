@@ -76,9 +76,6 @@ def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 CURVES = Curves(
     by="task",
-    value="value",
-    low="low",
-    high="high",
     baseline="control",
     label=label,
     styles=task_styles,

@@ -140,9 +140,6 @@ def with_step(table: pd.DataFrame, accuracies: pd.DataFrame, step: int) -> pd.Da
 
 CURVES = Curves(
     by="group",
-    value="value",
-    low="low",
-    high="high",
     y_title="accuracy",
     baseline="chance",
     baseline_name="chance",

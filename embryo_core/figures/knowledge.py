@@ -136,9 +136,6 @@ def default_relations(table: pd.DataFrame) -> list[str]:
 
 CURVES = Curves(
     by="relation",
-    value="value",
-    low="low",
-    high="high",
     label=label,
     y_title="precision at 1",
     baseline="baseline",

@@ -94,9 +94,6 @@ def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: 
 
     curves = Curves(
         by="curve",
-        value="value",
-        low="low",
-        high="high",
         styles=_position_styles,
         y_title="accuracy (masked pieces)",
         baseline="baseline",
@@ -160,7 +157,6 @@ def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
     describe = describe_deviation if metric == DEVIATION else describe_cosine
     curves = Curves(
         by="curve",
-        value="value",
         label=lambda curve: curve if isinstance(curve, str) else layer_name(curve),
         styles=_styles,
         y_title=Y_TITLES[metric],

@@ -136,8 +136,6 @@ def headline(best: pd.DataFrame, unit: StepUnit) -> str:
 EXPECTED = Curves(
     by="task",
     value="expected",
-    low="low",
-    high="high",
     label=label,
     styles=task_styles,
     y_title="expected layer",

@@ -91,9 +91,6 @@ def layers(
     run, drawn = runs[0], QUANTITIES[quantity]
     drawn_curves = Curves(
         by="layer",
-        value="value",
-        low="low",
-        high="high",
         label=layer_name,
         styles=_layer_styles,
         y_title=drawn.axis,

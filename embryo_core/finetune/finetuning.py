@@ -175,9 +175,10 @@ def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice |
     labels = list(plan.data.labels) if isinstance(plan.data, TextTask) else []
     note = _note(plan, len(encoded.targets), choice)
     summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
-    names = {results_name(plan.name, seed) for _, seed in plan.pending}
-    for name in sorted(names.union(planning.stored_names(run, plan.name) if plan.overwrite else ())):
-        results.note_dataset(run, name, plan.identity, summary, plan.overwrite)
+    for name in planning.stored_names(run, plan.name) if plan.overwrite else ():
+        results.note_dataset(run, name, plan.identity, overwrite=True)
+    for seed in sorted({seed for _, seed in plan.pending}):
+        results.note_dataset(run, results_name(plan.name, seed), plan.identity, summary, plan.overwrite)
 
 
 def _note(plan: TaskPlan, sequences: int, choice: RateChoice | None) -> str:

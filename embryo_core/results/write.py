@@ -66,18 +66,15 @@ def write(
 ) -> None:
     """Write all that one metric found at one checkpoint, replacing earlier findings.
 
-    With a `summary` of the `dataset`, both are noted first, as `note_dataset` does. Raise ResultsError, and write
-    nothing, if there are no rows, a number that is not finite, n below 1, or two rows with the same key; OtherData if
-    the metric's results are of another dataset by now.
+    The data are checked and noted first, as `note_dataset` does. Raise ResultsError, and write nothing, if there are no
+    rows, a number that is not finite, n below 1, or two rows with the same key; OtherData if the metric has results of
+    other data by now.
     """
     check_findings(checkpoint, metric, findings)
     run, step = checkpoint.run, checkpoint.step
     tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
     with lock(run):
-        if summary is None:
-            check_dataset(run, metric, dataset or {})
-        else:
-            _note(run, metric, dataset or {}, summary, overwrite)
+        _note(run, metric, dataset or {}, summary, overwrite)
         with writing_pending(run, metric, step) as folder:
             for table, rows in tables:
                 if rows.num_rows:
@@ -154,29 +151,27 @@ def _write_summaries(run: Run) -> None:
 
 
 def note_dataset(
-    run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any], overwrite: bool = False
+    run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
-    """Note the data that a metric is computed on from now on; `overwrite` removes results of other data first.
+    """Note the data that a metric is computed on from now on, with their `summary`; without one, only check them.
 
-    Raise OtherData if there are such results and they may not be overwritten.
+    Raise OtherData if the metric has results of other data, unless `overwrite` may remove them.
     """
     with lock(run):
         _note(run, metric, dataset, summary, overwrite)
 
 
-def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any], overwrite: bool) -> None:
-    wanted = {**dataset, **summary}
-    if read_sources(run).get(metric) == wanted:
-        return
-    if done(run)[metric]:
-        try:
-            check_dataset(run, metric, dataset)
-        except OtherData:
-            if not overwrite:
-                raise
+def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] | None, overwrite: bool) -> None:
+    try:
+        check_dataset(run, metric, dataset)
+    except OtherData:
+        if not overwrite and (summary is None or done(run)[metric]):
+            raise
+        if overwrite:
             _forget(run, metric)
-    noted = {**read_sources(run), metric: wanted}
-    write_json(run.results / "sources.json", dict(sorted(noted.items())))
+    noted = read_sources(run)
+    if summary is not None and noted.get(metric) != (own := {**dataset, **summary}):
+        write_json(run.results / "sources.json", dict(sorted({**noted, metric: own}.items())))
 
 
 def _forget(run: Run, metric: str) -> None:
@@ -187,7 +182,7 @@ def _forget(run: Run, metric: str) -> None:
     for folder in own:
         remove_pending(folder)
     for table in TABLES:
-        if is_stored(run.results / f"{table.name}.parquet"):
+        if is_stored(run.results / f"{table.name}.parquet") and metric in steps_of_file(run, table):
             replace_table(run, table, _stored(run, table, pc.field("evaluation") != metric))
     _write_summaries(run)
 

@@ -166,9 +166,9 @@ def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
         results.write(at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
     results.note_dataset(run, "mask_prediction", {"sha256": "a" * 64}, {"sentences": 7}, overwrite=True)
     assert results.done(run)["mask_prediction"] == {2}
-    results.note_dataset(run, "mask_prediction", {"sha256": "b" * 64}, {}, overwrite=True)
+    results.note_dataset(run, "mask_prediction", {"sha256": "b" * 64}, overwrite=True)
     assert not results.done(run)["mask_prediction"] and results.done(run)["attention"] == {2}
-    assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}, "mask_prediction": {"sha256": "b" * 64}}
+    assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}}
 
 
 def test_evaluations_of_other_data_are_told_by_their_notes():
