@@ -51,7 +51,7 @@ def value(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -
 def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
     """Return since when each head of the first run shows a pattern; `change` as in `Pattern`."""
     run = runs[0]
-    frame = read_behaviour(run)
+    frame = read_behaviour(run, what)
     since = appearances(frame, what, change)
     return make_figure(
         [run],
@@ -72,7 +72,7 @@ def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None,
         [run],
         f"{run.name}-{what}",
         f"{PATTERNS[what].label} of each head over the steps",
-        plot_heads(rows, baseline(read_behaviour(run)), what, change, chosen, axis.of(run)),
+        plot_heads(rows, baseline(read_behaviour(run, what)), what, change, chosen, axis.of(run)),
         rows.assign(pattern=what),
         Caption(
             f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
@@ -121,7 +121,7 @@ def describe_presence(
 
 
 def _rows(run: Run, what: str) -> pd.DataFrame:
-    rows = of_pattern(read_behaviour(run), what)
+    rows = of_pattern(read_behaviour(run, what), what)
     if rows.empty:
         raise FigureError(f"'{PATTERNS[what].label}' has not been measured for the heads of '{run.name}'.")
     return rows

@@ -72,9 +72,14 @@ PATTERNS = {
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
-def read_behaviour(run: Run) -> pd.DataFrame:
-    """Return the `behaviour_curves` of a run; empty if its heads were not measured. Raises ResultsError."""
-    scores = results.read_many_scores(run, prefix=PREFIX)
+@results.remembered
+def read_behaviour(run: Run, what: str | None = None) -> pd.DataFrame:
+    """Return the `behaviour_curves` of a run, or those of one pattern and the baseline.
+
+    Empty if its heads were not measured. Raises ResultsError.
+    """
+    metrics = [PREFIX + name for name in (what, BASELINE)] if what else None
+    scores = results.read_many_scores(run, metrics, PREFIX)
     return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)
 
 

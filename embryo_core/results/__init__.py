@@ -1,7 +1,7 @@
 """Results on disk: what metrics found, written to parquet and read back as frames; no other room touches parquet."""
 
 from embryo_core.results.fact_histories import classify_answers, read_histories, read_right_answers
-from embryo_core.results.memo import results_state
+from embryo_core.results.memo import remembered, results_state
 from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.position_weights import read_position_weights
 from embryo_core.results.provenance import DatasetId, check_dataset, of_other_data, read_sources
@@ -64,6 +64,7 @@ __all__ = [
     "read_tuning",
     "read_word_counts",
     "read_words",
+    "remembered",
     "results_state",
     "steps_done",
     "write",

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal
 
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import head_behaviour as charts
@@ -90,3 +91,13 @@ def test_a_figure_has_the_rows_that_it_draws(tiny_results):
     assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline
     assert set(curves.table["step"]) == {0, 8, 16} and f"Layer {layer}, head {head}" in curves.caption.summary
     assert len(charts.presence([tiny_results], Axis(), change=0.05, **chosen).table) == 4
+
+
+def test_one_pattern_is_read_with_the_baseline(tiny_results):
+    """Its rows are those of the whole; the second time no table is read."""
+    whole, own = patterns.read_behaviour(tiny_results), patterns.read_behaviour(tiny_results, "previous")
+    of_one, of_all = (patterns.of_pattern(frame, "previous").reset_index(drop=True) for frame in (own, whole))
+    assert_frame_equal(of_one, of_all)
+    assert len(own) and set(own["what"]) <= {"previous", patterns.BASELINE}
+    assert patterns.baseline(own) == patterns.baseline(whole)
+    assert np.shares_memory(patterns.read_behaviour(tiny_results, "previous")["value"], own["value"])
