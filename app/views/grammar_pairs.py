@@ -78,7 +78,7 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
         with widgets.explaining():
             found = _words(view.run, pair, view.step)
             figure = grammar_pairs.words(view.run, paradigm, number, found.table, view.step)
-            st.subheader("Which word makes the difference", anchor=False)
+            st.header("Which word makes the difference", anchor=False)
             figures.show(figure)
 
 

@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+MAX_NAMED = 3  # moves whose names make a shape
 CONFIDENCE = 0.95  # of all comparisons of two steps together
 
 
@@ -27,7 +28,9 @@ class Turns:
 
     @property
     def shape(self) -> str:
-        """Return the moves as words: "rises, falls"; "flat" if there is none."""
+        """Return the moves as words: "rises, falls"; "flat" if there is none; of many, how often the curve turns."""
+        if len(self.moves) > MAX_NAMED:
+            return f"turns {len(self.moves) - 1} times, last {self.moves[-1]}"
         return ", ".join(self.moves) or "flat"
 
 
