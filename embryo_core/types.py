@@ -97,6 +97,12 @@ class Pointer:
     file: str  # absolute path; in a repository the name
     repository: str = ""  # owner/name; "" is this machine
     commit: str = ""  # of the repository
+    parts: tuple[str, ...] = ()  # the other files, if the weights are in several
+
+    @property
+    def files(self) -> list["Pointer"]:
+        """Return a pointer to each file of the weights."""
+        return [Pointer(file, self.repository, self.commit) for file in (self.file, *self.parts)]
 
 
 @dataclass(frozen=True)

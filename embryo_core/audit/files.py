@@ -95,7 +95,7 @@ def same_weights(
     groups: dict[str, list[Checkpoint]] = {}
     for one in checkpoints:
         if weights := read_manifest(one.path, one.run.path)[0].weights:
-            group = groups.setdefault(weights.sha256, [])
+            group = groups.setdefault(weights.digest, [])
             if not (group and explained(group[-1].step, one.step)):
                 group.append(one)
     return [

@@ -51,7 +51,9 @@ def parameters(run: Run) -> dict[str, int] | None:
 
 def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
     sizes = runs.read_config(checkpoint, runs.Architecture)
-    shapes = runs.tensor_shapes(*runs.weights_file(checkpoint), sizes)
+    shapes: dict[str, list[int]] = {}
+    for file in runs.weights_files(checkpoint):
+        shapes |= runs.tensor_shapes(*file, sizes)
     counts: dict[str, int] = {}
     for name, shape in shapes.items():
         tied = sizes.tie_word_embeddings and re.search(TIED, name)

@@ -73,7 +73,7 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []
     inner = generator(checkpoint)
-    pointers = [one.pointer for one in (checkpoint, inner) if one and one.pointer]
+    pointers = [file for one in (checkpoint, inner) if one and one.pointer for file in one.pointer.files]
     return [pointer for pointer in pointers if pointer.repository and not cached(pointer)]
 
 

@@ -59,8 +59,9 @@ def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
     The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
     BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
     """
-    path, within = runs.weights_file(checkpoint)
-    tensors = read_file(path, within)
+    tensors: dict[str, Tensor] = {}
+    for path, within in runs.weights_files(checkpoint):
+        tensors |= read_file(path, within)
     wrapper = _wrapper(tensors)
     found = {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
     for name, tensor in found.items():

@@ -3,7 +3,14 @@
 from embryo_core.runs.architecture import Architecture, of_the_model
 from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
-from embryo_core.runs.checkpoint_files import is_pickled, read_config, tensor_shapes, verify, weights_file
+from embryo_core.runs.checkpoint_files import (
+    is_pickled,
+    read_config,
+    tensor_shapes,
+    verify,
+    weights_file,
+    weights_files,
+)
 from embryo_core.runs.data_folders import remember_folder, remembered_folders
 from embryo_core.runs.layout import (
     REPOSITORY,
@@ -136,6 +143,7 @@ __all__ = [
     "verify",
     "was_added",
     "weights_file",
+    "weights_files",
     "write_audit",
     "write_checksums",
     "write_json",

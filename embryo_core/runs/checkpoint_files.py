@@ -5,6 +5,7 @@ config.json has room for.
 """
 
 import os
+from collections.abc import Collection
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -57,34 +58,44 @@ def verify(checkpoint: Checkpoint) -> None:
     manifest, _ = read_manifest(checkpoint.path, run)
     if manifest.removed:
         raise without_weights(checkpoint)
-    weights, within = weights_file(checkpoint)
+    files = dict(weights_files(checkpoint))
     expected = {checkpoint.path / name: sha256 for name, sha256 in manifest.sha256.items()}
-    if manifest.weights:
-        expected[weights] = manifest.weights.sha256
-    elif weights not in expected:
+    if card := manifest.weights:
+        expected |= zip(files, (card.sha256, *card.parts.values()), strict=True)
+    elif (weights := next(iter(files))) not in expected:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
-    check_weights(weights, within, sizes)  # faster than hashing a sparse file
+    for weights, within in files.items():
+        check_weights(weights, within, sizes)  # faster than hashing a sparse file
     for path, sha256_ in expected.items():
-        found = digest(path, within if path == weights else run, BrokenCheckpoint, _limit(path, weights, sizes))
+        found = digest(path, files.get(path, run), BrokenCheckpoint, _limit(path, files, sizes))
         if found != sha256_:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
 
 
-def _limit(path: Path, weights: Path, sizes: Architecture) -> int | None:
+def _limit(path: Path, weights: Collection[Path], sizes: Architecture) -> int | None:
     """Return the bytes that a file may have, or None for the limit of its name; unread weights are hashed, too."""
-    return max_weights_bytes(sizes) if path == weights or path.name in WEIGHTS else None
+    return max_weights_bytes(sizes) if path in weights or path.name in WEIGHTS else None
 
 
 # === Weights ===
 
 
 def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
-    """Return the file of a checkpoint's weights, and the folder that it must be in. Raise BrokenCheckpoint."""
-    if pointer := checkpoint.pointer:
-        path, within = follow(checkpoint.run, pointer, checkpoint.path / "manifest.json")
-        return path, hub_store(path, pointer.repository) if pointer.repository else within
+    """Return the first of `weights_files`, which is usually the only one."""
+    return weights_files(checkpoint)[0]
+
+
+def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
+    """Return the files of a checkpoint's weights, and the folder that each must be in. Raise BrokenCheckpoint."""
+    if checkpoint.pointer:
+        files = checkpoint.pointer.files
+        found = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
+        return [
+            (path, hub_store(path, file.repository) if file.repository else within)
+            for file, (path, within) in zip(files, found, strict=True)
+        ]
     names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
-    return checkpoint.path / names[0], checkpoint.run.path
+    return [(checkpoint.path / names[0], checkpoint.run.path)]
 
 
 def max_weights_bytes(sizes: Architecture) -> int:

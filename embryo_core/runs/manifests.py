@@ -199,9 +199,9 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
     """Return the pointer in a manifest. Raise BrokenCheckpoint if this user may not follow it."""
     if card is None:
         return None
-    pointer = Pointer(card.file, card.repository, card.commit)
-    follow(run, pointer, folder / "manifest.json")
-    return pointer
+    for file in card.pointer.files:
+        follow(run, file, folder / "manifest.json")
+    return card.pointer
 
 
 def _manifests(

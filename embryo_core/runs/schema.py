@@ -3,6 +3,7 @@
 Other names are ignored: files of later versions, and of transformers, hold more.
 """
 
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Required, TypedDict
 
@@ -28,7 +29,7 @@ from embryo_core.runs.value_types import (
     Word,
     resolve,
 )
-from embryo_core.types import StepUnit
+from embryo_core.types import Pointer, StepUnit
 
 MB = 2**20
 LIMITS = {  # bytes of a file, by its name
@@ -167,19 +168,32 @@ class RunCard(Struct, frozen=True):
 
 
 class PointerCard(Struct, frozen=True):
-    """A `types.Pointer`, and the SHA-256 of the file that it leads to."""
+    """A `types.Pointer`, and the SHA-256 of the files that it leads to."""
 
     file: Text
     sha256: Sha256
     repository: Repository = ""
     commit: Commit = ""
+    parts: Annotated[dict[Text, Sha256], Meta(max_length=1000)] = {}
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the weights; of several files, that of theirs."""
+        hashes = [self.sha256, *self.parts.values()]
+        return hashes[0] if len(hashes) == 1 else sha256("".join(hashes).encode()).hexdigest()
+
+    @property
+    def pointer(self) -> Pointer:
+        """Return it without hashes."""
+        return Pointer(self.file, self.repository, self.commit, tuple(self.parts))
 
     def __post_init__(self) -> None:
-        convert(PurePosixPath(self.file).name, AnyFileName)
+        for file in (self.file, *self.parts):
+            convert(PurePosixPath(file).name, AnyFileName)
         if bool(self.repository) != bool(self.commit):
             raise ValueError("a repository without a commit, or a commit without a repository")
-        if self.repository:
-            convert(self.file, RepositoryFile)
+        for file in (self.file, *self.parts) if self.repository else ():
+            convert(file, RepositoryFile)
 
 
 class Manifest(Struct, frozen=True):

@@ -32,7 +32,7 @@ from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.found import Found, Series
 from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
-from embryo_core.sources.shards import join
+from embryo_core.sources.shards import check_shards, join
 from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import listed, point
 
@@ -198,25 +198,27 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
             "decoders of text that transformers loads."
         )
     sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
-    if found.parts and not copy:
-        raise BrokenCheckpoint(
-            f"{found.name} has its weights in {len(found.parts)} files, and only one can be read; add it with --copy, "
-            "which joins them."
-        )
     folder.mkdir(parents=True)
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
-    pointer, counts = found.pointer, found.counts
+    counts, pointers = found.counts, found.pointer.files
+    at_hand = copy or not found.pointer.repository
+    files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
+    for file in files:
+        check_weights(file, file.parent, sizes)  # a file that was cut would take the place of an earlier copy
+    if found.index and files:
+        check_shards(found.index, files, sizes)
+    if copy and found.index:
+        join(found.index, files, folder / SAFETENSORS)
+    elif copy:
+        shutil.copyfile(files[0], folder / (PICKLED if runs.is_pickled(files[0], files[0].parent) else SAFETENSORS))
     more: dict[str, Any] = {}
-    if found.parts:
-        index, *parts = (Path(os.path.realpath(_local(one))) for one in (pointer, *found.parts))
-        join(index, parts, sizes, folder / SAFETENSORS)
-    elif copy or not pointer.repository:
-        weights = Path(os.path.realpath(_local(pointer)))
-        check_weights(weights, weights.parent, sizes)  # a file that was cut would take the place of an earlier copy
-        if copy:
-            shutil.copyfile(weights, folder / (PICKLED if runs.is_pickled(weights, weights.parent) else SAFETENSORS))
     if not copy:
-        more["weights"] = {**asdict(pointer), "sha256": found.sha256 or runs.sha256(_local(pointer))}
+        listed = found.hashes or [None] * len(pointers)
+        hashes = [sha256 or runs.sha256(_local(one)) for sha256, one in zip(listed, pointers, strict=True)]
+        more["weights"] = asdict(found.pointer) | {
+            "sha256": hashes[0],
+            "parts": dict(zip(found.pointer.parts, hashes[1:], strict=True)),
+        }
     runs.write_manifest(folder, found.step, counts.sequences, counts.tokens or _tokens(found), **more)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from embryo_core import results, runs
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs.checkpoint_files import SAFETENSORS, WEIGHTS
-from embryo_core.runs.schema import Manifest, PointerCard
+from embryo_core.runs.schema import Manifest
 from embryo_core.sources.found import Found
-from embryo_core.types import Pointer, Run
+from embryo_core.types import Run
 
 
 def points_elsewhere(target: Path) -> bool:
@@ -25,12 +25,13 @@ def points_elsewhere(target: Path) -> bool:
 def places(folder: Path) -> set[str]:
     """Return the folders and repositories to which the checkpoints of a run point, generators included."""
     manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
-    return {runs.place_of(_pointer(one.weights)) for one in manifests if one.weights}
+    return {runs.place_of(file) for one in manifests if one.weights for file in one.weights.pointer.files}
 
 
 def places_of(added: Iterable[Found]) -> set[str]:
     """Return the folders and repositories of these checkpoints, generators included."""
-    return {runs.place_of(part.pointer) for one in added for part in (one, one.generator) if part}
+    parts = [part for one in added for part in (one, one.generator) if part]
+    return {runs.place_of(file) for part in parts for file in part.pointer.files}
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
@@ -112,7 +113,7 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> _Model:
 def _sha256(manifest: Manifest) -> str:
     """Return the hash of the weights, wherever they are or were; "" if the manifest has none."""
     held = manifest.sha256 | manifest.removed
-    return manifest.weights.sha256 if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
+    return manifest.weights.digest if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 
 
 def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
@@ -128,20 +129,17 @@ def _inside(folder: Path, within: Path) -> Manifest | None:
     return runs.read_json(path, within, Manifest, BrokenCheckpoint) if path.exists() else None
 
 
-def _pointer(card: PointerCard) -> Pointer:
-    return Pointer(card.file, card.repository, card.commit)
-
-
 def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:
     if card := manifest.weights:
-        return runs.place_of(_pointer(card)) in allowed and bool(card.repository or os.path.isfile(card.file))
+        files = card.pointer.files
+        return all(runs.place_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
     return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)
 
 
 def _without_weights(folder: Path, manifest: Manifest, copy: Path) -> None:
     removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
     if manifest.weights:
-        removed = {SAFETENSORS: manifest.weights.sha256}
+        removed = {SAFETENSORS: manifest.weights.digest}
     copy.mkdir(parents=True)
     shutil.copyfile(folder / "config.json", copy / "config.json")
     runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)

@@ -73,9 +73,9 @@ def _at(path: Path, counts: Counts) -> Found:
         convert(file.name, AnyFileName)
     except ValidationError:
         raise RunError(f"{shown(file)} has a name with control characters; rename it.") from None
-    parts = shard_names(file) if weights.name in INDEXES else ()
-    pointers = tuple(Pointer(os.path.realpath(folder / name)) for name in parts)
-    return Found(counts, config, config.parent, Pointer(str(file)), str(file), folder=folder, parts=pointers)
+    index = file if weights.name in INDEXES else None
+    first, *parts = [os.path.realpath(folder / name) for name in shard_names(file)] if index else [str(file)]
+    return Found(counts, config, config.parent, Pointer(first, parts=(*parts,)), str(file), folder=folder, index=index)
 
 
 def _weights(folder: Path) -> Path:

@@ -16,10 +16,10 @@ class Found:
     within: Path  # the folder that its files have to be in
     pointer: Pointer
     name: str  # in messages
-    sha256: str | None = None  # of its weights, if the Hub lists it
+    hashes: tuple[str | None, ...] = ()  # SHA-256 of each file of the weights, if the Hub lists it
     folder: Path | None = None  # as it was named, links not followed; None: on the Hub
     generator: "Found | None" = None  # of an ELECTRA, the model inside that predicts masked words
-    parts: tuple[Pointer, ...] = ()  # the shards of the weights; `pointer` then leads to their index
+    index: Path | None = None  # of weights in several files
 
     @property
     def step(self) -> int:

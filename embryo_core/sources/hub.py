@@ -208,13 +208,18 @@ def _model(place: Place, counts: Counts, names: Files, inside: str = "") -> Foun
     if set(both) <= set(names):  # of two that are fetched, the one that has the head
         cached = [hub_folder(place.repository) / "snapshots" / place.commit / (place.folder + name) for name in both]
         weights = both[cached.index(first_with_heads(cached, config))]
-    pointer = Pointer(place.folder + weights, place.repository, place.commit)
-    found = Found(counts, config, hub_store(config, place.repository), pointer, place.name, names[weights])
-    if weights.removeprefix(inside) not in INDEXES:
-        return found
-    parts = shard_names(Path(os.path.realpath(fetch(pointer, place.name))))
-    folder = place.folder + inside
-    return replace(found, parts=tuple(Pointer(folder + name, place.repository, place.commit) for name in parts))
+    files = [weights]
+    index = None
+    if weights.removeprefix(inside) in INDEXES:
+        pointer = Pointer(place.folder + weights, place.repository, place.commit)
+        index = Path(os.path.realpath(fetch(pointer, place.name)))
+        files = [inside + name for name in shard_names(index)]
+        if lacking := [file for file in files if file not in names]:
+            raise BrokenCheckpoint(f"{place.name} has no {lacking[0]}, which {weights} names, {where()}.")
+    first, *parts = [place.folder + file for file in files]
+    pointer = Pointer(first, place.repository, place.commit, (*parts,))
+    hashes = tuple(names[file] for file in files)
+    return Found(counts, config, hub_store(config, place.repository), pointer, place.name, hashes, index=index)
 
 
 def _state(place: Place, names: Files) -> TrainerState | None:

@@ -1,15 +1,15 @@
 """Weights that transformers saved in several shards: an index next to config.json names the shard of every tensor.
 
-A run reads one file for each checkpoint, so shards are joined when they are copied.
+A run points to all of them; when they are copied, they are joined.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.checkpoint_files import WEIGHTS, check_weights
+from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.schema import ShardIndex
 from embryo_core.runs.trust import refusal
 
@@ -21,19 +21,37 @@ def shard_names(index: Path) -> list[str]:
     return sorted({*_shard_of(index).values()})
 
 
-def join(index: Path, shards: Iterable[Path], sizes: runs.Architecture, file: Path) -> None:
+def check_shards(index: Path, shards: Sequence[Path], sizes: runs.Architecture) -> None:
+    """Raise BrokenCheckpoint if a shard lacks a tensor of the index; `shards` in the order of `shard_names`.
+
+    Those that torch pickled are checked when they are read.
+    """
+    for path, names in _tensors_of(index, shards):
+        if not runs.is_pickled(path, path.parent):
+            _refuse_lacking(path, names, runs.tensor_shapes(path, path.parent, sizes))
+
+
+def join(index: Path, shards: Sequence[Path], file: Path) -> None:
     """Write the tensors of an index as one safetensors file; `shards` in the order of `shard_names`.
 
     Paths have no links. Raises BrokenCheckpoint if a shard cannot be read or lacks a tensor.
     """
     from safetensors.torch import save_file  # torch takes a second
 
-    shard_of = _shard_of(index)
     tensors: dict[str, Any] = {}
-    for name, path in zip(shard_names(index), shards, strict=True):
-        check_weights(path, path.parent, sizes)
-        tensors |= _read_shard(path, [tensor for tensor, shard in shard_of.items() if shard == name])
+    for path, names in _tensors_of(index, shards):
+        tensors |= _read_shard(path, names)
     save_file(tensors, file)
+
+
+def _tensors_of(index: Path, shards: Sequence[Path]) -> list[tuple[Path, list[str]]]:
+    """Return the names of the tensors that an index promises in each shard."""
+    shard_of = _shard_of(index)
+    names = shard_names(index)
+    return [
+        (path, [tensor for tensor, shard in shard_of.items() if shard == name])
+        for name, path in zip(names, shards, strict=True)
+    ]
 
 
 def _shard_of(index: Path) -> Mapping[str, str]:
@@ -46,6 +64,10 @@ def _read_shard(path: Path, names: Iterable[str]) -> dict[str, Any]:
     from embryo_core.engine.tensor_files import read_file
 
     tensors = read_file(path, path.parent)
-    if lacking := [name for name in names if name not in tensors]:
-        raise refusal(path, f"lacks {runs.shown(lacking[0])}, which its index promises", BrokenCheckpoint)
+    _refuse_lacking(path, names, tensors)
     return {name: tensors[name].clone().contiguous() for name in names}
+
+
+def _refuse_lacking(path: Path, names: Iterable[str], there: Container[str]) -> None:
+    if lacking := [name for name in names if name not in there]:
+        raise refusal(path, f"lacks {runs.shown(lacking[0])}, which its index promises", BrokenCheckpoint)

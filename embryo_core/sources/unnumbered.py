@@ -1,5 +1,6 @@
 """The model beside a series that no name numbers: the last one of a Trainer's folder, or of the Hub's main branch."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def with_unnumbered(series: Series, last: Found, state: TrainerState | None) -> 
 
 def _candidates(series: Series, last: Found, best: str) -> list[Found]:
     """Return the checkpoints to compare with: all if the Hub lists hashes, else the last one and the best."""
-    if last.sha256:
+    if last.pointer.repository:
         return series.found
     final = max((one.step for one in series.found), default=-1)
     return [one for one in series.found if one.step == final or (best and one.folder and one.folder.name == best)]
@@ -41,6 +42,6 @@ def _same(one: Found, other: Found) -> bool:
     if one.pointer == other.pointer:
         return True
     if one.pointer.repository or other.pointer.repository:
-        return one.sha256 is not None and one.sha256 == other.sha256
-    first, second = Path(one.pointer.file), Path(other.pointer.file)
-    return first.stat().st_size == second.stat().st_size and sha256(first) == sha256(second)
+        return None not in one.hashes and one.hashes == other.hashes
+    files = [[Path(file.file) for file in each.pointer.files] for each in (one, other)]
+    return all([*map(what, files[0])] == [*map(what, files[1])] for what in (os.path.getsize, sha256))

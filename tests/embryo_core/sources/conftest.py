@@ -1,10 +1,13 @@
 """A tiny RoBERTa with a byte-level vocabulary as a Trainer's folder, written by transformers and tokenizers alone."""
 
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import close_session, constants
 from tokenizers import ByteLevelBPETokenizer
 from torch.utils.data import Dataset
 from transformers import (
@@ -16,7 +19,9 @@ from transformers import (
     TrainingArguments,
 )
 
+from embryo_core.engine import hub_cache
 from tests.conftest import SAMPLE
+from tests.embryo_core.sources.hub_server import HubServer
 
 STEPS = (0, 10, 20)
 PADDED = 640  # rows of the vocabulary, more than the tokenizer has
@@ -78,6 +83,27 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "data"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """Return a Hub with nothing on it in place of the real one, and an empty cache; no proxy comes between."""
+    server = HubServer()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "ENDPOINT", server.address)
+    form = server.address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub_cache, "sleep", server.waited.append)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", server.waited.append)  # before it tries again
+    monkeypatch.setattr(hub_cache, "_unreached", (float("-inf"), ""))
+    close_session()  # whose client has the proxies of before
+    yield server
+    close_session()
+    server.shutdown()
+    server.server_close()
 
 
 class Noise(Dataset):

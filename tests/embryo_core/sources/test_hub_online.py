@@ -2,13 +2,11 @@
 
 import json
 import shutil
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import huggingface_hub
 import pytest
-from huggingface_hub import close_session, constants
+from huggingface_hub import close_session
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
@@ -23,27 +21,6 @@ from tests.embryo_core.sources.hub_server import HubServer
 NAME = "owner/series"
 WEIGHTS = "model.safetensors"
 TREEBANK = ("--treebank", str(SAMPLE / "treebank.conllu"), "--metrics", "mask_prediction")
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """Return a Hub with nothing on it in place of the real one, and an empty cache; no proxy comes between."""
-    server = HubServer()
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "ENDPOINT", server.address)
-    form = server.address + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(hub_cache, "sleep", server.waited.append)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", server.waited.append)  # before it tries again
-    monkeypatch.setattr(hub_cache, "_unreached", (float("-inf"), ""))
-    close_session()  # whose client has the proxies of before
-    yield server
-    close_session()
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture

@@ -9,8 +9,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from embryo_core import query, runs
+from embryo_core.audit import audit
+from embryo_core.compare import parameters
+from embryo_core.engine.hub_cache import discard, fetch_checkpoint, not_cached
 from embryo_core.engine.tensor_files import read_tensors
-from embryo_core.errors import RunError
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.sources import add
 from tests.embryo_core.sources.conftest import STEPS, model_of
 from tests.embryo_core.sources.test_hub import store
@@ -67,10 +70,37 @@ def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
     assert query.ask(run, TEXT, [20]).best(20) == query.ask(whole, TEXT, [20]).best(20)
 
 
-def test_without_a_copy_the_command_says_how(root, parts):
-    """One file is read of a checkpoint where it is."""
-    with pytest.raises(RunError, match=r"index\.json .* \d+ files.*--copy"):
-        add([str(parts)], "joined")
+@pytest.mark.parametrize("pickled", [False, True])
+def test_parts_are_read_where_they_are(root, parts, trainer_folder, pickled):
+    """With the answers and the audit of one file; a part that changed since is refused."""
+    for step in STEPS if pickled else ():
+        pickle(parts / f"checkpoint-{step}")
+    run, whole = add([str(parts)], "parts").run, add([str(trainer_folder)], "whole").run
+    assert not [*run.path.rglob("*.safetensors"), *run.path.rglob("*.bin")]
+    stored, expected = (read_tensors(runs.checkpoint(one, 20)) for one in (run, whole))
+    assert stored.keys() == expected.keys() and all(torch.equal(stored[name], expected[name]) for name in stored)
+    found, alike = ([one.token for one in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
+    assert found == alike
+    assert audit(run).faults == audit(whole).faults
+    assert pickled or parameters(run) == parameters(whole)
+    last = max((parts / "checkpoint-20").glob("*-0*"))
+    last.write_bytes(last.read_bytes()[:-1] + b"x")
+    with pytest.raises(BrokenCheckpoint, match=last.name):
+        runs.verify(runs.checkpoint(run, 20))
+
+
+def test_parts_are_fetched_and_discarded_together(root, hub, parts):
+    """Their hashes are those that the Hub lists."""
+    for step in STEPS:
+        hub.push("owner/series", f"step{step}", parts / f"checkpoint-{step}")
+    run = add(["hf:owner/series"], "parts").run
+    one = runs.checkpoint(run, 10)
+    fetched = fetch_checkpoint(one)
+    assert len(fetched) == len([*(parts / "checkpoint-10").glob("model-0*")]) and not not_cached(one)
+    runs.verify(one)
+    for pointer in fetched:
+        discard(pointer)
+    assert not_cached(one) == fetched
 
 
 def test_a_part_that_is_missing_cut_or_another_is_named(root, parts):
