@@ -4,8 +4,9 @@ A pickled file is read with `weights_only` and refused beforehand if it names an
 would let a small file ask for an array of any length.
 """
 
+import mmap
 import pickletools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import IO
@@ -48,20 +49,23 @@ STORED_DTYPES = (
     torch.int32,
     torch.uint8,
     torch.bool,
-)  # the types in weight_files.BYTES
+)
+DTYPES = dict(zip(runs.BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
 
 MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
 
 
-def read_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
+def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
     """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
+
+    With a list `mapped`, the mappings of the files are added to it; `let_go` frees the memory that they take.
 
     The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
     BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
     """
     tensors: dict[str, Tensor] = {}
     for path, within in runs.weights_files(checkpoint):
-        tensors |= read_file(path, within)
+        tensors |= read_file(path, within) if mapped is None else _map_file(path, within, mapped)
     wrapper = _wrapper(tensors)
     found = {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
     for name, tensor in found.items():
@@ -79,6 +83,32 @@ def read_file(path: Path, within: Path) -> dict[str, Tensor]:
         pickled = isinstance(reason, UnpicklingError)  # torch's message would explain how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)
         raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
+
+
+def let_go(mapped: Iterable[mmap.mmap]) -> None:
+    """Free the memory of mapped files; what is needed again is read again."""
+    for mapping in mapped:
+        if hasattr(mapping, "madvise"):  # not on Windows, where the system does so by itself
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_file(path: Path, within: Path, mapped: list[mmap.mmap]) -> dict[str, Tensor]:
+    """Map the tensors of a file that was verified; torch's pickled files are read into memory."""
+    if runs.is_pickled(path, within):
+        return read_file(path, within)
+    named, start = runs.read_header(path, within)
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns of memory that is read-only
+    mapped.append(mapping)
+    tensors = {}
+    for name, tensor in named.items():
+        kind = DTYPES[tensor.dtype]
+        count, offset = tensor.nbytes // kind.itemsize, start + tensor.data_offsets[0]
+        flat = (
+            torch.frombuffer(mapping, dtype=kind, count=count, offset=offset) if count else torch.empty(0, dtype=kind)
+        )
+        tensors[name] = flat.reshape(tensor.shape)
+    return tensors
 
 
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:

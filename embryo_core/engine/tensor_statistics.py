@@ -7,20 +7,23 @@ of at most m numbers.
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from mmap import mmap
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_files import broken, is_finite, read_tensors
+from embryo_core.engine.tensor_files import broken, is_finite, let_go, read_tensors
 from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # of all sketches together
 MIN_SUMS, MAX_SUMS = 256, 2**16  # of one sketch
+PIECE = 2**22  # numbers of a tensor that are computed with at once
 EXACT = 2  # preceding checkpoints to which distances are exact
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -40,56 +43,72 @@ class TensorStatistics:
     moved: Mapping[int, np.ndarray]
 
 
+@dataclass(frozen=True, eq=False)
+class _Tensors:
+    """The floating-point tensors of a checkpoint in the order of their names, mapped from its files."""
+
+    step: int
+    by_name: dict[str, Tensor]
+    mapped: list[mmap]
+
+    @property
+    def shapes(self) -> Shapes:
+        """Return the name and shape of each tensor."""
+        return tuple((name, tuple(tensor.shape)) for name, tensor in self.by_name.items())
+
+
 class TensorMeter:
-    """Measures checkpoints in the order of steps; keeps the tensors of the first and the last two meanwhile."""
+    """Measures checkpoints in the order of steps, a tensor at a time; memory holds no more than some tensors."""
 
     def __init__(self, checkpoints: int) -> None:
         """Prepare for a number of checkpoints; fewer checkpoints get finer sketches."""
         self._checkpoints = checkpoints
         self._sums = 0  # of a sketch; set at the first checkpoint
-        self._kept: list[tuple[int, dict[str, Tensor]]] = []
+        self._kept: list[_Tensors] = []  # the first and the last two, mapped
 
     def measure(self, checkpoint: Checkpoint) -> TensorStatistics:
         """Measure a checkpoint, its generator included. Raises BrokenCheckpoint, MissingWeights."""
-        tensors = _read(checkpoint)
-        shapes = _shapes(tensors)
-        moved = {step: _distances(tensors, kept) for step, kept in self._kept if _shapes(kept) == shapes}
-        values = tensors.values()
-        sketches = max(self._checkpoints * len(tensors), 1)
-        self._sums = self._sums or max(MIN_SUMS, min(MAX_SUMS, MAX_NUMBERS // sketches))
-        self._kept = [*self._kept[:1], *self._kept[1:][-(EXACT - 1) :], (checkpoint.step, tensors)]
+        now = _read(checkpoint)
+        names, shapes = [*now.by_name], now.shapes
+        self._sums = self._sums or max(MIN_SUMS, min(MAX_SUMS, MAX_NUMBERS // max(self._checkpoints * len(names), 1)))
+        alike = [kept for kept in self._kept if kept.shapes == shapes]
+        moved = {kept.step: np.zeros(len(names)) for kept in alike}
+        hashes, infinite = [], []
+        norms, sketches = np.zeros(len(names)), np.zeros((len(names), self._sums), np.float32)
+        for i, (name, tensor) in enumerate(now.by_name.items()):
+            hashes.append(_sha256(tensor))
+            infinite += [] if is_finite(tensor) else [name]
+            norms[i], sketches[i] = _distance(tensor), _sketch(tensor, self._sums)
+            for kept in alike:
+                moved[kept.step][i] = _distance(tensor, kept.by_name[name])
+            for one in (now, *alike):
+                let_go(one.mapped)
+        self._kept = [*self._kept[:1], *self._kept[1:][-(EXACT - 1) :], now]
+        resolution = np.array([torch.finfo(tensor.dtype).eps for tensor in now.by_name.values()])
         return TensorStatistics(
-            checkpoint.step,
-            shapes,
-            tuple(map(_sha256, values)),
-            tuple(name for name, tensor in tensors.items() if not is_finite(tensor)),
-            np.array([tensor.double().norm().item() for tensor in values]),
-            np.array([torch.finfo(tensor.dtype).eps for tensor in values]),
-            np.array([_sketch(tensor, self._sums) for tensor in values], np.float32),
-            moved,
+            checkpoint.step, shapes, tuple(hashes), tuple(infinite), norms, resolution, sketches, moved
         )
 
 
-def _read(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """Read the tensors of floating-point numbers, in the order of their names."""
+def _read(checkpoint: Checkpoint) -> _Tensors:
+    """Map the tensors of floating-point numbers, in the order of their names."""
     runs.verify(checkpoint)
-    tensors = read_tensors(checkpoint)
+    mapped: list[mmap] = []
+    tensors = read_tensors(checkpoint, mapped)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
         raise broken(checkpoint, f"{runs.shown(runs.weights_file(checkpoint)[0].name)} holds no tensors by name")
     if generator := runs.generator(checkpoint):
         runs.verify(generator)
-        tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator).items()}
-    return {name: tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()}
+        tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator, mapped).items()}
+    kept = {name: tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()}
+    return _Tensors(checkpoint.step, kept, mapped)
 
 
-def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
-    """Return the name and shape of each tensor."""
-    return tuple((name, tuple(tensor.shape)) for name, tensor in tensors.items())
-
-
-def _distances(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> np.ndarray:
-    """Return the Euclidean distance [T] between the tensors of the same name."""
-    return np.array([(one[name].double() - other[name].double()).norm().item() for name in one])
+def _distance(one: Tensor, other: Tensor | None = None) -> float:
+    """Return the Euclidean distance of two tensors, or the norm of one, computed in pieces."""
+    pieces = [tensor.reshape(-1).split(PIECE) for tensor in (one, other) if tensor is not None]
+    moves = (piece.double() if not rest else piece.double() - rest[0].double() for piece, *rest in zip(*pieces))
+    return math.sqrt(sum(move.square().sum().item() for move in moves))
 
 
 def _sha256(tensor: Tensor) -> str:
@@ -99,9 +118,12 @@ def _sha256(tensor: Tensor) -> str:
 
 def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
     """Add the numbers with random signs into sums [m], number i into sum i modulo m."""
-    flat = tensor.reshape(-1).double()
-    signed = torch.nn.functional.pad(flat * _signs(len(flat)), (0, -len(flat) % sums))
-    return signed.reshape(-1, sums).sum(0).numpy()
+    flat, total = tensor.reshape(-1), np.zeros(sums)
+    size = sums * max(PIECE // sums, 1)
+    for piece, signs in zip(flat.split(size), _signs(len(flat)).split(size), strict=True):
+        signed = torch.nn.functional.pad(piece.double() * signs, (0, -len(piece) % sums))
+        total += signed.reshape(-1, sums).sum(0).numpy()
+    return total
 
 
 @lru_cache(maxsize=32)

@@ -4,8 +4,10 @@ from embryo_core.runs.architecture import Architecture, of_the_model
 from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import (
+    BYTES,
     is_pickled,
     read_config,
+    read_header,
     tensor_shapes,
     verify,
     weights_file,
@@ -69,6 +71,7 @@ from embryo_core.runs.trusted import trust_files
 
 __all__ = [
     "AUDIT",
+    "BYTES",
     "GENERATOR",
     "REPOSITORY",
     "UNFINISHED",
@@ -118,6 +121,7 @@ __all__ = [
     "read_checksums",
     "read_config",
     "read_counts",
+    "read_header",
     "read_json",
     "read_lines",
     "read_log",

@@ -19,7 +19,7 @@ OTHER_NAMES = {  # of sizes: DistilBERT's, GPT-2's, and those of other decoders
 WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # mix pieces by other means than attention
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())  # read any length
 ASSUMED_POSITIONS = 2048  # of these
-MAX_PARAMETERS = 2**31  # of one model; BERT-large has 0.34 billion
+MAX_PARAMETERS = 2**32  # of one model; BERT-large has 0.34 billion, Pythia-2.8b 2.8
 OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
 NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or of which no output of the model depends
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "

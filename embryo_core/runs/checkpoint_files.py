@@ -123,12 +123,18 @@ def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, li
     """Return the shape of each tensor of a file by name; none if torch pickled it. Raise BrokenCheckpoint."""
     if is_pickled(path, within):
         return {}
-    tensors, _, _ = _read_header(path, within, sizes)
+    tensors, _, _ = _read_header(path, within, max_weights_bytes(sizes))
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
+def read_header(path: Path, within: Path) -> tuple[dict[str, Tensor], int]:
+    """Return the tensors of a file of safetensors by name, and where their bytes begin. Raise BrokenCheckpoint."""
+    tensors, length, _ = _read_header(path, within, MAX_WEIGHTS_BYTES)
+    return tensors, 8 + length
+
+
 def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
-    named, length, total = _read_header(path, within, sizes)
+    named, length, total = _read_header(path, within, max_weights_bytes(sizes))
     tensors = list(named.values())
     counts = [prod(tensor.shape) for tensor in tensors]
     described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
@@ -139,9 +145,9 @@ def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
         raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
 
 
-def _read_header(path: Path, within: Path, sizes: Architecture) -> tuple[dict[str, Tensor], int, int]:
+def _read_header(path: Path, within: Path, limit: int) -> tuple[dict[str, Tensor], int, int]:
     """Return the tensors by name, the bytes of the header, and the bytes of the file."""
-    with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
+    with open_inside(path, within, BrokenCheckpoint, limit) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
             raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)

@@ -58,7 +58,9 @@ def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch,
         keep(home, commit, "tokenizer.json", f"tokenizer {commit[0]}", link)
     keep(home, other, WEIGHTS, "weights b", link)
     before = left(home)
-    monkeypatch.setattr(hub_cache, "fetch", lambda pointer: keep(home, pointer.commit, pointer.file, "weights a", link))
+    monkeypatch.setattr(
+        hub_cache, "fetch", lambda pointer, _: keep(home, pointer.commit, pointer.file, "weights a", link)
+    )
     checkpoint = pointing(tiny_run, one)
     assert hub_cache.fetch_checkpoint(checkpoint) and not hub_cache.fetch_checkpoint(checkpoint)
     assert not hub_cache.fetch_checkpoint(pointing(tiny_run, other))

@@ -1,4 +1,4 @@
-"""Weights that transformers saved in several parts, which are joined where they are copied."""
+"""Weights that transformers saved in several parts: read where they are, joined where they are copied."""
 
 import json
 import shutil
