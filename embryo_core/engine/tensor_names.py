@@ -26,8 +26,9 @@ PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capab
 def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
     """Return the capabilities of the heads that an encoder's weights have; None if these are not on this machine."""
     try:
-        path, within = runs.weights_file(checkpoint)
-        return heads_of(path, within, runs.read_config(checkpoint, runs.Architecture))
+        sizes = runs.read_config(checkpoint, runs.Architecture)
+        found = [heads_of(path, within, sizes) for path, within in runs.weights_files(checkpoint)]
+        return None if None in found else frozenset().union(*(one or () for one in found))
     except (BrokenCheckpoint, MissingWeights):  # reported when it is loaded
         return None
 
