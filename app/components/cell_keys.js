@@ -1,5 +1,5 @@
-// Heat maps by keyboard: a figure with cells is one tab stop, arrows go from cell to cell, which is announced as the
-// pointer would be told, and Enter chooses it. Cells are the unseen points of charts/cells.py.
+// Heat maps by keyboard: a figure with cells is one tab stop; arrow keys move from cell to cell, whose hover text is
+// announced, and Enter chooses one. Cells are the invisible points that the figures draw over a heat map.
 const cellKeys = {
   ready: new WeakSet(), // figures that have their listener
 

@@ -1,6 +1,6 @@
-// Zoom outlives a figure that is another at each step: Streamlit puts a new chart in the place of the old one, and its axes
-// that mean the same get the ranges of before. Plotly is not reachable by name inside Streamlit, but a chart's own button
-// "Reset axes" is: it goes to the ranges that the axes had at first.
+// Keeps the zoom when a figure is redrawn at another step: Streamlit replaces the chart, and each axis with the same meaning
+// gets its earlier range. Plotly cannot be reached by name inside Streamlit, but the chart's own button "Reset axes" can: it
+// restores the initial ranges of the axes.
 const figureZoom = {
   kept: new Map(), // by figure: its zoomed axes by name, each with its meaning and its range
 

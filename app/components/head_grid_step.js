@@ -1,4 +1,4 @@
-// Maps of all heads at a step that the grid of the same name has not: kept in the window, where the grid finds them.
+// Stores the maps of all heads at a step that the grid of the same name lacks, in the window, where the grid finds them.
 
 export default function ({ data }) {
   const { header, body } = unpack(data);

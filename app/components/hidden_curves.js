@@ -1,6 +1,5 @@
-// Hidden curves outlive a figure that is another at each step, as its zoom does (see figure_zoom.js): entries of the legend
-// that were switched off are switched off again by the clicks of a reader, one after the other, whenever a figure is drawn
-// without what was last clicked. A slow page may draw one more than once.
+// Keeps curves hidden when a figure is redrawn at another step, as figure_zoom.js keeps its zoom. Whenever a figure shows a
+// hidden curve again, its legend entry is clicked, one entry after the other. A slow page may draw a figure more than once.
 const hiddenCurves = {
   kept: new Map(), // by figure: the names of its hidden curves
   clicking: false, // by us, now

@@ -1,4 +1,4 @@
-// The names of the rows of a grid wider than the page stay in sight while it is scrolled, upon its cells.
+// Keeps the row names of a grid that is wider than the page visible over its cells while it is scrolled.
 const rowNames = {
   AWAY: 4, // pixels from the edge of what is seen
 
