@@ -49,7 +49,8 @@ def said(page) -> str:
 def test_every_metric_that_applies_is_computed(evaluated: Path) -> None:
     """At each step, and no others."""
     done = results.done(runs.read_run(evaluated / "runs" / "gpt2"))
-    assert {metric for metric, steps in done.items() if steps == set(STEPS)} == METRICS == {*done}
+    assert {metric for metric, steps in done.items() if steps == set(STEPS)} == {*done} >= METRICS
+    assert not {"mask_prediction", "token_reconstruction", "replaced_token_accuracy"} & {*done}
 
 
 @pytest.mark.parametrize("page", ["overview", "tokens", "attention", "probing", "knowledge", "compare", "findings"])
