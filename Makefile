@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help app test slow fuzz lint lock demo-tables tree browser bench
+.PHONY: help app test slow fuzz lowest lint lock demo-tables tree browser bench
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test     install everything (once), the browser too, then lint and run the tests"
 	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe on every page"
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
+	@echo "make lowest   run the tests of runs, results and figures on the lowest versions that pyproject.toml allows"
 	@echo "make lint     ruff on every file, mypy on the packages"
 	@echo "make lock     write requirements*.lock anew, after a change of requirements*.txt"
 	@echo "make demo-tables  write data/demo/tables.md from the runs and results there"
@@ -38,6 +39,14 @@ slow: lint browser
 
 fuzz: $(VENV)/dev.installed
 	EMBRYO_FUZZ=500 $(BIN)/python -m pytest -q -n 2 tests/pretrain/test_fuzz.py tests/fuzz
+
+# The lowest versions that pyproject.toml allows; torch, of which no lower version was tried, is that of the other tests.
+lowest: $(VENV)/dev.installed
+	$(BIN)/uv venv --quiet --clear --system-site-packages --python $(BIN)/python $(VENV)/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --no-emit-package torch pyproject.toml \
+		| $(BIN)/uv pip install --quiet --no-deps --python $(VENV)/lowest/bin/python -r -
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > $$(echo $(VENV)/lowest/lib/python3*/site-packages)/rest.pth
+	$(VENV)/lowest/bin/python -m pytest -q -m "not slow" tests/embryo_core/runs tests/embryo_core/results tests/embryo_core/figures
 
 lint: $(VENV)/dev.installed
 	$(BIN)/ruff check .
