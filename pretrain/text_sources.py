@@ -8,7 +8,7 @@ import hashlib
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 
-OPENERS = {".txt": open, ".txt.xz": lzma.open, ".txt.gz": gzip.open}  # by the end of the name
+# By the end of the name.
+OPENERS: dict[str, Callable[..., Any]] = {".txt": open, ".txt.xz": lzma.open, ".txt.gz": gzip.open}
 MIN_WORDS = 8  # a document of fewer words is dropped
 
 Document = list[str]  # its paragraphs

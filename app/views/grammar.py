@@ -25,7 +25,7 @@ def show() -> None:
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
-        named = {"format_func": str.capitalize, "segmented": True, "optional": True}
+        named: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
         level = pickers.pick_one("panels_of", "A panel for each of the", list(LEVELS), **named)
         pickers.pick_smoothing()
     accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
@@ -72,7 +72,7 @@ def _show_paradigms(table: pd.DataFrame, step: int) -> None:
 
 def _columns(step: int) -> dict[str, Any]:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    steps = {"format": "localized", "width": 70}
+    steps: dict[str, Any] = {"format": "localized", "width": 70}
     return {
         "group": None,
         "paradigm": text(width=300),

@@ -1,5 +1,7 @@
 """The Grammar page, pairs: those of a paradigm at a step, one of them over all steps, and its words."""
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -50,7 +52,7 @@ def show(view: View, shapes: pd.DataFrame, step: int) -> None:
 
 def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
     number = st.column_config.NumberColumn
-    scores = {"format": "%.2f", "width": 80}
+    scores: dict[str, Any] = {"format": "%.2f", "width": 80}
     show_rows(
         listed if with_sentences else listed.drop(columns=["good", "bad"]),
         f"pairs_{paradigm}",

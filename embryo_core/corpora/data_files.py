@@ -6,7 +6,7 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,8 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Source
 
 FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
-OPENERS = {".xz": lzma.open, ".gz": gzip.open}  # by suffix, which follows the file's usual one
+# By suffix, which follows the usual one of the file.
+OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 

@@ -25,7 +25,7 @@ SINGLE_TAGS = tuple(  # all Penn tags but punctuation
 # All universal tags but punctuation and symbols.
 UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB X".split())
 PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # tags of each part of speech and single tag
-UNIVERSAL_GROUPS = {tag: (tag,) for tag in UNIVERSAL_TAGS}
+UNIVERSAL_GROUPS: dict[str, tuple[str, ...]] = {tag: (tag,) for tag in UNIVERSAL_TAGS}
 TAGS = PENN_GROUPS | UNIVERSAL_GROUPS
 BANDS = {  # first and last rank by frequency in the training corpus; 1 is the most frequent word
     "rank 50-99": (50, 99),

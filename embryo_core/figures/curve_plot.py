@@ -44,9 +44,9 @@ class Curves:
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
-        columns = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        named = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        columns: dict[str, Any] = named | {"baseline": self.baseline}
         missing = pd.Series(np.nan, table.index)
-        columns |= {"baseline": self.baseline}
         rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
         if self.describe_baseline:
             described = rows["baseline"].notna()

@@ -131,7 +131,7 @@ def _step_width(steps: Sequence[int]) -> int:
     return max(9, len(f"{max(steps):,}"))
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
     """Align columns to their widest entry, the first to the right."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

@@ -48,7 +48,7 @@ def takes_pending(run: Run) -> bool:
     """Return whether a step's answers can be added to the stored summary, so that they need not be compacted now."""
     try:
         with open_table(run, run.results / f"{HISTORIES.name}.parquet", HISTORIES) as stored:
-            return bool(stored) and stored.footer.metadata.get(WHOLE) == b"yes"
+            return stored is not None and stored.footer.metadata.get(WHOLE) == b"yes"
     except (ResultsError, FileNotFoundError):
         return False
 

@@ -21,7 +21,8 @@ from embryo_core.types import Run
 
 HELDOUT = b'"heldout"'
 GZIP = b"\x1f\x8b"  # begins a file of gzip
-ROW, PLACE = Decoder(LogRow), Decoder(LogPlace)
+ROW: Decoder[dict[str, Any]] = Decoder(LogRow)
+PLACE = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # of a file that is read line by line
 MAX_ROWS = 10_000  # of a split of the log; a screen is 2,000 pixels wide

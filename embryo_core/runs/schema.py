@@ -299,7 +299,7 @@ OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", 
 NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
 NUMBERS += "n_masked n_predicted n_sequences n_tokens".split()
 NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
-LogRow = TypedDict(  # a line of the log; its other columns are ignored
+LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other columns are ignored
     "LogRow",
     {
         "split": Required[Literal["train", "heldout"]],
