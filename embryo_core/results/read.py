@@ -104,7 +104,12 @@ def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix
 
 def read_metrics(run: Run) -> list[str]:
     """Return the names of the scores that a run has, sorted."""
-    return read_values(run, SCORES, "metric")
+    return _metrics(run)["metric"].tolist()
+
+
+@remembered
+def _metrics(run: Run) -> pd.DataFrame:
+    return pd.DataFrame({"metric": read_values(run, SCORES, "metric")}, dtype="str")
 
 
 @remembered
