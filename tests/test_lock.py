@@ -105,7 +105,7 @@ def test_what_builds_this_project_is_locked():
 def test_make_installs_from_the_locks_alone():
     """With hashes required and wheels only; the project itself brings nothing along."""
     text = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    assert text.count("pip install") == 2
+    assert text.count("python -m pip install") == 2
     assert "pip install --quiet --require-hashes --no-deps --only-binary :all: -r" in text
     assert "pip install --quiet --no-deps --no-build-isolation -e ." in text
 

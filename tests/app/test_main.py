@@ -18,7 +18,7 @@ from embryo_core.types import Run
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
-PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
+PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "finetuning", "query", "grammar")
 
 
 @pytest.mark.parametrize("page", PAGES)
