@@ -100,9 +100,8 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     clear = np.minimum(-np.maximum(to, away), across) / _alike(series)
     if later:  # a bias has no direction before its first update: compare with the next two steps instead
         fresh = np.minimum(-away, series.cosines(after, later[0])) / _alike(series, ALIKE_AFTER_ZERO)
-        fresh = (
-            fresh if np.median(away[series.sizes > np.median(series.sizes)]) > KEPT else 0.0
-        )  # otherwise training turns most tensors
+        if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:  # training turns most tensors
+            fresh = np.zeros_like(fresh)
         clear = np.where(series.norms[:, before] > 0, clear, fresh)
     return np.where(np.min(turning, axis=0, initial=1.0) > -_alike(series) / 2, clear, 0.0)
 

@@ -10,6 +10,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
+from embryo_core.families import FAMILIES
 from embryo_core.runs.checkpoint_files import check_weights, tensor_shapes
 from embryo_core.runs.manifests import MAX_CHECKPOINTS, state_of
 from embryo_core.types import Checkpoint
@@ -20,6 +21,7 @@ HEADS = {  # how names of a head begin, after what training wrappers put before 
     r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
 }
+OWN_HEADS = {"masked_words": "dense", "replaced_tokens": "detector_dense"}  # parts of a `Layout` that only a head has
 PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEADS.items()}
 
 
@@ -55,7 +57,13 @@ def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[st
 def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
     check_weights(path, within, sizes)
     names = _texts(path) if runs.is_pickled(path, within) else tensor_shapes(path, within, sizes)
-    return frozenset(capability for capability, head in PATTERNS.items() if any(map(head.match, names)))
+    layout = FAMILIES.get(sizes.model_type)
+    own = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
+    return frozenset(
+        capability
+        for capability, head in PATTERNS.items()
+        if any(head.match(name) or name.startswith(own.get(capability) or "\0") for name in names)
+    )
 
 
 def _texts(path: Path) -> list[str]:

@@ -127,8 +127,9 @@ def _plan_metric(
         grid = [one for i, one in enumerate(grid) if i % metric.every == 0 or i == len(grid) - 1]
     candidates = [one for one in grid if (one.step in done and not overwrite) or _gives_needs(one, metric)]
     if named and grid and not candidates:
+        needs = " and ".join("masked_words or next_words" if one == "words" else one for one in sorted(metric.needs))
         raise MissingCapability(
-            f"Metric '{metric.name}' needs {' and '.join(sorted(metric.needs))}, which no such checkpoint of run "
+            f"Metric '{metric.name}' needs {needs}, which no such checkpoint of run "
             f"'{run.name}' gives; leave it out of --metrics."
         )
     pending = [one for one in candidates if one.has_weights and (overwrite or one.step not in done)]

@@ -182,7 +182,9 @@ def _forget(run: Run, metric: str) -> None:
     for folder in own:
         remove_pending(folder)
     for table in TABLES:
-        if is_stored(run.results / f"{table.name}.parquet") and metric in steps_of_file(run, table):
+        if is_stored(run.results / f"{table.name}.parquet") and metric in (
+            steps_of_file(run, table) or [metric]  # no steps: a kill left the checksum of a removed file
+        ):
             replace_table(run, table, _stored(run, table, pc.field("evaluation") != metric))
     _write_summaries(run)
 

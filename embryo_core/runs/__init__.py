@@ -48,7 +48,7 @@ from embryo_core.runs.manifests import (
     loadable,
     write_manifest,
 )
-from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, settings_folder, was_added
+from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
 from embryo_core.runs.schema import Configuration, ModelClass, Shown, Sources
 from embryo_core.runs.snapshot import read_once, snapshot
@@ -136,7 +136,6 @@ __all__ = [
     "remove_weights",
     "replacing",
     "roots",
-    "settings_folder",
     "sha256",
     "shown",
     "snapshot",

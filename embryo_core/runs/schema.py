@@ -307,7 +307,7 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other column
         "by_length": Nested2,  # the numbers of sequences of each length
         "measures": Nested4,  # see `log.Measure`
     }
-    | dict.fromkeys(NUMBERS, Number | None),
+    | dict.fromkeys(NUMBERS, Whole | Number | None),
     total=False,
 )
 

@@ -62,11 +62,11 @@ def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):
     assert (toy_run.family, toy_run.objective) == ("toy", "order of two segments + masked words")
     assert toy_run.config["order_weight"] == 0.25
     for row in runs.read_log(toy_run):
-        assert row["loss"] == pytest.approx(row["order_loss"] + row["words_loss"])
-        assert {"order_accuracy", "words_accuracy"} <= set(row) and "masked_lm_loss" not in row
+        assert row["loss"] == pytest.approx(row["sentence_order_loss"] + row["masked_lm_loss"])
+        assert {"sentence_order_accuracy", "masked_lm_accuracy"} <= set(row)
     measure = runs.read_log(toy_run)[0]["measures"][0]
-    assert {"loss", "accuracy", "n", "words_loss", "words_accuracy", "words_n"} <= set(measure)
-    assert measure["n"] == 8 < measure["words_n"] and "positions" not in measure
+    assert {"loss", "accuracy", "n", "masked_lm_loss", "masked_lm_accuracy", "masked_lm_n"} <= set(measure)
+    assert measure["n"] == 8 < measure["masked_lm_n"] and "positions" not in measure
     first, last = (load_file(runs.checkpoint(toy_run, step).path / "model.safetensors") for step in (0, 10))
     assert {"words.bias", "order.pooler.weight", "toy.encoder.layer.1.output.dense.weight"} < set(last)
     assert not any(np.array_equal(first[name], last[name]) for name in last)
@@ -87,7 +87,7 @@ def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data)
     model, last = build(config), runs.checkpoints(toy_run)[-1]
     read_checkpoint(model, config, last)
     rows, places = np.nonzero(batch.positions)
-    expected = ops.convert_to_numpy(model(inputs)["words"])[rows, places]
+    expected = ops.convert_to_numpy(model(inputs)["masked_lm"])[rows, places]
     columns = batch.positions[rows, places]
     found = load(last).mlm_logits(batch.ids, batch.attention_mask, rows, columns)
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)

@@ -109,9 +109,9 @@ def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
 
 def test_seeds_of_other_data_are_never_averaged(look, tuned):
     """A second seed whose notes are not those of the first is left out, and named."""
-    store.begin(tuned, "finetuning:rte:2", {"sha256": "1" * 64, "protocol": "quick"}, {"labels": []}, overwrite=False)
     scores = [TaskScore("rte", 2, "model", "accuracy", 0.0, 9)]
-    store.write(at(tuned, 8), "finetuning:rte:2", Findings(task_scores=scores))
+    data = {"sha256": "1" * 64, "protocol": "quick"}
+    store.write(at(tuned, 8), "finetuning:rte:2", Findings(task_scores=scores), data, {"labels": []})
     test = look(tuned, step="8")
     table = test.dataframe[0].value.set_index("task")
     assert table.loc["RTE", ["now", "n", "seeds"]].tolist() == [0.75, 4, 1]

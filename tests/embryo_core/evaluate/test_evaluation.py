@@ -162,7 +162,9 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
     monkeypatch.setattr("embryo_core.evaluate.plan.gives", lambda _: frozenset({"attentions"}))
     assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
     assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}
-    with pytest.raises(MissingCapability, match="'world_knowledge' needs masked_words, which no such checkpoint"):
+    with pytest.raises(
+        MissingCapability, match="'world_knowledge' needs masked_words or next_words, which no such checkpoint"
+    ):
         evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 

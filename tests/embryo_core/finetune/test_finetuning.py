@@ -222,7 +222,7 @@ def test_where_the_last_checkpoint_is_broken_the_one_before_chooses_the_learning
 def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
     """One sentence, before the data are read."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
-        config.write_text(config.read_text().replace('"albert"', '"gpt2"'))
+        config.write_text(config.read_text().replace('"albert"', '"t5"'))
     with pytest.raises(MissingCapability, match="No checkpoint of run 'tiny'"):
         finetune(own_run, {"cola": cola})
 

@@ -73,7 +73,7 @@ def test_cosines_are_those_of_all_pairs(trained: Model):
     """Pair by pair, sentence by sentence, on the states that transformers computes; [CLS] and [SEP] are left out."""
     network = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
     sums: dict[int, list[float]] = {}
-    for ids in read(Positions(), trained).ids:
+    for ids in [sentence.ids for sentence in read(Positions(), trained).sentences]:
         with torch.inference_mode():
             states = network(torch.as_tensor(ids)[None], output_hidden_states=True).hidden_states
         for layer, state in enumerate(states):

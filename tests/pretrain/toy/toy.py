@@ -45,7 +45,7 @@ class Toy(Family[ToyConfig]):
     }
 
     def objectives(self, config: ToyConfig) -> dict[str, str]:
-        return {"order": "order of two segments", "words": "masked words"}
+        return {"sentence_order": "order of two segments", "masked_lm": "masked words"}
 
     def pairing(self, config: ToyConfig):
         return swapped
@@ -61,14 +61,14 @@ class Toy(Family[ToyConfig]):
         return PretrainingModel(
             encoders.Encoder(embeddings, each, name="encoder"),
             heads={
-                "order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
-                "words": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
+                "sentence_order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
+                "masked_lm": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
             },
-            objectives={"order": objectives.sentence_pair, "words": objectives.masked_language_model},
+            objectives={"sentence_order": objectives.sentence_pair, "masked_lm": objectives.masked_language_model},
         )
 
     def modules(self, model) -> dict[str, Any]:
-        order, words = model.heads["order"], model.heads["words"]
+        order, words = model.heads["sentence_order"], model.heads["masked_lm"]
         return encoder_modules("toy", model.encoder) | {
             "words.dense": words.transform,
             "words.norm": words.norm,
@@ -84,7 +84,7 @@ class Toy(Family[ToyConfig]):
         }
 
     def loss_weights(self, config: ToyConfig, step: int) -> dict[str, float]:
-        return {"order": config.order_weight, "words": 1.0}
+        return {"sentence_order": config.order_weight, "masked_lm": 1.0}
 
 
 FAMILY = Toy()
