@@ -62,8 +62,8 @@ def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(own_run: Run) -> N
 @pytest.mark.parametrize(
     ("page", "section", "config", "sentence"),
     [
-        ("tokens", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no masked words"),
-        ("knowledge", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no masked words"),
+        ("tokens", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no words"),
+        ("knowledge", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no words"),
         ("query", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no masked words"),
         ("attention", "maps", {"model_type": "fnet"}, "give no attention weights"),
         ("attention", "heads", {"model_type": "fnet"}, "give no attention weights"),
