@@ -103,7 +103,7 @@ def tokenizer_above(pointer: Pointer) -> Path:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """Return repository, folder and revision of OWNER/NAME/FOLDER@REVISION; "" where there is none."""
+    """Return repository, folder and revision of OWNER/NAME/FOLDER@REVISION; "" for a part that is missing."""
     path, _, revision = name.partition("@")
     owner, *rest = path.strip("/").split("/")
     return "/".join([owner, *rest[:1]]), "".join(f"{part}/" for part in rest[1:]), revision

@@ -76,7 +76,7 @@ def test_a_run_without_pairs_says_what_to_run(look, own_run):
 
 
 def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
-    """Write results of 20 pairs of each paradigm, of which so many are right at the three steps."""
+    """Write results of 20 pairs of each paradigm, with these numbers right at the three steps."""
     for place, step in enumerate((0, 8, 16)):
         outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
         pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
