@@ -103,7 +103,7 @@ class Study:
     ) -> pd.DataFrame:
         """Return live answers at steps, by default at all that have weights: the table of `query/answers.py`.
 
-        Columns: step, mask, layer, rank, token, probability, exact, listed, leads. Mask 0 stands for all masks together
+        Columns: step, mask, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks together
         or for the greedy continuation; masks after the first are answered given the best answer before. `track` asks
         for one word, at `mask`; `layers` for the answers of each layer there. Errors as for `query`.
         """
