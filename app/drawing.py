@@ -1,34 +1,39 @@
 """The lock of drawing: one page is drawn at a time, since concurrent rendering slows every page and query.
 
-A page steps aside while it waits for something slow, so that others are drawn meanwhile. While a page is drawn, it sees
-the files of its runs as they were at first, or as the page before saw them less than a second ago; otherwise each page
-would list a long series again and again.
+A page steps aside while it waits for something slow, so that others are drawn meanwhile, and waits for others at most
+MAX_WAIT seconds in all: then it is drawn beside them, as the page of a damaged run may take minutes. While a page is
+drawn, it sees the files of its runs as they were at first, or as the page before saw them less than a second ago;
+otherwise each page would list a long series again and again.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, local
+from time import monotonic
 
 from embryo_core.runs import snapshot
 
 SEEN_FOR = 1.0  # seconds for which the next pages see the files of a run as one page saw them
+MAX_WAIT = 2.0  # seconds that a page waits for other pages
 
 _lock = Lock()  # held by the page that is drawn
-_own = local()  # `held`: whether this thread holds the lock
+_own = local()  # of a thread that draws: `held`, whether it holds the lock, and `patience`, the seconds it still waits
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for this page's turn, then draw it or a part of it; a thread that has the turn already goes on."""
-    if getattr(_own, "held", False):
+    """Wait for this page's turn, then draw it or a part of it; a thread that draws already goes on."""
+    if hasattr(_own, "held"):
         yield
         return
+    _own.patience = MAX_WAIT
     _acquire()
     try:
         with snapshot(SEEN_FOR):
             yield
     finally:
         _release()
+        del _own.held
 
 
 @contextmanager
@@ -48,10 +53,12 @@ def aside() -> Iterator[None]:
 
 
 def _acquire() -> None:
-    _lock.acquire()
-    _own.held = True
+    began = monotonic()
+    _own.held = _lock.acquire(timeout=_own.patience)
+    _own.patience = max(0.0, _own.patience - (monotonic() - began))
 
 
 def _release() -> None:
-    _own.held = False
-    _lock.release()
+    if _own.held:
+        _own.held = False
+        _lock.release()

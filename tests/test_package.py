@@ -35,20 +35,23 @@ def test_dependencies_are_the_requirements_or_later(listed: list[str], file: str
 
 
 def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path):
-    """Scripts, styles and the settings of the server are in it, not the modules alone."""
+    """Scripts, styles, the settings of the server and both licence files are in it, not the modules alone."""
     source = tmp_path / "source"
     shutil.copytree(REPOSITORY, source, ignore=_all_but_packages)
     command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(PACKAGES)}
+    names = zipfile.ZipFile(wheel).namelist()
+    held = {name for name in names if name.startswith(PACKAGES)}
     assert held == {
         str(path.relative_to(source)) for name in PACKAGES for path in (source / name).rglob("*") if path.is_file()
     }
+    licences = {Path(name).name for name in names if ".dist-info/licenses/" in name}
+    assert licences == {"LICENSE", "THIRD_PARTY_NOTICES.md"}
 
 
 def _all_but_packages(folder: str, names: list[str]) -> set[str]:
-    kept = {*PACKAGES, "pyproject.toml", "README.md", "LICENSE"}
+    kept = {*PACKAGES, "pyproject.toml", "README.md", *PROJECT["license-files"]}
     return {name for name in names if name == "__pycache__" or (Path(folder) == REPOSITORY and name not in kept)}
 
 

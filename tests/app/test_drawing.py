@@ -58,6 +58,34 @@ def test_who_waits_steps_aside(lock: threading.Lock) -> None:
     assert free(lock)
 
 
+def test_a_page_waits_for_another_for_a_limited_time(
+    lock: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the page of a run blocks, that of another is drawn beside it; its waiting at several places is summed."""
+    monkeypatch.setattr(drawing, "MAX_WAIT", 0.05)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def block() -> None:
+        with drawing.drawing():
+            entered.set()
+            go_on.wait(60)
+
+    blocked = threading.Thread(target=block)
+    blocked.start()
+    assert entered.wait(60)
+    seen = []
+    monkeypatch.setattr(overview, "show", lambda: seen.append(free(lock)))
+    dashboard.open("overview")
+    with drawing.drawing(), drawing.drawing(), drawing.aside():
+        seen.append(free(lock))
+    assert seen == [False, False] and blocked.is_alive()
+    go_on.set()
+    blocked.join()
+    assert free(lock)
+    with drawing.drawing():
+        assert not free(lock)
+
+
 def test_each_page_has_its_turn_while_it_is_drawn(
     lock: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
