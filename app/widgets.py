@@ -23,6 +23,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.overview import evaluate_command
 from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import sentence_case
 
 UNIT_NAMES: dict[Unit, str] = {
     "step": "step",
@@ -43,7 +44,7 @@ LACKING = {  # what a model that does not give this lacks (see `capabilities.giv
     "masked_words": "predict no masked words",
     "next_words": "predict no next words",
     "words": "predict no words",
-    "replaced_tokens": "do not tell replaced tokens",
+    "replaced_tokens": "do not detect replaced tokens",
     "states": "give no states of their layers",
     "attentions": "give no attention weights of every head",
 }
@@ -146,7 +147,7 @@ def _counted(view: View) -> View:
                 words = f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out."
                 st.info(literal(words), icon=":material/info:")
         return view
-    words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis has its steps."
+    words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps."
     st.info(literal(words), icon=":material/info:")
     return replace(view, unit="step")
 
@@ -185,19 +186,15 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         pickers.tell_unknown("scale", [scale], view.scale)
 
 
-def at_weights(view: View) -> View:
-    """Return the view at a step that has weights; say if that is not the chosen step, and stop if no step has."""
+def at_weights(view: View, these: str = "these answers are from") -> View:
+    """Return the view at a step that has weights; say what `these` are if it is another, and stop if no step has."""
     if not view.loadable:
-        stop(f"Run '{view.run.name}' has results and no weights any more; only its results can be shown.")
+        stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
     found = replace(view, step=view.evaluated(view.loadable))
     if len(view.loadable) < len(view.checkpoints):  # at each step, or the page would jump while the time bar plays
-        asked, here = view.point(found.step), view.point(view.step)
+        words = f"{sentence_case(view.point(view.step))} kept no weights; {these} {view.point(found.step)}."
         with st.container(key="at_weights"):
-            st.caption(
-                f"The weights of {asked} are asked."
-                if found.step == view.step
-                else f"The weights of {here} were removed; {asked} is asked instead."
-            )
+            st.caption("" if found.step == view.step else words)
     return found
 
 

@@ -76,6 +76,11 @@ def several(numbers: str, unit: StepUnit) -> str:
     return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"
 
 
+def sentence_case(text: str) -> str:
+    """Return a text with a capital at its beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def layer_name(layer: int) -> str:
     """Return the name of a layer: "layer 1"; 0 is "embeddings"."""
     return f"layer {layer}" if layer else "embeddings"

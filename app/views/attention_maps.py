@@ -10,6 +10,7 @@ from app.figures import File
 from app.view import View
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.figures import attention
+from embryo_core.figures.figure import listed
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory
 
@@ -72,8 +73,10 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
 def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
     """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
     other, *more = view.compared_runs
-    for run in more:
-        st.info(literal(f"Two runs are shown side by side; '{run.name}' is not."), icon=":material/info:")
+    if more:
+        names = listed([run.name for run in more])
+        verb = "is" if len(more) == 1 else "are"
+        st.info(literal(f"Attention compares two runs; {names} {verb} left out."), icon=":material/info:")
     other_view = view.of(other)
     steps = map_reads.steps_of(other, other_view.evaluated)
     layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")

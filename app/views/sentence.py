@@ -29,7 +29,7 @@ COMMAND = "make app"  # answers a question that is above the budget of a hosted 
 def show(view: View) -> None:
     """Draw the section."""
     widgets.require(view.run, {"attentions"})
-    view = widgets.at_weights(view)
+    view = widgets.at_weights(view, "this attention is that of")
     text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.__getitem__, segmented=True)
     with widgets.explaining():

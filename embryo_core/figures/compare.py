@@ -47,8 +47,8 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
         return ""
     row = rows.loc[rows["rho"].abs().idxmax()]
     return (
-        f"The orders in which {row['first']} and {row['second']} acquire parts of speech in {measure} have a "
-        f"rank correlation of {row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, n = {row['n']})."
+        f"{row['first']} and {row['second']} learn parts of speech in orders with a rank correlation of "
+        f"{row['rho']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f}, n = {row['n']}; {measure})."
     )
 
 

@@ -15,7 +15,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import point, quantity
 
 SIDES = {  # of a comparison: colour and symbol
     "holds": (style.BLUE, "circle"),
@@ -90,11 +90,14 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
     if not tested:
         return ""
     counts = Counter(judgement.verdict for judgement in tested)
-    steps = f", up to {point(last, unit)} of {planned:,} planned" if last < planned else ""
-    return (
-        f"Of the paper's findings, {len(tested)} can be tested on this run{steps}: {counts['reproduced']} reproduced, "
-        f"{counts['partly']} partly reproduced, {counts['not']} not reproduced, {counts['contradicted']} contradicted."
+    steps = f" up to {point(last, unit)} of {planned:,}" if last < planned else ""
+    others = ", ".join(
+        f"{counts[verdict]} {name}"
+        for verdict, name in {"partly": "in part", "not": "not", "contradicted": "contradicted"}.items()
+        if counts[verdict]
     )
+    shown = f"This run shows {counts['reproduced']} of {quantity(len(tested), 'finding')} of the paper{steps}"
+    return f"{shown}; {others}." if others else f"{shown}."
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:

@@ -138,26 +138,14 @@ def headline(table: pd.DataFrame, unit: StepUnit) -> str:
     gains = last["value"] - (first["value"] if rises else last["control"])
     task = gains.fillna(0).idxmax()
     start, end = first.loc[task], last.loc[task]
-    at_start, at_end = (point(int(row["step"]), unit) for row in (start, end))
-    what = f"n = {int(end['n']):,}; {_control(task, end['metric'])}: {end['control']:.3f}"
-    of = f"Of {len(gains)} scores" if len(gains) > 1 else "Of one score"
     if not rises and not gains[task] > 0:
-        return f"{of} at {at_end}, none is above its control, which reads no text."
+        return f"No score is above its control, which reads no text, at {point(int(end['step']), unit)}."
     if not rises:
-        return f"{of} at {at_end}, that of {label(task)} is farthest above its control: {end['value']:.3f} ({what})."
+        scores = f"{end['value']:.3f}, not {end['control']:.3f}"
+        return f"{label(task)} is farthest above its control, which reads no text: {scores}."
     if gains[task] <= 0:
-        return f"{of}, none is higher at the last step than at the first."
-    return (
-        f"{of}, that of {label(task)} rises most, from {start['value']:.3f} at {at_start} to {end['value']:.3f} at "
-        f"{at_end} ({what})."
-    )
-
-
-def _control(task: str, metric: str) -> str:
-    """Return what the control of a score answers."""
-    if metric in ("spearman", "pearson"):
-        return "always the same value"
-    return "never an answer" if task == SQUAD or metric == "exact" else "always the most frequent answer"
+        return "No score is higher at the last step than at the first."
+    return f"{label(task)} gains most from pretraining: {start['value']:.3f} to {end['value']:.3f}."
 
 
 def describe_scores(

@@ -244,7 +244,7 @@ def headline(run: Run, pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame
     then = "none falls" if not fallen else f"{fallen} fall" if fallen > 1 else "1 falls"
     end, share = point(int(whole["step"]), run.step_unit), percent(whole["value"])
     return (
-        f"At {end} the run prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
+        f"At {end} the model prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
         f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {then} after a rise."
     )
 

@@ -14,7 +14,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.patterns import PATTERNS, appearance, appearances, baseline, level, of_pattern, read_behaviour
 from embryo_core.figures.style import layer_colours
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import headed, percent, point, quantity
+from embryo_core.words import headed, percent, point, quantity, sentence_case
 
 METRIC = "head_behaviour"
 CHOSEN = style.VERMILION  # a colour that the scale does not have
@@ -37,9 +37,9 @@ def value(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -
         plot_values(rows, what, step, chosen),
         here.assign(pattern=what),
         Caption(
-            f"{_sentence(pattern.means)}.",
+            f"{sentence_case(pattern.means)}.",
             "Colours run from the lowest to the highest value of any head at any step.",
-            f"{_sentence(data_note(run, METRIC, 'as evaluated'))}; n = {here['n'].max():,} in each cell.",
+            f"{sentence_case(data_note(run, METRIC, 'as evaluated'))}; n = {here['n'].max():,} in each cell.",
             "Click a cell for its head.",
         ),
         METRIC,
@@ -138,16 +138,9 @@ def _headline(rows: pd.DataFrame, what: str, chosen: Head, run: Run) -> str:
         return ""
     first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
     name = pattern.label[:1].lower() + pattern.label[1:]
-    where = f"Head {chosen[1]} of layer {chosen[0]} shows the clearest pattern, {name}"
-    end = f"{last['value']:.2f} at {point(int(last['step']), run.step_unit)}"
-    if len(own) == 1:
-        return f"{where}: its {pattern.axis} is {end}."
-    begin = f"{first['value']:.2f} at {point(int(first['step']), run.step_unit)}"
-    return f"{where}: its {pattern.axis} goes from {begin} to {end}."
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    where = f"Head {chosen[1]} of layer {chosen[0]} has the clearest pattern, {name}"
+    end = f"{pattern.write(last['value'])} at {point(int(last['step']), run.step_unit)}"
+    return f"{where}: {end}." if len(own) == 1 else f"{where}: {pattern.write(first['value'])} at first, {end}."
 
 
 # === Plots: layer by head ===

@@ -236,13 +236,12 @@ def headline(table: pd.DataFrame, run: Run) -> str:
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     end = point(int(last["step"]), run.step_unit)
-    answered = f"The run answers {percent(last['value'])} of {int(last['n']):,} facts correctly at {end}"
+    right = f"The model gets {percent(last['value'])} of {int(last['n']):,} facts right"
     if len(rows) == 1:
-        return f"{answered}, the only evaluated one."
+        return f"{right} at {end}."
     if best["step"] == last["step"]:
-        return f"{answered}, the last evaluated, more than ever before."
-    most = point(int(best["step"]), run.step_unit)
-    return f"{answered}, the last evaluated; most, {percent(best['value'])}, at {most}."
+        return f"{right} at {end}, more than ever before."
+    return f"{right}; its best was {percent(best['value'])}, at {point(int(best['step']), run.step_unit)}."
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
@@ -259,7 +258,7 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
     named = every["n"] - others["n"]
     return (
         f"{compared} In {quantity(named, 'fact')} ({percent(named / every['n'], 0)}) the subject's name contains the "
-        f"object; without them the run answers {percent(others['value'])} of {others['n']:,} correctly, "
+        f"object; without them the model gets {percent(others['value'])} of {others['n']:,} correctly, "
         f"{_compare(others)} the baseline's {percent(others['baseline'])}."
     )
 

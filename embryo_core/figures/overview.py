@@ -269,7 +269,8 @@ def _headline(log: pd.DataFrame, run: Run) -> str:
         return ""
     first, last = rows[loss].iloc[[0, -1]]
     end = point(int(rows["step"].iloc[-1]), run.step_unit)
-    fall = f"The {QUANTITIES[loss].title.lower()} goes from {first:.2f} to {last:.2f} nats by {end}"
+    moves = "falls" if last < first else "goes"
+    fall = f"The {QUANTITIES[loss].title.lower()} {moves} from {first:.2f} to {last:.2f} nats by {end}"
     found = training_phases(run)
     if not found:
         return f"{fall}; no phases can be distinguished."

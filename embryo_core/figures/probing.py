@@ -120,15 +120,12 @@ def headline(best: pd.DataFrame, unit: StepUnit) -> str:
     if begin == end:
         last = {task: f"{label(task)} ({f1:.2f})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
-        return f"At {end}, F1 in the best layer is highest for {highest}" + (
-            f" and lowest for {lowest}." if len(last) > 1 else "."
-        )
+        return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
     gains = (ends["last"] - ends["first"]).sort_values()
     named = [f"{label(task)} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})" for task in gains.index]
-    changes = f"From {begin} to {end}, F1 in the best layer changes"
     if len(named) == 1:
-        return f"{changes} for {named[0]}."
-    return f"{changes} most for {named[-1]} and least for {named[0]}."
+        return f"From {begin} to {end}, F1 in the best layer changes for {named[0]}."
+    return f"Pretraining helps probes most with {named[-1]} and least with {named[0]}, in F1 of the best layer."
 
 
 # === Expected layer ===

@@ -301,19 +301,19 @@ def _symbols(exact: np.ndarray, symbol: str) -> str | list[str]:
 
 
 def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, unit: StepUnit) -> str:
-    """Return how many example questions a run answers and since when, over a number of checkpoints; "" without any."""
+    """Return how many examples a run learns and the first step that has one; "" without any.
+
+    `checkpoints` is how many have weights: with one, nothing is known of when.
+    """
     since = [example.since for example in examples if example.since is not None]
     if not examples:
         return ""
-    questions = quantity(len(examples), "example question")
     if not since:
-        return f"Of {questions}, the run answers none at its last step."
-    first, last = (point(end, unit) for end in (min(since), max(since)))
-    if checkpoints == 1 and first == last:
-        return f"Of {questions}, the run answers {len(since):,} at {first}, its one checkpoint with weights."
-    when = f"at {first}" if first == last else f"between {first} and {last}"
-    of = f", judged by its {checkpoints:,} checkpoints with weights" if checkpoints > 1 else ""
-    return f"Of {questions}, the run learns to answer {len(since):,}, {when}{of}."
+        return f"The model has learned none of these {quantity(len(examples), 'example')}."
+    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", point(min(since), unit)
+    if checkpoints == 1:
+        return f"The model answers {of} at {first}, the only checkpoint that kept its weights."
+    return f"The model learns {of}, the first at {first}."
 
 
 def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) -> Caption:

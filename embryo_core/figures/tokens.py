@@ -18,7 +18,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note, listed, name_
 from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, point, points
+from embryo_core.words import percent, point, points, sentence_case
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -197,7 +197,7 @@ def accuracy(
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,
         bands,
-        lambda table: _headline(name, compare.acquisition(table), run) if table["step"].nunique() > 1 else "",
+        lambda table: _headline(compare.acquisition(table), run) if table["step"].nunique() > 1 else "",
     )
 
 
@@ -262,19 +262,25 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
     return f"One word is more than {100 * ONE_WORD_SHARE:.0f} % of all right answers: {'; '.join(remarks)}."
 
 
-def _headline(name: str, order: pd.DataFrame, run: Run) -> str:
+def _headline(order: pd.DataFrame, run: Run) -> str:
     """Return which categories come first and last, by half of their last accuracy."""
     known = order.dropna(subset="onset")
     if known.empty:
-        return f"{name}: no category is above 0 at the last step."
+        return "No category is above 0 at the last step."
     first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
     begin, end = (point(int(rows["onset"].iloc[0]), run.step_unit) for rows in (first, last))
     if len(first) == len(known):
-        return f"{name}: {listed(list(known['group']))} reach half of their final accuracy by {begin}."
+        return f"{_plural(known['group'])} reach half their final accuracy by {begin}."
     return (
-        f"{name}: {listed(list(first['group']))} first (half of their final accuracy by {begin}), "
-        f"{listed(list(last['group']))} last (by {end})."
+        f"{_plural(first['group'])} come first (half their final accuracy by {begin}); "
+        f"{_plural(last['group'], first=False)} last ({end.removeprefix('step ')})."
     )
+
+
+def _plural(groups: Sequence[str], first: bool = True) -> str:
+    """Return categories in a sentence: parts of speech in the plural, others by name."""
+    named = listed([f"{group}s" if group in style.PARTS_OF_SPEECH else tags.named(group) for group in groups])
+    return sentence_case(named) if first else named
 
 
 def describe_words(found: pd.DataFrame, words: pd.DataFrame) -> Caption:

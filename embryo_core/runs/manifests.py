@@ -15,7 +15,7 @@ from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import read_json, refusal, shown
 from embryo_core.types import Checkpoint, Pointer, Run
-from embryo_core.words import listed
+from embryo_core.words import listed, quantity
 
 GENERATOR = "generator"
 MAX_LISTED = 10  # broken checkpoints that are listed with their reasons; the rest are counted
@@ -108,12 +108,14 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
 
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
-    """Return a sentence on those of the requested checkpoints that have no weights, or nothing."""
-    thinned = {one.step: one.run.step_unit for one in found if not one.has_weights}
-    if not thinned:
+    """Return a sentence on the requested checkpoints if some of them kept no weights, else nothing."""
+    found = [*found]
+    without = {one.step: one.run.step_unit for one in found if not one.has_weights}
+    if not without:
         return []
-    unit = next(iter(thinned.values()))
-    return [f"Left out, as their weights were removed: {listed(sorted(thinned), unit)}."]
+    if kept := len(found) - len(without):
+        return [f"{kept:,} of {quantity(len(found), 'checkpoint')} kept their weights."]
+    return [f"No weights were kept at {listed(sorted(without), next(iter(without.values())))}."]
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:

@@ -84,10 +84,9 @@ def test_the_headline_counts_what_can_be_judged():
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)
-    assert "7 can be tested" in words
-    assert words.endswith("3 reproduced, 2 partly reproduced, 1 not reproduced, 1 contradicted.")
+    assert "3 of 7 findings" in words and words.endswith("2 in part, 1 not, 1 contradicted.")
     assert findings.headline(judgements[-1:], 16, 16, StepUnit.UPDATES) == ""
-    assert "up to step 1,600 of 40,000 planned" in findings.headline(judgements, 1600, 40_000, StepUnit.UPDATES)
+    assert "up to step 1,600 of 40,000" in findings.headline(judgements, 1600, 40_000, StepUnit.UPDATES)
 
 
 def test_a_finding_is_a_figure(tiny_results: Run):

@@ -108,7 +108,7 @@ def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
     assert "CoLA, seeds" in traces and "RTE, seeds" not in traces
     assert list(traces["SQuAD, ALBERT-base"].y) == [0.893, 0.893] and "CoLA, ALBERT-base" not in traces
     assert set(figure.table.loc[figure.table["task"] == "rte", "data"]) == {"50 examples of rte"}
-    assert "CoLA rises most, from 0.050 at step 0 to 0.200 at step 16 (n = 50;" in figure.headline
+    assert "CoLA gains most" in figure.headline and "0.050 to 0.200" in figure.headline
 
 
 def test_lines_of_reference_are_seen_at_a_single_step(own_run: Run):
@@ -168,12 +168,15 @@ def test_the_headline_names_the_score_that_gains_most():
     table = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     table = table.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
     sentence = finetuning.headline(table, StepUnit.UPDATES)
-    assert "CoLA rises most, from 0.000 at step 0 to 0.400 at step 16 (n = 9; always the most frequent" in sentence
+    assert "CoLA gains most" in sentence and "0.000 to 0.400" in sentence
     falling = table.assign(value=[0.4, 0.0, 0.6, 0.5])
-    assert "none is higher at the last step" in finetuning.headline(falling, StepUnit.UPDATES)
+    assert "No score is higher" in finetuning.headline(falling, StepUnit.UPDATES)
     last = table[table["step"] == 16]
-    assert "CoLA is farthest above its control: 0.400 (n = 9" in finetuning.headline(last, StepUnit.UPDATES)
-    assert "none is above its control" in finetuning.headline(last.assign(control=0.9), StepUnit.UPDATES)
+    assert (
+        "CoLA is farthest above its control" in (said := finetuning.headline(last, StepUnit.UPDATES))
+        and "0.400" in said
+    )
+    assert "No score is above its control" in finetuning.headline(last.assign(control=0.9), StepUnit.UPDATES)
 
 
 def test_the_caption_names_protocol_seeds_and_the_tasks_of_the_average(table):

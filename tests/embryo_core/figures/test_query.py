@@ -192,16 +192,14 @@ def test_marked_words_have_their_role(tiny_run: Run) -> None:
 # === Words of the page ===
 
 
-def test_examples_are_counted_with_the_steps_between_which_they_are_learned() -> None:
+def test_examples_are_counted_with_the_first_step_that_has_one() -> None:
     """One checkpoint does not say since when; "" without examples."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     some = query.describe_examples(examples, 9, StepUnit.UPDATES)
-    assert all(part in some for part in ("3 example questions", "answer 2", "step 8 and step 2,000", "9 checkpoints"))
+    assert "2 of these 3 examples" in some and "step 8" in some
     alone = query.describe_examples(examples[:1], 1, StepUnit.UPDATES)
-    assert "answers 1 at step 8, its one checkpoint" in alone
-    left = query.describe_examples(examples[:2], 1, StepUnit.UPDATES)  # found while there were more checkpoints
-    assert "step 8 and step 2,000" in left and "checkpoint" not in left
-    assert "none at its last step" in query.describe_examples(examples[2:], 9, StepUnit.UPDATES)
+    assert "1 of these 1 example at step 8" in alone
+    assert "none of these 1 example" in query.describe_examples(examples[2:], 9, StepUnit.UPDATES)
     assert query.describe_examples([], 9, StepUnit.UPDATES) == ""
 
 

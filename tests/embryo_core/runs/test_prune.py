@@ -108,7 +108,7 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
     found = [query.ask(thinned, TEXT), query.ask(thinned, word), query.ask_layers(thinned, TEXT)]
     for history in (*found, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
         assert list(history.steps) == [0, 16]
-        assert history.skipped == ("Left out, as their weights were removed: step 8.",)
+        assert history.skipped == ("2 of 3 checkpoints kept their weights.",)
 
 
 def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
@@ -128,7 +128,7 @@ def test_weights_that_go_while_a_question_waits_are_no_broken_checkpoint(own_run
 
 def test_an_evaluation_takes_the_steps_with_weights_and_says_so(thinned: Run):
     """A step that can no longer be computed is no failure; asked for by its number, it is refused."""
-    sentence = "Left out, as their weights were removed: step 8."
+    sentence = "No weights were kept at step 8."
     assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
     assert results.done(thinned)[METRIC[0]] == {0, 16}
     with pytest.raises(MissingWeights, match="Step 8"):
