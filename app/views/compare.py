@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import figures, pickers, results, widgets
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, agreements
+from embryo_core.compare import CHOICES, Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare
@@ -27,9 +27,9 @@ def show() -> None:
     view = widgets.open_page("Compare", lambda run: results.default_scale(run, measured_as(run, METRICS[0])))
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
-        orders = figures.draw(view, order.acquisition, metric=METRICS[0], groups=parts).table
+        orders = order.agreement(view.drawn, view.choice, METRICS[0], parts)
         first = next(iter(compare.seeds_by_design(view.drawn)))
-        widgets.show_headline(compare.headline(agreements(orders), first, name_measures(view.drawn, METRICS[0])))
+        widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
     _show_designs(view)
     if not view.compared_runs:
         words = "Choose runs under Overlay, above, to compare them with this one."
@@ -79,7 +79,7 @@ def _show_acquisition(view: View) -> None:
         return
     figures.show(figure)
     if family == "parts of speech":
-        _show_agreement(figure.table)
+        _show_agreement(order.agreement(view.drawn, view.choice, metric, groups, rule))
 
 
 def pick_rule() -> Rule:
@@ -88,13 +88,12 @@ def pick_rule() -> Rule:
     return pickers.pick_one("order", "First by", rules, format_func=RULES.__getitem__, segmented=True, optional=True)
 
 
-def _show_agreement(table: pd.DataFrame) -> None:
+def _show_agreement(found: pd.DataFrame) -> None:
     st.header("Agreement of the orders", anchor=False)
     number = st.column_config.NumberColumn
     ends = {"rho": "Spearman's rho", "low": "from", "high": "to"}
     columns: dict[str, Any] = {"first": "order of", "second": "and of", "n": number("categories")}
     columns |= {name: number(label, format="%.2f") for name, label in ends.items()}
-    found = agreements(table)
     st.dataframe(found, hide_index=True, column_config=columns, placeholder="–", key="agreement")
     widgets.show_caption(compare.AGREEMENT)
 

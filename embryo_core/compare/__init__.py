@@ -9,14 +9,14 @@ from embryo_core.compare.acquisition import (
     acquisition,
     acquisitions,
     agreements,
+    seed_agreements,
 )
 from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
-from embryo_core.compare.differences import KNOWLEDGE, MASKED, continues, differences
+from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, continues, differences
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
 from embryo_core.compare.seeds import (
     average_acquisitions,
-    average_differences,
     average_seeds,
     group_by_design,
     group_by_size,
@@ -28,6 +28,7 @@ __all__ = [
     "KNOWLEDGE",
     "MASKED",
     "MASKED_PIECES",
+    "PAIRS",
     "PAPER",
     "PARTS_OF_SPEECH",
     "RULES",
@@ -39,7 +40,6 @@ __all__ = [
     "acquisitions",
     "agreements",
     "average_acquisitions",
-    "average_differences",
     "average_seeds",
     "continues",
     "design",
@@ -50,5 +50,6 @@ __all__ = [
     "group_by_size",
     "parameters",
     "progress",
+    "seed_agreements",
     "training_flops",
 ]

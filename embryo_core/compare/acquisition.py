@@ -1,6 +1,6 @@
 """When each run acquires each category, and how far these orders agree with each other and with the paper's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -73,11 +73,28 @@ def agreements(table: pd.DataFrame) -> pd.DataFrame:
     It compares every two runs, and each run with the paper's order, over the categories that both have a place for.
     Pairs with too few categories have no rho (see `agreement.rank_agreement`).
     """
-    acquired = {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
-    pairs = list(combinations(acquired, 2))
-    orders = acquired | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}
+    acquired = _places(table)
+    pairs = [*combinations(acquired, 2), *((run, PAPER) for run in acquired)]
+    return _agreements(acquired | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}, pairs)
+
+
+def seed_agreements(table: pd.DataFrame, designs: Iterable[Sequence[str]]) -> pd.DataFrame:
+    """Return the rank agreement of every two seeds of each design as `agreements` does.
+
+    `table` has the `acquisitions` of single runs, and `designs` their names.
+    """
+    orders = _places(table)
+    known = [[run for run in seeds if run in orders] for seeds in designs]
+    return _agreements(orders, [pair for seeds in known for pair in combinations(seeds, 2)])
+
+
+def _places(table: pd.DataFrame) -> dict[str, pd.Series]:
+    return {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
+
+
+def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
     rows = []
-    for first, second in [*pairs, *((run, PAPER) for run in acquired)]:
+    for first, second in pairs:
         both = [group for group in orders[first].index if group in orders[second].index]
         found = rank_agreement(*([float(orders[one][group]) for group in both] for one in (first, second)))
         ends = (found.rho, found.low, found.high) if found else (None,) * 3

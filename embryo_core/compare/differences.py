@@ -1,16 +1,19 @@
-"""Differences between two runs: every accuracy of one minus that of the other, at the last step that both have."""
+"""Differences between two designs: every accuracy of one minus that of the other, at the last step that all have."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from embryo_core import results, runs
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves import difference_interval
+from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_counts
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
+PAIRS = "minimal pairs: "  # and the name of a set
 MASKED, NEXT = "masked accuracy", "next-piece accuracy"  # in the log
 MEASURES = {  # metrics, each scored over all cases together
     "mask prediction": "mask_prediction",
@@ -19,55 +22,86 @@ MEASURES = {  # metrics, each scored over all cases together
     KNOWLEDGE: "world_knowledge",
 }
 PROBES = "edge_probing_f1"
+MINIMAL_PAIRS = "minimal_pairs"
 COLUMNS = "measure step_first step_second first second difference low high n_first n_second".split()
 
 
-def differences(first: Run, second: Run) -> pd.DataFrame:
-    """Return each accuracy of `second` minus that of `first` at their last common step, with Newcombe's interval.
+def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
+    """Return each mean accuracy of the seeds `second` minus that of `first`, at the last step that all of them have.
 
-    If one run continues the other (--init-from), the last step of each is taken, since their common steps are the same
-    weights. World knowledge is compared on the facts that both were asked, which depend on the vocabulary.
-    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second; all but the
-    measure are missing if the runs have no such steps or facts. Raises ResultsError, BrokenRun.
+    The interval is Newcombe's for a run each, and else the multi-bootstrap over seeds and cases. Of runs that continue
+    each other (--init-from), the last step of each is taken, since their common steps are the same weights. World
+    knowledge and minimal pairs are compared on the facts and pairs that all were asked; facts depend on the vocabulary.
+    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second, where steps and
+    n are the least of a design; all but the measure are missing if the runs have no such steps or cases. Raises
+    ResultsError, BrokenRun.
     """
-    one, two = dict(_measures(first)), dict(_measures(second))
+    measured = {run: dict(measures(run)) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
-    for measure in dict.fromkeys([*one, *two]):
-        steps = _steps(first, second, one[measure], two[measure]) if measure in one and measure in two else None
-        shares = _shares((first, second), (one, two), measure, steps) if steps else None
-        if steps is None or shares is None:
-            rows.append((measure, *[None] * 9))
-            continue
-        (a, n), (b, m) = shares
-        low, high = difference_interval(b, a, m, n_second=n)
-        rows.append((measure, *steps, a, b, b - a, float(low), float(high), int(n), int(m)))
+    for measure in dict.fromkeys(name for found in measured.values() for name in found):
+        tables = {run: found[measure] for run, found in measured.items() if measure in found}
+        steps = _steps(first, second, tables) if len(tables) == len(measured) else {}
+        row = _subtract(measure, first, second, tables, steps) if steps else None
+        rows.append((measure, *(row or [None] * 9)))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _steps(first: Run, second: Run, one: pd.DataFrame, two: pd.DataFrame) -> tuple[int, int] | None:
-    """Return the steps of both runs at which a measure is compared, or None."""
-    if second.origin and continues(second, first):
-        before = one.index[one.index <= second.origin.step]
-        return (int(before.max()), int(two.index.max())) if len(before) else None
-    if continues(first, second):
-        swapped = _steps(second, first, two, one)
-        return (swapped[1], swapped[0]) if swapped else None
-    common = one.index.intersection(two.index)
-    return (int(common.max()),) * 2 if len(common) else None
+def _steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
+    """Return the step at which each run is compared; nothing if there is no such step.
+
+    If runs continue each other, only those are compared.
+    """
+    both = [*((one, other) for one in first for other in second), *((other, one) for one in first for other in second)]
+    continued = [(old, new) for old, new in both if continues(new, old)]
+    if not continued:
+        common = sorted(set.intersection(*(set(table.index) for table in tables.values())))
+        return dict.fromkeys(tables, int(common[-1])) if common else {}
+    steps: dict[Run, int] = {}
+    for old, new in continued:
+        before = [step for step in tables[old].index if new.origin and step <= new.origin.step]
+        if not before:
+            return {}
+        steps |= {old: int(max(before)), new: int(tables[new].index.max())}
+    return steps
 
 
-def _shares(
-    compared: Sequence[Run], measures: Sequence[dict[str, pd.DataFrame]], measure: str, steps: tuple[int, int]
-) -> list[tuple[float, int]] | None:
-    """Return the accuracy and the number of cases of each run at its step; None if they share no case."""
-    if measure != KNOWLEDGE:
-        return [tuple(found[measure].loc[step]) for found, step in zip(measures, steps, strict=True)]
-    answers = [_right_at(run, step) for run, step in zip(compared, steps, strict=True)]
-    shared = answers[0].index.intersection(answers[1].index)
-    return [(float(right[shared].mean()), len(shared)) for right in answers] if len(shared) else None
+def _subtract(
+    measure: str, first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame], steps: dict[Run, int]
+) -> tuple[Any, ...] | None:
+    """Return the numbers of a row of `differences`; None if the runs share no case."""
+    compared = [[run for run in seeds if run in steps] for seeds in (first, second)]
+    order = [*compared[0], *compared[1]]
+    right = _right_answers(measure, [(run, steps[run]) for run in order])
+    if right is None:
+        shares, n = np.array([tables[run].loc[steps[run]].tolist() for run in order], float).T
+    elif right.shape[1]:
+        shares, n = right.mean(axis=1), np.full(len(order), right.shape[1])
+    else:
+        return None
+    k = len(compared[0])
+    a, b = shares[:k].mean(), shares[k:].mean()
+    if len(order) == 2:
+        low, high = map(float, difference_interval(b, a, n[1], n_second=n[0]))
+    else:
+        draws = draw_counts(shares, n) if right is None else draw_cases(right)
+        low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
+    at = [min(steps[run] for run in seeds) for seeds in compared]
+    return (*at, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()))
 
 
-def _right_at(run: Run, step: int) -> pd.Series:
+def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
+    """Return which cases each run answers right at its step, [S, N] of those of all; None if no case is stored."""
+    if measure == KNOWLEDGE:
+        found = [_facts_at(run, step) for run, step in asked]
+    elif measure.startswith(PAIRS):
+        found = [_pairs_at(run, step, measure.removeprefix(PAIRS)) for run, step in asked]
+    else:
+        return None
+    table = pd.concat(found, axis=1, join="inner")
+    return table.to_numpy(float).T
+
+
+def _facts_at(run: Run, step: int) -> pd.Series:
     """Return whether each fact, by relation and id, was answered right at a step; empty without stored answers."""
     facts, right = results.read_histories(run), results.read_right_answers(run)
     known = facts.index if step in right.steps else facts.index[:0]
@@ -75,12 +109,19 @@ def _right_at(run: Run, step: int) -> pd.Series:
     return pd.Series(at, pd.MultiIndex.from_frame(facts.loc[known, ["relation", "fact"]]), dtype=bool)
 
 
+def _pairs_at(run: Run, step: int, pairs: str) -> pd.Series:
+    """Return whether each pair of a set, by paradigm and number, was judged right at a step; 0.5 is a tie."""
+    table = results.read_pairs(run, None, step)
+    table = table[table["paradigm"].str.startswith(f"{pairs}/")].set_index(["paradigm", "pair"])
+    return 0.5 + 0.5 * np.sign(table["good"] - table["bad"])
+
+
 def continues(run: Run, other: Run) -> bool:
     """Return whether a run started from a checkpoint of the other."""
     return run.origin is not None and run.origin.run == other.name
 
 
-def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
+def measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each measure of a run with value and n by step; probing tasks in the layer that is best at each step."""
     log = pd.DataFrame(runs.read_log(run))
     if {"masked_lm_accuracy", "n_masked"} <= set(log):
@@ -94,6 +135,9 @@ def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
         rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]
         if len(rows):
             yield measure, rows.set_index("step")[["value", "n"]]
+    pairs = scores[(scores["metric"] == MINIMAL_PAIRS) & ~scores["group"].astype(str).str.contains("/")]
+    for name, rows in pairs.groupby("group", observed=True):
+        yield f"{PAIRS}{name}", rows.set_index("step")[["value", "n"]]
     probes = scores[scores["metric"] == PROBES]
     for task, rows in probes.groupby("group"):
         best = rows.loc[rows.groupby("step")["value"].idxmax()]

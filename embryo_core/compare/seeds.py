@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
-from typing import Any
 
+import numpy as np
 import pandas as pd
 from msgspec import convert
 
@@ -14,11 +14,8 @@ from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
 NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that are no part of its design
-RANGE = {"earliest": ("onset", "min"), "latest": ("onset", "max")}
-ONSETS = {"place": ("place", "mean"), "onset": ("onset", "mean")} | RANGE
-SLOPES = {"slope": ("slope", "mean"), "slope_low": ("slope", "min"), "slope_high": ("slope", "max")}
-CASES = {"last": ("last", "mean"), "n": ("n", "sum")}
 STEPS = ("onset", "earliest", "latest")
+SLOPES = ("slope", "slope_low", "slope_high")
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
@@ -58,24 +55,27 @@ def _design_key(run: Run) -> str:
 
 
 def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Average the `value` of several seeds, with the lowest and highest as `low` and `high`, and the sum of their `n`.
+    """Average the `value` of several seeds at each step over those that have it.
 
-    Each table has the columns curve, step, value and n, and a row for each curve and step; rows that some seed lacks
-    are left out. If they have a `baseline`, so has the result: its mean.
+    Each table has the columns curve, step, value and n, and a row for each curve and step. The result has the number of
+    `seeds`, the `standard_error` of their mean, which a single seed lacks, the mean minus and plus one standard error
+    as `low` and `high`, and the sum of n. If the tables have a `baseline`, so has the result: its mean.
     """
     rows = pd.concat(tables, ignore_index=True).groupby(["curve", "step"], sort=False)
-    found = rows["value"].agg(value="mean", low="min", high="max", seeds="count")
+    found = rows["value"].agg(value="mean", standard_error="sem", seeds="count")
+    found["low"], found["high"] = (found["value"] + sign * found["standard_error"] for sign in (-1, 1))
     found["n"] = rows["n"].sum(min_count=1)
     if "baseline" in rows.obj:
         found["baseline"] = rows["baseline"].mean()
-    return found[found["seeds"] == len(tables)].drop(columns="seeds").reset_index()
+    return found.reset_index().sort_values("step", kind="stable", ignore_index=True)
 
 
 def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Aggregate `compare.acquisitions` by design: of several seeds the mean onset, with the lowest and highest.
+    """Aggregate `compare.acquisitions` by design: of several seeds the mean onset and slope.
 
-    `designs` has the runs of each design by the name that replaces theirs. The last accuracy and slopes are means, n
-    is the sum, and places are ranks of the mean place. A category that one seed lacks has no onset.
+    `designs` has the runs of each design by the name that replaces theirs. `earliest` and `latest` are the means of
+    the seeds' own, and at least one standard error from the mean onset; so are the ends of slopes. The last accuracy is
+    a mean, n is the sum, and places are ranks of the mean place. A category that one seed lacks has no onset.
     """
     parts = []
     for name, runs in designs.items():
@@ -87,27 +87,15 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
 
 def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each category of several seeds."""
-    of_onsets: dict[str, Any] = ONSETS | (SLOPES if "slope" in rows else {})
-    by_group = rows.groupby("group", sort=False)
-    found = by_group.agg(**of_onsets, **CASES).astype(dict.fromkeys(of_onsets, float))
-    found.loc[by_group["onset"].count() < rows["run"].nunique(), list(of_onsets)] = float("nan")
+    kinds = [names for names in (STEPS, SLOPES) if names[0] in rows]
+    numbers = [name for names in kinds for name in names]
+    by_group = rows.astype(dict.fromkeys(["place", *numbers], float)).groupby("group", sort=False)
+    found = by_group[["place", *numbers, "last"]].mean().assign(n=by_group["n"].sum())
+    for middle, low, high in kinds:
+        error = by_group[middle].sem()
+        found[low] = np.fmin(found[low], found[middle] - error)
+        found[high] = np.fmax(found[high], found[middle] + error)
+    found.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *numbers]] = float("nan")
     found["place"] = found["place"].rank(method="min").astype("Int64")
     found = found.assign(**{name: found[name].round().astype("Int64") for name in STEPS})
     return found.reset_index().sort_values(["place", "group"])
-
-
-def average_differences(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Aggregate `compare.differences` of two designs, from those of every pair of their runs, at least one.
-
-    Of several pairs: the mean difference, with the lowest and highest; mean accuracies; the smallest steps and n. A
-    measure that one pair lacks is missing.
-    """
-    if len(tables) == 1:
-        return tables[0]
-    by_measure = pd.concat(tables).groupby("measure", sort=False)
-    how: dict[str, Any] = {step: (step, "min") for step in ("step_first", "step_second")}
-    how |= {"first": ("first", "mean"), "second": ("second", "mean")}
-    how |= {"difference": ("difference", "mean"), "low": ("difference", "min"), "high": ("difference", "max")}
-    found = by_measure.agg(**how, n_first=("n_first", "min"), n_second=("n_second", "min")).astype(object)
-    found[by_measure["difference"].count() < len(tables)] = None
-    return found.reset_index()[tables[0].columns]

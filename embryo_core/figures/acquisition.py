@@ -34,7 +34,10 @@ TIES: dict[Rule, str] = {
     "paper": "Categories that share a place (=) rise at the same checkpoint with slopes that cannot be distinguished.",
     "chance": "Categories that share a place (=) were acquired between the same two checkpoints.",
 }
-SEEDS = "Several seeds of one design: the mean, and a line from the lowest to the highest."
+SEEDS = (
+    "Several seeds of one design: the mean onset, with a line that is the mean of the seeds' own, and at least one "
+    "standard error long on both sides."
+)
 
 
 def acquisition(
@@ -52,12 +55,14 @@ def acquisition(
     `name` is that of the files, by default the first run's with the metric; `label` names a category, and `unit` what
     n counts. Raises FigureError if no category is above 0, or above chance, at the last step, and ResultsError.
     """
-    table = acquisition_table(runs, axis, metric, groups, rule)
+    seeds = designs(runs, axis)
+    single = compare.acquisitions([run for own in seeds.values() for run in own], metric, groups, rule)
+    names = {line: [run.name for run in own] for line, own in seeds.items()}
+    table = compare.average_acquisitions(single, names)
     table["group"] = table["group"].map(label)
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
-    seeds = designs(runs, axis)
     lines = {line: axis.of(seeds[line][0], runs) for line in table["run"].unique()}
     drawn = [run for line in lines for run in seeds[line]]
     return make_figure(
@@ -66,7 +71,7 @@ def acquisition(
         f"Order of acquisition: {name_measures(drawn, metric)}",
         plot_acquisition(table, lines, _ends(runs[0], metric, table)),
         table.assign(metric=[measured_as(seeds[line][0], metric) for line in table["run"]]),
-        _caption(table, rule, any(len(own) > 1 for own in seeds.values()), unit),
+        _caption(table, rule, describe_seeds({line: len(seeds[line]) for line in lines}, single, names), unit),
         metric,
         missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
     )
@@ -78,16 +83,36 @@ def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
     return {design_name(own): own for own in found}
 
 
-def acquisition_table(
-    runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half"
-) -> pd.DataFrame:
-    """Return `compare.acquisitions` of the runs that the axis can show, seeds of one design together."""
-    seeds = designs(runs, axis)
-    found = compare.acquisitions([run for own in seeds.values() for run in own], metric, groups, rule)
-    return compare.average_acquisitions(found, {line: [run.name for run in own] for line, own in seeds.items()})
+def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
+    """Return how far the orders of designs agree with each other and the paper's, and those of seeds with each other.
+
+    Columns are those of `compare.agreements`.
+    """
+    names = {line: [run.name for run in own] for line, own in designs(runs, axis).items()}
+    single = compare.acquisitions([run for run in runs if axis.supports(run)], metric, groups, rule)
+    between = compare.agreements(compare.average_acquisitions(single, names))
+    within = compare.seed_agreements(single, names.values())
+    return pd.concat([between, within], ignore_index=True) if len(within) else between
 
 
-def _caption(table: pd.DataFrame, rule: Rule, seeds: bool, unit: str) -> Caption:
+def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> str:
+    """Return what the figure of designs with these numbers of seeds shows of seeds; "" for one run."""
+    if [*seeds.values()] == [1]:
+        return ""
+    parts = [SEEDS] if max(seeds.values()) > 1 else []
+    for line, count in seeds.items():
+        rho = compare.seed_agreements(single, [names[line]])["rho"].dropna()
+        if count > 1 and len(rho):
+            spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""
+            parts.append(
+                f"The orders of the {count} seeds of {line} agree at a rank correlation of {rho.mean():.2f}{spread}."
+            )
+    if min(seeds.values()) == 1:
+        parts.append("A design of a single seed does not show how another seed would order them.")
+    return sentences(*parts)
+
+
+def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
     several = table["run"].nunique() > 1
     counts = {run: span(rows["n"]) for run, rows in table.groupby("run", sort=False)}
     named = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
@@ -98,7 +123,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: bool, unit: str) -> Caption
         sentences(
             ". ".join(rest),
             "" if several else TIES[rule],
-            SEEDS if seeds else "",
+            seeds,
             f"Without an onset: {', '.join(never)}." if never else "",
         ),
         f"Runs: {named} {unit} per category." if several else f"n = {next(iter(counts.values()))} {unit} per category.",
@@ -118,7 +143,7 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 
 
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
-    """Return the plot of an `acquisition_table`; `lines` has the axis of each run, in the order of the legend.
+    """Return the plot of onsets by design; `lines` has the axis of each run, in the order of the legend.
 
     Rows are in the order of the first run. A single run has places in front of its categories, and a grey ground behind
     rows that share one.

@@ -6,10 +6,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import compare
-from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAPER
+from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAIRS, PAPER
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.acquisition import SEEDS, shift
+from embryo_core.figures.acquisition import shift
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
@@ -136,7 +136,7 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
     known = {name: [run.name for run in seeds[name]] for name in (own, *names)}
     rows = design_table(compare.designs(drawn), known).set_index("row")
     changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
-    parts = [_subtract(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
+    parts = [compare.differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
     table = pd.concat(parts, ignore_index=True).assign(minus=own)
     if table["difference"].isna().all():
         raise FigureError("These runs share no measure at any step.")
@@ -147,23 +147,16 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
         f"{title_of(choices)} (accuracy minus that of {own})",
         plot_differences(table, {name: seeds[name][0].step_unit for name in names}),
         table,
-        describe_differences(choices, own, table, any(len(seeds[name]) > 1 for name in known), masked),
+        describe_differences(choices, own, table, {name: len(seeds[name]) for name in known}, masked),
     )
 
 
-def _subtract(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
-    """Return the differences of two designs, averaged over all pairs of runs, or those that continue each other."""
-    pairs = [(one, other) for one in first for other in second]
-    continued = [(one, other) for one, other in pairs if compare.continues(other, one) or compare.continues(one, other)]
-    return compare.average_differences([compare.differences(*pair) for pair in continued or pairs])
-
-
 def describe_differences(
-    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: bool, masked: Mapping[str, str]
+    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: Mapping[str, int], masked: Mapping[str, str]
 ) -> Caption:
     """Return what is compared with the design `first`: steps, n, changes, and what makes measures hard to compare.
 
-    `seeds`: whether any design is a mean over seeds. `masked` has what replaces masked pieces in each design.
+    `seeds` has the number of seeds of each design. `masked` has what replaces masked pieces in each design.
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
@@ -171,22 +164,26 @@ def describe_differences(
     at = span(steps) if steps.nunique() == 1 else f"{span(steps)}, by measure"
     measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
     differs = len(set(masked.values())) > 1 and MASKED in measures
+    counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
+    several = max(seeds.values()) > 1
+    stored = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
     parts = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
         "Of a run that continues the other: at its last step, minus where it began.": not table["step_first"].equals(
             table["step_second"]
         ),
-        f"What changed: {changes} Line: 95 % interval (Newcombe).": True,
-        SEEDS: seeds,
-        "World knowledge: the facts that both were asked.": KNOWLEDGE in measures,
+        f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
+        f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
+        "Of a design with a single seed, it does not cover what another seed would give.": min(seeds.values()) == 1,
+        "World knowledge and minimal pairs: the facts and pairs that all were asked.": stored,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
         f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces can be read off.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
-        f"Not measured at a step that both have: {', '.join(missing)}.": bool(missing),
+        f"Not measured at a step that all have: {', '.join(missing)}.": bool(missing),
     }
     cases = pd.concat([table["n_first"], table["n_second"]])
     return Caption(
-        f"Accuracy of each run minus that of {first}, at the last step that both have ({at}).",
+        f"Accuracy of each run minus that of {first}, at the last step that all have ({at}).",
         sentences(*(part for part, said in parts.items() if said)),
         f"n = {span(cases)} cases.",
     )

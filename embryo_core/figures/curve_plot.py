@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
+from embryo_core.words import quantity
 
 MAX_LINES = 6  # in one panel, of several runs
 MAX_BASELINES = 3  # of one run drawn across the figure; of more, each is a stroke at the right end
@@ -139,7 +140,7 @@ def _plot_category(
         name = _trace_name(lines, line, curves, category)
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
-            band = "seeds" if line.seeds > 1 else curves.band
+            band = "± standard error of seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
         before = np.searchsorted(np.asarray(along), np.asarray(x), side="right") - 1
         at = np.asarray(steps)[np.maximum(before, 0)].tolist()
@@ -255,6 +256,8 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
     between = "" if pd.isna(row.low) else f" ({low} to {high})"
     unit = f" {curves.unit}" if curves.unit else ""
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}{unit}"
+    if seeds := int(getattr(row, "seeds", 0)):
+        n += f", mean of {quantity(seeds, 'seed')}"
     return f"{axis.point(int(row.step))}: {value}{between}{n}"
 
 

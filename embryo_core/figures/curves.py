@@ -113,15 +113,23 @@ def _with_runs(caption: Caption, lines: Sequence[Line]) -> Caption:
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
     named = "; ".join(name if n.empty else f"{name} (n = {span(n)})" for name, n in counts)
-    seeds = any(line.seeds > 1 for line in lines)
     details = sentences(
         caption.details,
         f"Numbers up to here are those of {first}. Each run has its symbol and lightness: {named}.",
-        "Several seeds: their mean, with a band from the lowest to the highest." if seeds else "",
+        _describe_seeds(lines),
         "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
         "" if same_changes(lines) else _describe_changes(lines),
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
+
+
+def _describe_seeds(lines: Sequence[Line]) -> str:
+    """Return what lines of several seeds show, and what lines of one do not."""
+    several = [line for line in lines if line.seeds > 1]
+    counts = "; ".join(f"{line.name}: {span(line.rows['seeds'])}" for line in several)
+    mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
+    alone = "A line of a single seed does not show what another seed would give."
+    return sentences(mean if several else "", alone if len(several) < len(lines) else "")
 
 
 def _describe_changes(lines: Sequence[Line]) -> str:

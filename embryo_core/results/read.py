@@ -149,13 +149,14 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
 
 
 @remembered
-def read_pairs(run: Run, paradigm: str, step: int | None = None) -> pd.DataFrame:
-    """Return the scores of the minimal pairs of a paradigm, at one step or all: step, pair, good, bad; sorted by pair.
+def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """Return the scores of minimal pairs, of one paradigm or all, at one step or all.
 
-    `paradigm` is the group of its accuracy: set/phenomenon/paradigm.
+    Columns: step, paradigm, pair, good, bad; sorted by paradigm and pair. `paradigm` is the group of its accuracy:
+    set/phenomenon/paradigm.
     """
     rows = read_table(run, PAIRS, _equals("paradigm", paradigm), step)
-    return rows.select(["step", "pair", "good", "bad"]).to_pandas()
+    return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
 
 
 # === Probes and fine-tuning ===

@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 from math import sqrt
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from embryo_core import results
 from embryo_core.compare import differences
-from embryo_core.types import ClozeAnswer, Findings, Origin, Run, Score
+from embryo_core.types import ClozeAnswer, Findings, Origin, PairScore, Run, Score
 from tests.conftest import at, copy_run
 
 Z = 1.959963984540054
@@ -34,7 +35,7 @@ def two(tiny_run: Run, tmp_path) -> list[Run]:
 
 def test_the_interval_is_newcombes(two: list[Run]):
     """Each share has its own number of cases."""
-    row = differences(*two).set_index("measure").loc["mask prediction"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["mask prediction"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
     assert row["difference"] == pytest.approx(0.3)
     (a_low, a_high), (b_low, b_high) = wilson(0.2, 100), wilson(0.5, 50)
@@ -46,7 +47,7 @@ def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
     """It has a row in which all but the measure is missing."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
         results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
-    row = differences(*two).set_index("measure").loc["world knowledge"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
     assert pd.isna(row[["step_first", "step_second", "difference", "low", "high"]]).all()
 
 
@@ -59,7 +60,7 @@ def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
             for split, step, accuracy, masked in measured
         ]
         (run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    row = differences(*two).set_index("measure").loc["masked accuracy"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["masked accuracy"]
     assert row["difference"] == pytest.approx(0.3) and row["low"] < 0.3 < row["high"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
 
@@ -71,7 +72,7 @@ def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: l
         for step, values in by_step.items():
             scores = [Score("edge_probing_f1", value, 40, "pos", layer) for layer, value in enumerate(values)]
             results.write(at(run, step), "edge_probing", Findings(scores=scores))
-    row = differences(*two).set_index("measure").loc["probing: pos"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["probing: pos"]
     assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
 
 
@@ -81,7 +82,7 @@ def test_a_category_is_no_measure_of_all_words(two: list[Run]):
         groups = (("noun", 0.1, 9), ("all", 0.4, 20))
         scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
         results.write(at(run, 8), "token_reconstruction", Findings(scores=scores))
-    row = differences(*two).set_index("measure").loc["token reconstruction"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["token reconstruction"]
     assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)
 
 
@@ -90,9 +91,9 @@ def test_a_run_that_goes_on_is_compared_with_where_it_began(two: list[Run]):
     first, second = two
     on = replace(second, origin=Origin(first.name, 8, 0, 0, "0" * 64))
     results.write(at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")]))
-    row = differences(first, on).set_index("measure").loc["mask prediction"]
+    row = differences([first], [on]).set_index("measure").loc["mask prediction"]
     assert (row["step_first"], row["step_second"]) == (8, 16) and row["difference"] == pytest.approx(0.9 - 0.2)
-    turned = differences(on, first).set_index("measure").loc["mask prediction"]
+    turned = differences([on], [first]).set_index("measure").loc["mask prediction"]
     assert (turned["step_first"], turned["step_second"]) == (16, 8)
     assert turned["difference"] == pytest.approx(0.2 - 0.9)
 
@@ -110,7 +111,7 @@ def test_world_knowledge_is_compared_on_the_facts_that_both_were_asked(two: list
     answered(two[0], 8, {"a": True, "b": False, "c": False})
     answered(two[1], 8, {"a": False, "b": False, "d": True, "e": True})
     answered(two[0], 16, {"a": False, "b": False, "c": True})
-    row = differences(*two).set_index("measure").loc["world knowledge"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
     assert (row["step_second"], row["n_first"], row["n_second"]) == (8, 2, 2)
     assert (row["first"], row["second"], row["difference"]) == (0.5, 0, -0.5)
 
@@ -119,4 +120,59 @@ def test_world_knowledge_of_different_facts_is_not_compared(two: list[Run]):
     """Then there is no difference."""
     for run, fact in zip(two, "ab", strict=True):
         answered(run, 8, {fact: True})
-    assert differences(*two).set_index("measure").loc["world knowledge"].isna().all()
+    assert differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"].isna().all()
+
+
+# === Several seeds ===
+
+
+def seeds_of(run: Run, tmp_path, name: str, count: int) -> list[Run]:
+    return [copy_run(run, tmp_path / f"{name}{i}") for i in range(count)]
+
+
+def test_facts_of_several_seeds_are_drawn_together_with_the_seeds(tiny_run: Run, tmp_path):
+    """On the facts that all were asked; the interval is that of a loop over draws of seeds and facts."""
+    random = np.random.default_rng(3)
+    one, other = seeds_of(tiny_run, tmp_path, "one", 3), seeds_of(tiny_run, tmp_path, "other", 2)
+    shares = dict(zip((*one, *other), (0.4, 0.45, 0.5, 0.6, 0.65), strict=True))
+    right = {run: random.random(60) < share for run, share in shares.items()}
+    for number, (run, hits) in enumerate(right.items()):
+        answered(run, 8, {**{f"f{i}": bool(hit) for i, hit in enumerate(hits)}, f"only asked in {number}": True})
+    row = differences(one, other).set_index("measure").loc["world knowledge"]
+    answers = [np.array([right[run] for run in design], float) for design in (one, other)]
+    assert (row["n_first"], row["n_second"], row["first"]) == (60, 60, pytest.approx(answers[0].mean()))
+    drawn = []
+    for _ in range(3000):
+        facts = random.integers(60, size=60)
+        means = [np.mean([part[random.integers(len(part)), facts].mean() for _ in part]) for part in answers]
+        drawn.append(means[1] - means[0])
+    assert [row["low"], row["high"]] == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.03)
+
+
+def test_minimal_pairs_of_seeds_are_compared_pair_by_pair(tiny_run: Run, tmp_path):
+    """A tie is half right."""
+    one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
+    gains = {one[0]: (1, -1, 0, -1), other[0]: (1, 1, -1, 0), other[1]: (1, 1, 1, -1)}
+    for run, by_pair in gains.items():
+        pairs = [PairScore("set/agreement/number", i, -5.0 + gain, -5.0) for i, gain in enumerate(by_pair)]
+        share = sum(0.5 + gain / 2 for gain in by_pair) / 4
+        results.write(
+            at(run, 8), "minimal_pairs", Findings(scores=[Score("minimal_pairs", share, 4, "set")], pairs=pairs)
+        )
+    row = differences(one, other).set_index("measure").loc["minimal pairs: set"]
+    assert (row["first"], row["second"], row["n_second"]) == (0.375, pytest.approx((0.625 + 0.75) / 2), 4)
+    assert row["low"] < row["difference"] < row["high"]
+
+
+def test_counts_of_seeds_have_the_spread_of_seeds_and_cases(tiny_run: Run, tmp_path):
+    """A measure that one seed lacks is missing."""
+    one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
+    for run, share in zip((*one, *other), (0.5, 0.3, 0.9), strict=True):
+        results.write(at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")]))
+    answered(one[0], 8, {"a": True})
+    answered(other[0], 8, {"a": True})
+    table = differences(one, other).set_index("measure")
+    row = table.loc["mask prediction"]
+    assert (row["first"], row["second"], row["n_second"]) == (0.5, pytest.approx(0.6), 1000)
+    assert row["low"] == pytest.approx(-0.2, abs=0.06) and row["high"] == pytest.approx(0.4, abs=0.06)
+    assert table.loc["world knowledge"].isna().all()

@@ -1,6 +1,8 @@
-"""Runs that differ in their seed only are found, and their curves, orders and differences become means with ranges."""
+"""Runs that differ in their seed only are found; their curves and orders become means with standard errors."""
 
 from dataclasses import replace
+from math import sqrt
+from statistics import stdev
 
 import pandas as pd
 import pytest
@@ -8,10 +10,10 @@ import pytest
 from embryo_core.compare import (
     acquisition,
     average_acquisitions,
-    average_differences,
     average_seeds,
     group_by_design,
     group_by_size,
+    seed_agreements,
 )
 from embryo_core.types import Run
 
@@ -66,14 +68,20 @@ def test_designs_of_one_size_are_a_group(tiny_run: Run):
     assert found == [*single, [(tiny_run, again), (dropout,)], [tuple(wide)]]
 
 
-def test_seeds_become_their_mean_and_range():
-    """At the steps that all of them have; cases add up."""
+def test_seeds_become_their_mean_with_its_standard_error():
+    """At every step that one of them has; cases add up, and a single seed has no error."""
     tables = [
         pd.DataFrame({"curve": "noun", "step": [0, 8], "value": [0.0, 0.2], "n": 5}),
         pd.DataFrame({"curve": "noun", "step": [8, 16], "value": [0.6, 0.9], "n": 5}),
     ]
-    (row,) = average_seeds(tables).to_dict("records")
-    assert row == {"curve": "noun", "step": 8, "value": 0.4, "low": 0.2, "high": 0.6, "n": 10}
+    found = average_seeds(tables).set_index("step")
+    error = stdev([0.2, 0.6]) / sqrt(2)
+    assert found.loc[8, ["value", "standard_error", "low", "high"]].tolist() == pytest.approx(
+        [0.4, error, 0.4 - error, 0.4 + error]
+    )
+    assert found.loc[8, ["seeds", "n"]].tolist() == [2, 10]
+    assert found.index.tolist() == [0, 8, 16] and found["value"].tolist() == pytest.approx([0, 0.4, 0.9])
+    assert found["seeds"].tolist() == [1, 2, 1] and found.loc[[0, 16], ["standard_error", "low"]].isna().all(axis=None)
 
 
 def test_of_three_seeds_it_is_the_mean_and_the_curves_keep_their_order():
@@ -98,7 +106,7 @@ def order(run: str, onsets: dict[str, int], rule: str = "half") -> pd.DataFrame:
     return acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), rule).assign(run=run)
 
 
-def test_an_onset_of_seeds_is_their_mean_with_its_range():
+def test_an_onset_of_seeds_is_their_mean_with_its_standard_error():
     """Cases add up, and what one seed lacks has no onset."""
     other = order("b", {"noun": 24, "verb": 8, "adverb": 99})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 8}), other])
@@ -108,18 +116,22 @@ def test_an_onset_of_seeds_is_their_mean_with_its_range():
     assert found.loc["adverb", ["onset", "place"]].isna().all()
 
 
+def test_the_ends_of_an_onset_are_no_nearer_than_those_of_its_seeds():
+    """Seeds that agree to a step still have the mean of their own ends."""
+    ends = {"earliest": 2, "latest": 20}
+    table = pd.concat([order(run, {"noun": 8, "verb": 16}).assign(**ends) for run in "ab"])
+    found = average_acquisitions(table.astype({"earliest": "Int64", "latest": "Int64"}), {"a, b": ["a", "b"]})
+    assert found[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
+
+
 def test_three_seeds_have_a_mean_and_no_median():
-    """Of onsets and slopes, of the last values and of differences; the least steps and cases of all pairs."""
+    """Of onsets and last values."""
     since = {"a": 8, "b": 8, "c": 24}
     table = pd.concat([order(run, {"noun": step}).assign(last=step / 24) for run, step in since.items()])
     found = average_acquisitions(table, {"all": ["a", "b", "c"]})
     assert (found["onset"][0], found["last"][0]) == (13, pytest.approx((8 + 8 + 24) / 3 / 24))
-    columns = "measure step_first step_second first second difference low high n_first n_second".split()
-    rows = [("a", 8, 16, 0.2, 0.2, 0.0, -1, 1, 9, 8), ("a", 16, 8, 0.2, 0.2, 0.0, -1, 1, 7, 6)]
-    rows += [("a", 24, 24, 0.2, 0.8, 0.6, -1, 1, 8, 7)]
-    (row,) = average_differences([pd.DataFrame([one], columns=columns) for one in rows]).to_dict("records")
-    assert [row[name] for name in columns[3:6]] == pytest.approx([0.2, 0.4, 0.2])
-    assert [row[name] for name in (*columns[1:3], *columns[-2:])] == [8, 8, 7, 6]
+    error = stdev([8, 8, 24]) / sqrt(3)
+    assert found[["earliest", "latest"]].values.tolist() == [[round(40 / 3 - error), round(40 / 3 + error)]]
 
 
 def test_an_averaged_order_begins_with_the_first_place():
@@ -145,15 +157,15 @@ def test_a_design_of_one_run_stays_as_it_is():
     pd.testing.assert_frame_equal(average_acquisitions(alone, {"a": ["a"]}), alone)
 
 
-def test_differences_of_designs_are_means_over_pairs():
-    """From the lowest to the highest; what one pair lacks is missing."""
-
-    def pair(second: float, other: float | None) -> pd.DataFrame:
-        columns = "measure step_first step_second first second difference low high n_first n_second".split()
-        rows = [("a", 8, 8, 0.1, second, second - 0.1, 0.0, 1.0, 50, 50)]
-        rows += [("b", *[None] * 9) if other is None else ("b", 8, 8, 0.1, other, other - 0.1, 0.0, 1.0, 50, 50)]
-        return pd.DataFrame(rows, columns=columns)
-
-    found = average_differences([pair(0.2, 0.3), pair(0.4, None)]).set_index("measure")
-    assert found.loc["a", ["difference", "low", "high"]].tolist() == pytest.approx([0.2, 0.1, 0.3])
-    assert found.loc["a", "n_first"] == 50 and pd.isna(found.loc["b", "difference"])
+def test_seeds_of_a_design_agree_or_do_not():
+    """Every two seeds of a design are compared, and no seed with those of another design."""
+    names = ["noun", "verb", "adverb", "adjective"]
+    first = order("a", dict(zip(names, (8, 16, 24, 0), strict=True)))
+    turned = order("b", dict(zip(names, (16, 8, 0, 24), strict=True)))
+    table = pd.concat([first, turned, first.assign(run="c"), first.assign(run="d")])
+    found = seed_agreements(table, [["a", "b", "c"], ["d"]])
+    assert found[["first", "second", "rho", "n"]].values.tolist() == [
+        ["a", "b", pytest.approx(-1), 4],
+        ["a", "c", pytest.approx(1), 4],
+        ["b", "c", pytest.approx(-1), 4],
+    ]

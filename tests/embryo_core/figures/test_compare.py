@@ -50,7 +50,7 @@ def test_seeds_are_one_column():
 def describe(*rows: tuple, masked: dict[str, str] | None = None) -> Caption:
     """Return the caption of (measure, both steps, difference, both n), for the run `b` and the first, `a`."""
     table = pd.DataFrame([(row[0], "b", "dropout 0.1", *row[1:]) for row in rows], columns=COLUMNS)
-    return compare.describe_differences(["dropout"], "a", table, False, masked or {})
+    return compare.describe_differences(["dropout"], "a", table, {"a": 1, "b": 1}, masked or {})
 
 
 def test_the_cases_are_those_of_both_runs() -> None:
