@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from app import permalink
+from app import permalink, server_log
 from app.drawing import drawing
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
@@ -36,6 +36,7 @@ PAGES = [
     page("Overview", visibility="hidden"),  # the first page has both addresses
 ]
 
+server_log.shorten()
 st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 chosen = st.navigation(PAGES, position="top")
 if wanted := permalink.leads_to():

@@ -1,12 +1,15 @@
 """Fifty visitors of a hosted demo, each with a new question every twenty seconds; light questions next to heavy ones.
 
-    python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE]
+    python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE] [--abusers N]
 
 A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket, without
 drawing. A question is a new text, typed on the Query page: its answers over the steps, at one step, and layer by layer.
 It is answered when the page is drawn to its end. A question without an answer within a minute, or with an error, is
 lost. First, one visitor's questions are timed alone, and while another visitor asks heavy ones. The visitors use the
-same cores as the server.
+same cores as the server. Abusers open any page of any run with parameters that mean nothing, send forged messages, and
+leave in the middle. Memory is sampled, so that its growth over the second half can be printed. Two hours of a demo:
+
+    python -m benchmarks.visitors --sessions 30 --minutes 120 --abusers 3
 """
 
 import argparse
@@ -23,15 +26,23 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlencode
 
+import numpy as np
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets import Subprotocol
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+DEMO = REPOSITORY / "data" / "demo"
 HEAVY_MASKS, HEAVY_WORDS = 8, 105
 LOST = 60  # seconds
+SAMPLED = 5  # seconds from one sample of memory to the next
+PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
+PARAMETERS = "run step compare axis text word mask layer head pattern relation fact task metric smooth nonsense".split()
+VALUES = ["", "0", "-1", "1e999", "all", "[MASK]", "../../etc", "\0", "x" * 5000, "[MASK] " * 60, "é" * 900, "1,2,3"]
 WORDS = (
     "king queen city river house ship church school army garden village bridge market castle forest island letter "
     "doctor writer painter soldier farmer teacher player father mother brother sister son daughter old young new small "
@@ -117,11 +128,12 @@ def heavy(draw: random.Random) -> str:
 # === What is measured ===
 
 
-async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple[list[float], list[str]]:
-    """Return the seconds of every answer and the errors of lost questions, of some sessions over some seconds."""
+async def crowd(port: int, process: int, options: argparse.Namespace) -> tuple[list[float], list[str], float]:
+    """Return the seconds of every answer, the errors of lost questions, and the growth of memory (`sample_memory`)."""
     taken: list[float] = []
     lost: list[str] = []
-    end = time.perf_counter() + seconds
+    sessions, every = options.sessions, options.every
+    end = time.perf_counter() + 60 * options.minutes
 
     async def visit(number: int) -> None:
         draw = random.Random(number)
@@ -134,8 +146,40 @@ async def crowd(port: int, sessions: int, every: float, seconds: float) -> tuple
                     lost.append(repr(reason))
                 await asyncio.sleep(max(0.0, begin + every - time.perf_counter()))
 
-    await asyncio.gather(*map(visit, range(sessions)))
-    return taken, lost
+    abusers = [abuse(port, number, end) for number in range(options.abusers)]
+    growth, *_ = await asyncio.gather(sample_memory(process, end), *map(visit, range(sessions)), *abusers)
+    return taken, lost, growth
+
+
+async def abuse(port: int, number: int, end: float) -> None:
+    """Open pages with parameters that mean nothing, send forged messages and leave, again and again."""
+    draw, runs = random.Random(f"abuse {number}"), [run.name for run in (DEMO / "runs").iterdir()]
+    while time.perf_counter() < end:
+        with suppress(ConnectionClosed, OSError, TimeoutError):
+            visitor = Visitor(port)
+            async with connect(visitor.address, subprotocols=[Subprotocol("streamlit")], max_size=2**26) as socket:
+                visitor.socket = socket
+                for _ in range(draw.randint(1, 4)):
+                    await socket.send(_forged(draw, runs))
+                    if draw.random() < 0.8:
+                        async with asyncio.timeout(draw.choice([0.1, LOST])):
+                            await visitor._drawn()
+        await asyncio.sleep(draw.random())
+
+
+def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
+    """Return a message that no page sends: bytes or text of no form, or a rerun with wrong parameters and widgets."""
+    if draw.random() < 0.1:
+        return draw.choice([draw.randbytes(200), "text", BackMsg(clear_cache=True).SerializeToString()])
+    state = BackMsg().rerun_script
+    state.page_name = draw.choice(PAGES)
+    chosen = {name: draw.choice(VALUES) for name in draw.sample(PARAMETERS, 3)} | {"run": draw.choice([*runs, "none"])}
+    state.query_string = urlencode(chosen)
+    for name in draw.sample(PARAMETERS, 3):
+        identity = f"$$ID-{draw.randbytes(16).hex()}-{name}"
+        value = draw.choice(VALUES)
+        state.widget_states.widgets.add(id=identity, **draw.choice([{"string_value": value}, {"json_value": value}]))
+    return BackMsg(rerun_script=state).SerializeToString()
 
 
 async def time_light(port: int, questions: int) -> tuple[list[float], list[float]]:
@@ -166,11 +210,20 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
     await asyncio.wait([asking])
 
 
-def memory(process: int) -> float:
-    """Return the peak memory of a process in MB."""
+def memory(process: int, what: str = "VmHWM") -> float:
+    """Return the peak memory of a process in MB, or with VmRSS its memory now."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    (peak,) = re.findall(r"VmHWM:\s*(\d+)", status)
-    return int(peak) / 1e3
+    (size,) = re.findall(rf"{what}:\s*(\d+)", status)
+    return int(size) / 1e3
+
+
+async def sample_memory(process: int, end: float) -> float:
+    """Return by how many MB an hour the memory of a process grows in the second half of the time until `end`."""
+    samples, half = [], (time.perf_counter() + end) / 2
+    while (now := time.perf_counter()) < end:
+        samples += [(now / 3600, memory(process, "VmRSS"))] if now > half else []
+        await asyncio.sleep(SAMPLED)
+    return float(np.polyfit(*zip(*samples), 1)[0])
 
 
 @contextmanager
@@ -179,7 +232,7 @@ def serve(limit: str) -> Iterator[tuple[int, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {"EMBRYO_DATA": str(REPOSITORY / "data" / "demo"), "EMBRYO_MODEL_MEMORY": limit}
+    environment = os.environ | {"EMBRYO_DATA": str(DEMO), "EMBRYO_MODEL_MEMORY": limit, "MALLOC_ARENA_MAX": "2"}
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
     server = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL)
     try:
@@ -200,17 +253,18 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")
     parser.add_argument("--minutes", type=float, default=2)
     parser.add_argument("--memory", default="350 MB", help="EMBRYO_MODEL_MEMORY of the server")
+    parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
         alone, delayed = asyncio.run(time_light(port, 20))
         delay = max(delayed) - statistics.median(alone)
         print(f"a light question {statistics.median(alone):.2f} s, during heavy ones at most {max(delayed):.2f} s")
         print(f"delayed by at most {delay:.2f} s", flush=True)
-        taken, lost = asyncio.run(crowd(port, options.sessions, options.every, 60 * options.minutes))
+        taken, lost, growth = asyncio.run(crowd(port, process, options))
         p50, p95 = statistics.quantiles(taken, n=20)[9::9]
         print(f"{options.sessions} sessions, a question each every {options.every:g} s: {len(taken)} answered")
         print(f"p50 {p50:.2f} s, p95 {p95:.2f} s, at most {max(taken):.2f} s; {len(lost)} lost {set(lost) or ''}")
-        print(f"the server held at most {memory(process):,.0f} MB")
+        print(f"the server held at most {memory(process):,.0f} MB, which grew by {growth:,.0f} MB an hour at the end")
 
 
 if __name__ == "__main__":

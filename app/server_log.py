@@ -1,0 +1,60 @@
+"""The server's log: a line for what a browser's message raises in Streamlit, and one a minute for each kind.
+
+A forged message would otherwise write 4 kB each time. An error in this project's own code keeps its traceback.
+"""
+
+import logging
+from pathlib import Path
+from time import monotonic
+from traceback import walk_tb
+
+from embryo_core.errors import first_line
+from embryo_core.runs import shown
+
+SILENT_FOR = 60.0  # seconds after a message of one kind
+MAX_LENGTH = 300  # characters of a message that may quote a browser
+OWN = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
+VALUES = "/streamlit/runtime/state/"  # turns what a browser sent into the values of widgets
+
+
+class _Shorten(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: dict[tuple[str, int], float] = {}  # when, by file and line: as many as there are calls in code
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged; make a line of it unless it is a fault of this project's own code."""
+        if record.levelno < logging.WARNING:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        own = _own_place(error)
+        place = own or (record.pathname, record.lineno)
+        if monotonic() - self._logged.get(place, -SILENT_FOR) < SILENT_FOR:
+            return False
+        self._logged[place] = monotonic()
+        if not own:
+            why = f": {type(error).__name__}: {first_line(error)}" if error else ""
+            record.msg, record.args, record.exc_info = shown(record.getMessage().strip() + why)[:MAX_LENGTH], (), None
+        return True
+
+
+def _own_place(error: BaseException | None) -> tuple[str, int] | None:
+    """Return file and line of the innermost call in own code; None if it led to the reading of a browser's values."""
+    place = None
+    for frame, line in walk_tb(error.__traceback__ if error else None):
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if file.startswith(OWN):
+            place = file, line
+        elif VALUES in file:
+            place = None
+    return place
+
+
+_SHORTEN = _Shorten()
+
+
+def shorten() -> None:
+    """Shorten what the server logs from now on; cheap to repeat, for loggers that have been made since."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith(("streamlit", "uvicorn")):
+            logging.getLogger(name).addFilter(_SHORTEN)
