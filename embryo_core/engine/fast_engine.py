@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, make_linear, own
-from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network, Norm
-from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
+from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network
+from embryo_core.engine.stored import Stored
+from embryo_core.engine.tensor_files import broken
 from embryo_core.families import FAMILIES, Layout
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -24,7 +24,6 @@ from embryo_core.types import Checkpoint
 # In the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked words,
 # and the bias of a decoder that has its own.
 UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
-MAX_NAMED = 5  # tensors that a message lists
 OBJECT_BYTES = 1024  # of a tensor besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
@@ -95,7 +94,7 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[NetworkSizes, Net
     """
     sizes = _read_sizes(checkpoint)
     check_vocabulary(checkpoint, pieces)
-    stored = _Stored(checkpoint, sizes)
+    stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.epsilon)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, words[:pieces]) if "masked_words" in heads(checkpoint) else None
@@ -142,59 +141,10 @@ def _read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
     )
 
 
-# === Stored tensors ===
+# === Parts ===
 
 
-class _Stored:
-    """The tensors of one file; each is taken once, with the shape that it must have."""
-
-    def __init__(self, checkpoint: Checkpoint, sizes: NetworkSizes):
-        self.checkpoint = checkpoint
-        self._sizes = sizes
-        self._missing: list[str] = []
-        self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
-        self._left = read_tensors(checkpoint)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """Return the tensor of that name; zeros if it is missing, until `finish` raises."""
-        tensor = self._left.pop(name, None)
-        if tensor is None:
-            self._missing.append(name)
-            return torch.zeros(shape)
-        if tensor.shape != shape:
-            found = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
-            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({found})")
-        check_finite(self.checkpoint, name, tensor)
-        return tensor
-
-    def linear(self, out: int, into: int, *names: str) -> Linear:
-        """Return the linear map of that name; several names are concatenated."""
-        weights = [self.take(f"{name}.weight", out, into) for name in names]
-        return make_linear(torch.cat(weights), torch.cat([self.take(f"{name}.bias", out) for name in names]))
-
-    def norm(self, name: str, size: int) -> Norm:
-        """Return the layer normalisation of that name."""
-        gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
-        return Norm(own(gain), own(bias), self._sizes.epsilon)
-
-    def finish(self) -> None:
-        """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
-        unread = (*UNREAD, *self._sizes.layout.unread)
-        foreign = [name for name in self._left if not any(part in name for part in unread)]
-        if self._missing or foreign:
-            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)}; unexpected: {_few(foreign)}")
-
-
-def _few(names: Sequence[str]) -> str:
-    """List some of the names and the number of the others."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{runs.shown(', '.join(names[:MAX_NAMED]))}{more}" if names else "nothing"
-
-
-def _embeddings(sizes: NetworkSizes, stored: _Stored, pieces: int) -> tuple[Embeddings, Tensor]:
+def _embeddings(sizes: NetworkSizes, stored: Stored, pieces: int) -> tuple[Embeddings, Tensor]:
     """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
     names, size = sizes.layout.names, sizes.embedding
     part = names["embeddings"]
@@ -212,7 +162,7 @@ def _embeddings(sizes: NetworkSizes, stored: _Stored, pieces: int) -> tuple[Embe
     return embeddings, words
 
 
-def _layer(sizes: NetworkSizes, stored: _Stored, group: int) -> Layer:
+def _layer(sizes: NetworkSizes, stored: Stored, group: int) -> Layer:
     """Return one distinct layer."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
@@ -229,7 +179,7 @@ def _layer(sizes: NetworkSizes, stored: _Stored, group: int) -> Layer:
     )
 
 
-def _head(sizes: NetworkSizes, stored: _Stored, words: Tensor) -> Head:
+def _head(sizes: NetworkSizes, stored: Stored, words: Tensor) -> Head:
     """Return the masked-word head over the pieces of `words` [pieces, E], its decoder unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
@@ -247,7 +197,7 @@ def _head(sizes: NetworkSizes, stored: _Stored, words: Tensor) -> Head:
     )
 
 
-def _detector(sizes: NetworkSizes, stored: _Stored) -> Detector:
+def _detector(sizes: NetworkSizes, stored: Stored) -> Detector:
     """Return the head of replaced tokens."""
     names, size = sizes.layout.names, sizes.hidden
     dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])

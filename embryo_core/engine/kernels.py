@@ -42,7 +42,7 @@ class Linear(NamedTuple):
 
     weight: Tensor
     bias: Tensor
-    form: str  # half | onednn | plain
+    form: str  # half | onednn | plain | stored
     nbytes: int  # of memory
 
 
@@ -55,8 +55,22 @@ def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 
 
+def keep_linear(weight: Tensor, bias: Tensor) -> Linear:
+    """Return the linear map of a weight [out, in] that stays as stored, perhaps mapped from its file.
+
+    It is widened a part at a time whenever it is applied: packing takes as long as ten products with a sentence.
+    """
+    return Linear(weight, own(bias), "stored", weight.nbytes + 4 * len(bias))
+
+
 def linear(states: Tensor, part: Linear) -> Tensor:
     """Apply a linear map: [..., in] -> [..., out]."""
+    if part.form == "stored":
+        found: list[Tensor] = []
+        rows = max(1, 1048576 // part.weight.shape[1])  # whose float32 numbers stay in the processor's cache
+        for weight, bias in zip(part.weight.split(rows), part.bias.split(rows)):
+            found.append(torch.nn.functional.linear(states, weight.float(), bias))
+        return found[0] if len(found) == 1 else torch.cat(found, -1)
     if part.form == "half":
         return torch.fbgemm_linear_fp16_weight_fp32_activation(states, part.weight, part.bias)
     if part.form == "onednn":

@@ -15,6 +15,7 @@ from torch import Tensor
 from embryo_core import runs
 from embryo_core.engine.capabilities import gives, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
+from embryo_core.engine.fast_decoder import FastDecoder, is_fast
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEngine
 from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.engine.tensor_files import broken, is_finite
@@ -222,7 +223,7 @@ def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 
 
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
-    """Read a checkpoint by the fast engine on a CPU if it knows family and activation, else by transformers."""
+    """Read a checkpoint by a fast engine on a CPU if one knows family and activation, else by transformers."""
     config = runs.read_config(checkpoint, runs.Architecture)
     decoder = is_decoder(runs.read_config(checkpoint, runs.ModelClass))
     if config.is_decoder and not decoder:
@@ -230,6 +231,8 @@ def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     fast = config.model_type in FAMILIES and not decoder and heads(checkpoint) and config.hidden_act in ACTIVATIONS
     if fast and device == CPU:
         return FastEngine(checkpoint, pieces)
+    if device == CPU and is_fast(checkpoint):
+        return FastDecoder(checkpoint, pieces)
     from embryo_core.engine.transformers_engine import TransformersEngine  # slow to import
 
     return TransformersEngine(checkpoint, pieces, device)

@@ -58,6 +58,9 @@ MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files 
 def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
     """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
 
+    Causal masks and frequencies, which early versions stored, are left out: no pass reads them, and a mask's value is
+    minus infinity in half precision.
+
     With a list `mapped`, the mappings of the files are added to it; `let_go` frees the memory that they take.
 
     The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
@@ -67,7 +70,11 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
     for path, within in runs.weights_files(checkpoint):
         tensors |= read_file(path, within) if mapped is None else _map_file(path, within, mapped)
     wrapper = _wrapper(tensors)
-    found = {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in tensors.items()}
+    found = {
+        _name_of_today(name.removeprefix(wrapper)): tensor
+        for name, tensor in tensors.items()
+        if not _is_buffer(name, tensor)
+    }
     for name, tensor in found.items():
         if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASKS):
             kind = str(tensor.dtype).removeprefix("torch.")
@@ -134,6 +141,13 @@ def _wrapper(names: Collection[str]) -> str:
         if names and all(name.startswith(one) for name in names):
             return one + _wrapper([name.removeprefix(one) for name in names])
     return ""
+
+
+def _is_buffer(name: str, tensor: Tensor) -> bool:
+    """Return whether a decoder's file stores what its configuration already says."""
+    return name.endswith((".masked_bias", ".inv_freq")) or (
+        tensor.ndim == 4 and name.endswith((".attn.bias", ".attention.bias"))  # [1, 1, P, P]
+    )
 
 
 def _name_of_today(name: str) -> str:

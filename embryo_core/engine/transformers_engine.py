@@ -45,8 +45,7 @@ FORCED = {  # settings of a family that override config.json, by model_type
     # The first short text switches the sparse form to this one for good, even under passes that run meanwhile.
     "big_bird": {"attention_type": "original_full"},
 }
-# In the names of tensors that no pass needs; the last are causal masks of earlier versions.
-UNUSED = ("pooler", "position_ids", "inv_freq", ".masked_bias", ".attn.bias", ".attention.bias")
+UNUSED = ("pooler", "position_ids")  # in the names of tensors that no pass needs
 POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # ends of the modules' names
 PROBE_LENGTH = 8  # pieces of the text that shows whether a decoder sees what follows
 MAX_MOVED = 1e-5  # of the largest logit, if the last piece of a text is another

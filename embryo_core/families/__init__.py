@@ -1,10 +1,13 @@
-"""The families that the fast engine reads; each file here has the LAYOUT of one, and no other file names a family."""
+"""The families that the fast engine reads; each file here has the LAYOUT of one, and no other file names a family.
+
+A Layout is of an encoder that normalises after each residual, a DecoderLayout of a decoder that normalises before.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-__all__ = ["FAMILIES", "Layout"]
+__all__ = ["DECODERS", "FAMILIES", "DecoderLayout", "Layout"]
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,28 @@ class Layout:
     head_activation: str | None = None  # of the masked-word head; None: hidden_act
 
 
-def found() -> dict[str, Layout]:
-    """Return the LAYOUT of each file in this folder, by its model_type."""
-    layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
-    return {layout.model_type: layout for layout in layouts}
+@dataclass(frozen=True)
+class DecoderLayout:
+    """How a family of decoders stores a checkpoint in Hugging Face layout.
+
+    `names` has the name of each part after the prefix `base`, which files of a model without head lack: words,
+    positions (if they are learned), layer (with {} for its number), final_norm; in a layer attention_norm,
+    query_key_value, output, norm, inner, outer.
+    """
+
+    model_type: str  # in config.json
+    base: str
+    names: dict[str, str]
+    decoder: tuple[str, ...]  # names of the output matrix; the first that is stored is read
+    tied: bool  # the word embeddings are the output matrix, unless config.json says otherwise
+    activation: str  # unless config.json says otherwise
+    unread: tuple[str, ...]  # in the names of further tensors that the network does not use
+    transposed: bool = False  # linear maps are stored [in, out]
+    by_head: bool = False  # query, key and value of a head are side by side
+    rotary: bool = False  # positions rotate queries and keys
+    parallel: bool = False  # attention and feed-forward read the same states, unless config.json says otherwise
 
 
-FAMILIES = found()
+_LAYOUTS = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
+FAMILIES: dict[str, Layout] = {one.model_type: one for one in _LAYOUTS if isinstance(one, Layout)}
+DECODERS: dict[str, DecoderLayout] = {one.model_type: one for one in _LAYOUTS if isinstance(one, DecoderLayout)}

@@ -1,6 +1,6 @@
 """Runs on disk: where they are, what they hold, and which files of strangers are read."""
 
-from embryo_core.runs.architecture import Architecture, of_the_model
+from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_model
 from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import (
@@ -79,6 +79,7 @@ __all__ = [
     "Audit",
     "Checksums",
     "Configuration",
+    "DecoderConfig",
     "Fault",
     "Measured",
     "ModelClass",

@@ -131,6 +131,53 @@ class Architecture(Struct, frozen=True):
         return FAMILIES.get(self.model_type, OTHER)
 
 
+class Rotation(Struct, frozen=True):
+    """`rope_parameters` of a config.json."""
+
+    rope_theta: Annotated[float, Meta(ge=1, le=1e12)] | None = None
+    partial_rotary_factor: Annotated[float, Meta(gt=0, le=1)] | None = None
+    rope_type: Word = "default"
+    type: Word = "default"
+
+
+class DecoderConfig(Struct, frozen=True):
+    """config.json of a decoder beside its sizes, as far as the fast engine computes with it; None: as its family."""
+
+    hidden_act: Word | None = None
+    activation_function: Word | None = None
+    layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-5
+    layer_norm_epsilon: Annotated[float, Meta(gt=0, lt=1)] = 1e-5
+    tie_word_embeddings: bool | None = None
+    use_parallel_residual: bool | None = None
+    scale_attn_weights: bool = True
+    scale_attn_by_inverse_layer_idx: bool = False
+    add_cross_attention: bool = False
+    attention_bias: bool = True
+    head_dim: int | None = None
+    rotary_pct: Annotated[float, Meta(gt=0, le=1)] = 0.25
+    rotary_emb_base: Annotated[float, Meta(ge=1, le=1e12)] = 10_000
+    rope_parameters: Rotation | None = None
+    rope_scaling: Rotation | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """Return the epsilon of layer normalisations, by whichever name."""
+        return self.layer_norm_eps if self.layer_norm_eps != 1e-5 else self.layer_norm_epsilon
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the decoder has no parts or positions of another kind."""
+        rotations = [one for one in (self.rope_parameters, self.rope_scaling) if one]
+        others = self.add_cross_attention or not self.attention_bias or self.head_dim
+        return not others and all(one.rope_type == one.type == "default" for one in rotations)
+
+    @property
+    def rotation(self) -> tuple[float, float]:
+        """Return the base of the frequencies, and the share of a head that is rotated."""
+        given = self.rope_scaling or self.rope_parameters or Rotation()
+        return given.rope_theta or self.rotary_emb_base, given.partial_rotary_factor or self.rotary_pct
+
+
 def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a config.json that describe the model, and not how it was stored; null is none."""
     return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL and value is not None}

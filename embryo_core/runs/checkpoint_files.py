@@ -13,7 +13,7 @@ from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture
+from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
 from embryo_core.runs.manifests import MAX_CHECKPOINTS, State, read_manifest, state_of, without_weights
 from embryo_core.runs.pointers import follow, hub_store
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, Tensor
@@ -25,14 +25,14 @@ PICKLED = "pytorch_model.bin"
 WEIGHTS = (SAFETENSORS, PICKLED)  # names of weights in a checkpoint's folder; the first that exists is read
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}  # of an element, by type
 MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of any model
-CACHED_TYPES = (Architecture, ModelClass)  # immutable readings of a config.json
+CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable readings of a config.json
 
 
 # === config.json and the manifest ===
 
 
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
-    """Return a checkpoint's config.json as a `kind` (ModelClass, Architecture, or dict[str, Any]).
+    """Return a checkpoint's config.json as a `kind` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
 
     Immutable kinds are parsed again only if the file changed: loading a model asks ten times. Raise BrokenCheckpoint.
     """

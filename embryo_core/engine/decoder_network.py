@@ -1,0 +1,144 @@
+"""The network of GPT-2 and GPT-NeoX in plain torch and float32: its parts, and the passes from ids to outputs.
+
+Each half of a layer normalises what it reads and adds to the residual. A piece sees itself and those before it, so
+padding after a text changes nothing at its pieces, and no pass reads the attention mask. The output matrix is applied
+at selected positions only.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, scaled_dot_product_attention
+
+from embryo_core.engine.kernels import Linear, compiled, linear
+from embryo_core.engine.network import Norm, activate, apply_norm
+
+# === Parts ===
+
+
+class DecoderLayer(NamedTuple):
+    """One layer of a decoder."""
+
+    heads: int
+    by_head: bool  # query, key and value of a head are side by side
+    scale: float  # of attention scores
+    attention_norm: Norm
+    query_key_value: Linear  # H -> 3 H
+    output: Linear
+    parallel: bool  # the feed-forward half reads the same states as attention
+    norm: Norm
+    inner: Linear  # H -> I
+    activation: str  # gelu | gelu_tanh | relu
+    outer: Linear  # I -> H
+
+
+class DecoderNetwork(NamedTuple):
+    """Everything that a pass through one checkpoint needs."""
+
+    words: Tensor  # [V, H] as stored
+    positions: Tensor | None  # [P, H], if they are learned
+    frequencies: Tensor  # [R / 2] by which positions rotate the first R numbers of a head; R may be 0
+    layers: list[DecoderLayer]
+    final_norm: Norm
+    decoder: Linear | None  # H -> V
+
+
+# === Operations ===
+
+
+def embed(ids: Tensor, network: DecoderNetwork) -> Tensor:
+    """Compute embeddings [B, L, H] of ids [B, L]."""
+    words, positions = embedding(ids, network.words).float(), network.positions
+    return words if positions is None else words + positions[: ids.shape[1]]
+
+
+def rotation(length: int, frequencies: Tensor) -> Tensor:
+    """Compute cosine and sine [2, L, R] of the angles of each position (Su et al., 2021, arXiv:2104.09864)."""
+    angles = torch.arange(length)[:, None].float() * frequencies
+    angles = torch.cat([angles, angles], -1)
+    return torch.stack([angles.cos(), angles.sin()])
+
+
+def rotate(states: Tensor, turned: Tensor) -> Tensor:
+    """Rotate the first R numbers of each head's queries or keys [B, heads, L, D]; the rest stay."""
+    size = turned.shape[2]
+    if size == 0:
+        return states
+    first = states[..., :size]
+    half = torch.cat([-first[..., size // 2 :], first[..., : size // 2]], -1)
+    return torch.cat([first * turned[0] + half * turned[1], states[..., size:]], -1)
+
+
+def project(states: Tensor, layer: DecoderLayer, turned: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute query, key and value [B, heads, L, D] of states [B, L, H]."""
+    batch, length, _ = states.shape
+    found = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
+    if layer.by_head:
+        parts = found.view(batch, length, layer.heads, 3, -1).permute(3, 0, 2, 1, 4)
+    else:
+        parts = found.view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+    return rotate(parts[0], turned), rotate(parts[1], turned), parts[2]
+
+
+def apply_layer(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
+    """Compute new states [B, L, H] of states [B, L, H]."""
+    query, key, value = project(states, layer, turned)
+    mixed = scaled_dot_product_attention(query, key, value, is_causal=True, scale=layer.scale)
+    attended = linear(mixed.transpose(1, 2).reshape(states.shape), layer.output).add_(states)
+    read = apply_norm(states if layer.parallel else attended, layer.norm)
+    return linear(activate(linear(read, layer.inner), layer.activation), layer.outer).add_(attended)
+
+
+def attend(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
+    """Compute attention weights [B, heads, L, L]."""
+    query, key, _ = project(states, layer, turned)
+    scores = query @ key.transpose(2, 3) * layer.scale
+    length = scores.shape[3]
+    return scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+
+
+# === Passes ===
+
+
+@compiled
+def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
+    """Compute states [layers + 1, B, L, H] of ids [B, L]: embeddings first, last those after the final norm."""
+    states, turned = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
+    for layer in network.layers:
+        states.append(apply_layer(states[-1], layer, turned))
+    states[-1] = apply_norm(states[-1], network.final_norm)
+    return torch.stack(states)
+
+
+@compiled
+def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
+    """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
+    states, turned = embed(ids, network), rotation(ids.shape[1], network.frequencies)
+    weights: list[Tensor] = []
+    for layer in network.layers:
+        weights.append(attend(states, layer, turned))
+        states = apply_layer(states, layer, turned)
+    return torch.stack(weights)
+
+
+@compiled
+def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
+    """Compute logits [n, V] of the next piece from states [n, H] below the last layer."""
+    decoder = network.decoder
+    assert decoder is not None
+    return linear(apply_norm(states, network.final_norm), decoder)
+
+
+@compiled
+def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """Compute logits [n, V] after the n positions `at` = (rows, columns), of each of C networks for ids [C, B, L]."""
+    found: list[Tensor] = []
+    for i, network in enumerate(networks):
+        states, turned = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
+        for layer in network.layers:
+            states = apply_layer(states, layer, turned)
+        decoder = network.decoder
+        assert decoder is not None
+        found.append(linear(apply_norm(states[at[0], at[1]], network.final_norm), decoder))
+    return found

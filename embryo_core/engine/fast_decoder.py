@@ -1,0 +1,143 @@
+"""The fast engine of decoders: GPT-2 and GPT-NeoX on a CPU without transformers.
+
+Weights of a large model stay in their file, mapped: a question to many checkpoints reads each number once, and would
+wait longer for copies of them in another form than for the answer.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from embryo_core import runs
+from embryo_core.engine import decoder_network as network
+from embryo_core.engine import device
+from embryo_core.engine.capabilities import heads
+from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
+from embryo_core.engine.fast_engine import ACTIVATIONS, nbytes
+from embryo_core.engine.kernels import own
+from embryo_core.engine.stored import Stored
+from embryo_core.families import DECODERS, DecoderLayout
+from embryo_core.tokenizers.tokenizer import check_vocabulary
+from embryo_core.types import Checkpoint
+
+MAPPED_BYTES = 2**27  # of weights, from which they stay in their files
+
+
+class FastDecoder:
+    """A loaded checkpoint, as an `Engine` (see model.py)."""
+
+    def __init__(self, checkpoint: Checkpoint, pieces: int):
+        """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
+        device.use_one_core_per_pass()
+        sizes = runs.read_config(checkpoint, runs.Architecture)
+        check_vocabulary(checkpoint, pieces)
+        self._network = _read_network(checkpoint, sizes, pieces)
+        self.max_positions = sizes.max_position_embeddings
+        self.num_layers = sizes.num_hidden_layers
+        self.num_heads = sizes.num_attention_heads
+        self.hidden_size = sizes.hidden_size
+        self.nbytes = nbytes(self._network)
+        self.tokens_at_once = device.CPU_TOKENS
+
+    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+        return self._network.words.float(), self._network.positions
+
+    def head(self, states: Tensor) -> Tensor:
+        return network.head_logits(self._network, states)
+
+    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        raise NotImplementedError  # decoders give no replaced tokens
+
+    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.hidden_states(self._network, ids)
+
+    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        return network.attentions(self._network, ids)
+
+    @staticmethod
+    def logits(
+        engines: "Sequence[FastDecoder]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+    ) -> list[Tensor]:
+        return network.logits([engine._network for engine in engines], ids, at)
+
+    def passes_at_once(self) -> int:
+        return device.passes_at_once()
+
+
+def is_fast(checkpoint: Checkpoint) -> bool:
+    """Return whether this engine computes a decoder: its family, its activation, and no parts of another kind."""
+    layout = DECODERS.get(runs.read_config(checkpoint, runs.ModelClass).model_type)
+    if layout is None:
+        return False
+    config = runs.read_config(checkpoint, runs.DecoderConfig)
+    return config.is_plain and _activation(config, layout) in ACTIVATIONS
+
+
+def _activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
+    return str(config.activation_function or config.hidden_act or layout.activation)
+
+
+def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int) -> DecoderNetwork:
+    """Read a checkpoint for a tokenizer of `pieces` pieces; further rows of the vocabulary are left out.
+
+    Raises BrokenCheckpoint if a file or tensor is missing, unexpected or misshapen.
+    """
+    layout, config = DECODERS[sizes.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
+    names, hidden = layout.names, sizes.hidden_size
+    large = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
+    stored = Stored(checkpoint, layout.unread, config.epsilon, mapped=large)
+    base = layout.base if stored.has_prefix(layout.base) else ""
+    words = stored.take(f"{base}{names['words']}.weight", sizes.vocab_size, hidden)
+    learned = names.get("positions")
+    positions = stored.take(f"{base}{learned}.weight", sizes.max_position_embeddings, hidden) if learned else None
+    found = DecoderNetwork(
+        words[:pieces] if large else words[:pieces].clone(),
+        None if positions is None else own(positions),
+        _frequencies(sizes, config) if layout.rotary else torch.empty(0),
+        [_layer(sizes, config, stored, base, i) for i in range(sizes.num_hidden_layers)],
+        stored.norm(base + names["final_norm"], hidden),
+        _decoder(layout, config, stored, words, pieces) if "next_words" in heads(checkpoint) else None,
+    )
+    stored.finish()
+    return found
+
+
+def _frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
+    """Return the frequencies [R / 2] of positions, theta^(-2 i / R)."""
+    theta, share = config.rotation
+    rotated = int(sizes.hidden_size // sizes.num_attention_heads * share)
+    return 1 / theta ** (torch.arange(0, rotated, 2).float() / rotated)
+
+
+def _layer(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored, base: str, i: int) -> DecoderLayer:
+    """Return layer i; 0 is the lowest."""
+    layout = DECODERS[sizes.model_type]
+    prefix = base + layout.names["layer"].format(i)
+    names = {part: f"{prefix}.{name}" for part, name in layout.names.items()}
+    hidden, inner, across = sizes.hidden_size, sizes.intermediate_size or 0, layout.transposed
+    scale = (hidden // sizes.num_attention_heads) ** -0.5 if config.scale_attn_weights else 1.0
+    return DecoderLayer(
+        sizes.num_attention_heads,
+        layout.by_head,
+        scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale,
+        stored.norm(names["attention_norm"], hidden),
+        stored.linear(3 * hidden, hidden, names["query_key_value"], transposed=across),
+        stored.linear(hidden, hidden, names["output"], transposed=across),
+        layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual,
+        stored.norm(names["norm"], hidden),
+        stored.linear(inner, hidden, names["inner"], transposed=across),
+        ACTIVATIONS[_activation(config, layout)],
+        stored.linear(hidden, inner, names["outer"], transposed=across),
+    )
+
+
+def _decoder(
+    layout: DecoderLayout, config: runs.DecoderConfig, stored: Stored, words: Tensor, pieces: int
+) -> network.Linear:
+    """Return the output matrix for the first pieces: the stored one, or the word embeddings where they are tied."""
+    own_names = [f"{name}.weight" for name in layout.decoder]
+    its = next((name for name in own_names if name in stored), own_names[0])
+    tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
+    matrix = words if tied and its not in stored else stored.take(its, *words.shape)
+    return stored.made(matrix[:pieces], torch.zeros(pieces))

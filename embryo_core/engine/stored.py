@@ -1,0 +1,75 @@
+"""The tensors of a checkpoint as parts of a network: each has the shape that config.json gives it, and none is left."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from embryo_core import runs
+from embryo_core.engine.kernels import Linear, keep_linear, make_linear, own
+from embryo_core.engine.network import Norm
+from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
+from embryo_core.types import Checkpoint
+
+MAX_NAMED = 5  # tensors that a message lists
+
+
+class Stored:
+    """The tensors of a checkpoint; each is taken once, with the shape that it must have."""
+
+    def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
+        """Read the tensors; large weights may stay mapped. Names with one of `unread` in them need not be taken."""
+        self.checkpoint = checkpoint
+        self._unread, self._epsilon = unread, epsilon
+        self._linear = keep_linear if mapped else make_linear
+        self._missing: list[str] = []
+        self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
+        self._left = read_tensors(checkpoint, [] if mapped else None)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def has_prefix(self, prefix: str) -> bool:
+        """Return whether a tensor's name begins so."""
+        return any(name.startswith(prefix) for name in self._left)
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Return the tensor of that name; zeros if it is missing, until `finish` raises."""
+        tensor = self._left.pop(name, None)
+        if tensor is None:
+            self._missing.append(name)
+            return torch.zeros(shape)
+        if tensor.shape != shape:
+            found = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
+            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({found})")
+        check_finite(self.checkpoint, name, tensor)
+        return tensor
+
+    def linear(self, out: int, into: int, *names: str, transposed: bool = False) -> Linear:
+        """Return the linear map of that name, `transposed` if it is stored [in, out]; several are concatenated."""
+        shape = (into, out) if transposed else (out, into)
+        weights = [self.take(f"{name}.weight", *shape) for name in names]
+        biases = [self.take(f"{name}.bias", out) for name in names]
+        weight, bias = (weights[0], biases[0]) if len(names) == 1 else (torch.cat(weights), torch.cat(biases))
+        return self.made(weight.t() if transposed else weight, bias)
+
+    def made(self, weight: Tensor, bias: Tensor) -> Linear:
+        """Return the linear map of tensors that were taken."""
+        return self._linear(weight, bias)
+
+    def norm(self, name: str, size: int) -> Norm:
+        """Return the layer normalisation of that name."""
+        gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
+        return Norm(own(gain), own(bias), self._epsilon)
+
+    def finish(self) -> None:
+        """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
+        foreign = [name for name in self._left if not any(part in name for part in self._unread)]
+        if self._missing or foreign:
+            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)}; unexpected: {_few(foreign)}")
+
+
+def _few(names: Sequence[str]) -> str:
+    """List some of the names and the number of the others."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{runs.shown(', '.join(names[:MAX_NAMED]))}{more}" if names else "nothing"

@@ -1,0 +1,185 @@
+"""The fast engine of decoders computes what transformers compute, however a checkpoint is stored."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from embryo_core import runs
+from embryo_core.engine import fast_decoder
+from embryo_core.engine.fast_decoder import FastDecoder
+from embryo_core.engine.model import Model, load
+from embryo_core.engine.tensor_statistics import TensorMeter
+from embryo_core.engine.transformers_engine import TransformersEngine
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.types import Checkpoint, Run
+from tests import decoders
+from tests.rounding import rounding
+
+pytestmark = pytest.mark.usefixtures("kernels")  # with the fast kernels, and without
+PIECES = 700  # of the tokenizer
+
+SETTINGS = {  # of which every seed draws some
+    "gpt2": {
+        "n_head": [1, 2, 4],
+        "n_inner": [None, 40],
+        "activation_function": ["gelu_new", "gelu", "relu"],
+        "scale_attn_weights": [True, False],
+        "scale_attn_by_inverse_layer_idx": [True, False],
+        "reorder_and_upcast_attn": [True, False],
+        "layer_norm_epsilon": [1e-5, 1e-3],
+        "tie_word_embeddings": [True, False],
+    },
+    "gpt_neox": {
+        "num_attention_heads": [1, 2, 4],
+        "hidden_act": ["gelu", "gelu_new", "relu"],
+        "rotary_pct": [0.25, 0.5, 1.0],
+        "rotary_emb_base": [100, 10_000],
+        "use_parallel_residual": [True, False],
+        "layer_norm_eps": [1e-5, 1e-3],
+        "tie_word_embeddings": [True, False],
+    },
+}
+
+
+def write(run: Run, model: torch.nn.Module, bare: bool = False) -> Checkpoint:
+    """Write a model in place of the run's checkpoint at step 8; `bare`: without the prefix of its names."""
+    folder = runs.checkpoint(run, 8).path
+    (folder / "manifest.json").unlink(missing_ok=True)
+    model.save_pretrained(folder)
+    if bare:
+        rename(folder, lambda name: name.removeprefix("transformer.").removeprefix("gpt_neox."))
+    runs.write_manifest(folder, 8, None, None)
+    return runs.checkpoint(run, 8)
+
+
+def rename(folder, new) -> None:
+    """Store the tensors of a checkpoint under other names."""
+    path = folder / "model.safetensors"
+    save_file({new(name): tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+
+
+def check(model: Model) -> None:
+    """States, attentions, logits and the head on a lower layer are those of transformers, in a batch with padding."""
+    assert isinstance(model._engine, FastDecoder)
+    own = AutoModelForCausalLM.from_pretrained(
+        model.checkpoint.path, attn_implementation="eager", dtype=torch.float32
+    ).eval()
+    ids = np.array([[1, *range(5, 14), 2], [1, *range(20, 29), 2]])
+    seen = np.ones_like(ids)
+    ids[1, 7:] = seen[1, 7:] = 0
+    rows, columns = np.nonzero(seen)
+    before: list[torch.Tensor] = []  # the last layer's states, before the final norm
+    layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
+    layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
+    with torch.inference_mode():
+        found = own(
+            torch.as_tensor(ids),
+            attention_mask=torch.as_tensor(seen),
+            output_hidden_states=True,
+            output_attentions=True,
+        )
+    states, logits = torch.stack(found.hidden_states).numpy(), found.logits.numpy()[rows, columns, :PIECES]
+    close(model, model.hidden_states(ids, seen)[:, rows, columns], states[:, rows, columns])
+    close(model, model.next_logits(ids, seen, rows, columns), logits)
+    close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
+    theirs = torch.stack(found.attentions).numpy()
+    scores = np.log(theirs, where=theirs > 0, out=np.zeros_like(theirs))  # an error in a score is one of the weight
+    ours = model.attentions(ids, seen).transpose(1, 3, 0, 2, 4)[rows, columns]
+    theirs = theirs.transpose(1, 3, 0, 2, 4)[rows, columns]
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
+
+
+def close(model: Model, ours: np.ndarray, theirs: np.ndarray) -> None:
+    """Equal but for rounding."""
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, 11, theirs))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_number_is_transformers_own(
+    own_run: Run, family: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any configuration, stored in any type, with or without a prefix, mapped or not, with further rows."""
+    draw = random.Random(seed)
+    change = {name: draw.choice(values) for name, values in SETTINGS[family].items()}
+    model = decoders.make(family, vocabulary=draw.choice([700, 768]), **change)
+    stored = draw.choice([torch.float32, torch.float16, torch.bfloat16])
+    monkeypatch.setattr(fast_decoder, "MAPPED_BYTES", draw.choice([0, 2**40]))
+    check(load(write(own_run, model.to(stored), bare=draw.random() < 0.3)))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
+def test_masks_and_frequencies_of_old_files_are_not_read(own_run: Run, family: str) -> None:
+    """Early versions stored causal masks and, in half precision, a mask's value as minus infinity."""
+    checkpoint = write(own_run, decoders.make(family))
+    path = checkpoint.path / "model.safetensors"
+    part = {"gpt2": "transformer.h.{}.attn", "gpt_neox": "gpt_neox.layers.{}.attention"}[family]
+    more = {}
+    for i in range(2):
+        more[f"{part.format(i)}.bias"] = torch.ones(1, 1, 40, 40, dtype=torch.bool).tril()
+        more[f"{part.format(i)}.masked_bias"] = torch.tensor(-1e9).half()
+        if family == "gpt_neox":
+            more[f"{part.format(i)}.rotary_emb.inv_freq"] = torch.ones(4)
+    save_file(load_file(path) | more, path, {"format": "pt"})
+    runs.write_manifest(checkpoint.path, 8, None, None)
+    check(load(runs.checkpoint(own_run, 8)))
+    through = TransformersEngine(runs.checkpoint(own_run, 8), PIECES)
+    assert through.hidden_states(torch.tensor([[5, 6]]), None).shape == (3, 1, 2, 32)
+    assert not TensorMeter(1).measure(runs.checkpoint(own_run, 8)).infinite
+
+
+@pytest.mark.parametrize(
+    ("family", "change"),
+    [
+        ("gpt2", {"activation_function": "silu"}),
+        ("gpt_neox", {"attention_bias": False}),
+        ("gpt_neox", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}),
+    ],
+)
+def test_what_it_does_not_compute_goes_through_transformers(own_run: Run, family: str, change: dict) -> None:
+    """Another activation, no biases, positions that are rescaled."""
+    checkpoint = write(own_run, decoders.make(family, **change))
+    model = load(checkpoint)
+    assert not isinstance(model._engine, FastDecoder)
+    own = AutoModelForCausalLM.from_pretrained(checkpoint.path).eval()
+    ids = np.array([[1, 5, 6, 7]])
+    logits = own(torch.as_tensor(ids)).logits[0, 3:].detach().numpy()
+    close(model, model.next_logits(ids, np.ones_like(ids), np.array([0]), np.array([3])), logits)
+
+
+@pytest.mark.parametrize("what", ["missing", "foreign", "shape", "head", "infinite"])
+def test_every_tensor_is_accounted_for(own_run: Run, what: str) -> None:
+    """One that is missing, of a layer too many, of another shape, the output matrix, a number that is no number."""
+    checkpoint = write(own_run, decoders.make("gpt_neox"))
+    path = checkpoint.path / "model.safetensors"
+    tensors, name = load_file(path), "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"
+    if what == "missing":
+        del tensors[name]
+    elif what == "foreign":
+        tensors["gpt_neox.layers.2.mlp.dense_h_to_4h.weight"] = tensors[name].clone()
+    elif what == "shape":
+        tensors[name] = tensors[name][:40].clone()
+    elif what == "head":
+        del tensors["embed_out.weight"]
+    else:
+        tensors[name][3, 3] = torch.nan
+    save_file(tensors, path, {"format": "pt"})
+    runs.write_manifest(checkpoint.path, 8, None, None)
+    said = {"foreign": "layers.2.mlp", "head": "embed_out", "shape": r"\[40, 32\]", "infinite": "not finite"}
+    with pytest.raises(BrokenCheckpoint, match=said.get(what, "lacks .*layers.1.mlp.dense_h_to_4h.weight")):
+        load(runs.checkpoint(own_run, 8))
+
+
+def test_a_config_of_the_wrong_kind_is_refused(own_run: Run) -> None:
+    """One sentence that names the file."""
+    checkpoint = write(own_run, decoders.make("gpt2"))
+    path = checkpoint.path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_epsilon": -1}))
+    runs.write_manifest(checkpoint.path, 8, None, None)
+    with pytest.raises(BrokenCheckpoint, match=r"config.json is not valid: .*layer_norm_epsilon"):
+        load(runs.checkpoint(own_run, 8))
