@@ -12,7 +12,7 @@ from app.view import View
 from embryo_core.compare import CHOICES, Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
-from embryo_core.figures import compare
+from embryo_core.figures import compare, early_signals
 from embryo_core.figures.figure import describe_readings, name_measures
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
@@ -37,6 +37,7 @@ def show() -> None:
         return
     _show_acquisition(view)
     _show_choices(view)
+    _show_signals(view)
 
 
 def _show_designs(view: View) -> None:
@@ -121,3 +122,22 @@ def _show_differences(view: View, choices: Sequence[str]) -> None:
         figures.show(figures.draw(view, compare.differences, choices=choices))
     except FigureError as error:
         st.info(str(error), icon=":material/info:")
+
+
+# === Early signals ===
+
+
+def _show_signals(view: View) -> None:
+    """Draw how early a measure ranks the runs as they rank in the end, for three runs or more."""
+    measures = early_signals.measured(view.drawn)
+    if not measures:
+        return
+    st.header("Early signals", anchor=False)
+    measure = pickers.pick_one("signal", "Measure", measures)
+    try:
+        figure = figures.draw(view, early_signals.early_signals, measure=measure)
+    except FigureError as error:
+        st.info(str(error), icon=":material/info:")
+        return
+    widgets.show_headline(figure.headline)
+    figures.show(figure)

@@ -13,7 +13,8 @@ from embryo_core.compare.acquisition import (
 )
 from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
-from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, continues, differences
+from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, continues, differences, measures
+from embryo_core.compare.early_signals import MIN_RUNS, early_signals
 from embryo_core.compare.progress import UNITS, Progress, Unit, progress
 from embryo_core.compare.seeds import (
     average_acquisitions,
@@ -28,6 +29,7 @@ __all__ = [
     "KNOWLEDGE",
     "MASKED",
     "MASKED_PIECES",
+    "MIN_RUNS",
     "PAIRS",
     "PAPER",
     "PARTS_OF_SPEECH",
@@ -46,8 +48,10 @@ __all__ = [
     "designs",
     "differences",
     "differing_choices",
+    "early_signals",
     "group_by_design",
     "group_by_size",
+    "measures",
     "parameters",
     "progress",
     "seed_agreements",

@@ -27,12 +27,16 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
     The interval is Fisher's with the variance of Bonett and Wright (2000). Returns None for fewer than four items, or
     if all items of one ranking are tied.
     """
-    n = len(first)
-    ranks = [pd.Series(values).rank() for values in (first, second)]
-    if n < MIN_ITEMS or any(rank.nunique() < 2 for rank in ranks):
+    n, rho = len(first), spearman(first, second)
+    if n < MIN_ITEMS or rho is None:
         return None
-    rho = float(np.corrcoef(*ranks)[0, 1])
     reach = Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
     z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
     low, high = np.tanh([z - reach, z + reach])
     return Agreement(rho, float(low), float(high), n)
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Compute Spearman's rho of two rankings of the same items; None if all items of one of them are tied."""
+    ranks = [pd.Series(values).rank() for values in (first, second)]
+    return float(np.corrcoef(*ranks)[0, 1]) if all(rank.nunique() > 1 for rank in ranks) else None

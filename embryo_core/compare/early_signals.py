@@ -1,0 +1,47 @@
+"""Early signals: how well a measure of several runs at a step ranks them as a task ranks them in the end.
+
+Asked of small runs by Magnusson et al. (2025), "DataDecide: How to Predict Best Pretraining Data with Small
+Experiments", who count the pairs of runs that are in the right order.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from embryo_core.curves.agreement import rank_agreement, spearman
+
+MIN_RUNS = 3
+COLUMNS = "task step rho low high n agree pairs".split()
+Values = Mapping[str, pd.Series]  # of each measure of a run: its values by step
+
+
+def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
+    """Return how far the ranks of `runs` by a measure agree, at each step, with those by the last value of each task.
+
+    Columns: task, step, rho (Spearman's) with its 95 % interval low to high, n (runs), agree (the share of pairs of
+    runs that are in the same order; a tie in one of the two is half), pairs (those that differ in the end). A task has
+    rows if at least three runs have its last value and the measure at common steps. Runs without the task are left
+    out, and so are steps at which all runs are equal. Three runs have a rho whose interval is from -1 to 1.
+    """
+    rows = []
+    for task in dict.fromkeys(name for values in runs.values() for name in values):
+        known = [values for values in runs.values() if measure in values and task in values]
+        if len(known) < MIN_RUNS:
+            continue
+        last = [float(values[task].iloc[-1]) for values in known]
+        for step in sorted(set.intersection(*(set(values[measure].index) for values in known))):
+            now = [float(values[measure][step]) for values in known]
+            rho = spearman(now, last)
+            if rho is not None:
+                found = rank_agreement(now, last)
+                ends = (found.low, found.high) if found else (-1.0, 1.0)
+                rows.append((task, step, rho, *ends, len(known), *_agreeing_pairs(now, last)))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _agreeing_pairs(now: list[float], last: list[float]) -> tuple[float, int]:
+    """Return the share of pairs in the same order as in the end, and the number of pairs that differ in the end."""
+    pairs = [(now[i] - now[j], last[i] - last[j]) for i, j in combinations(range(len(last)), 2) if last[i] != last[j]]
+    return float(np.mean([(np.sign(a) * np.sign(b) + 1) / 2 for a, b in pairs])), len(pairs)

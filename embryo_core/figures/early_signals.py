@@ -1,0 +1,80 @@
+"""Early signals: how well a measure at each step ranks the runs as the tasks rank them in the end."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from embryo_core import compare
+from embryo_core.compare import MIN_RUNS
+from embryo_core.curves import held_from
+from embryo_core.errors import FigureError
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curve_plot import Curves, Line, plot_curves
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.finetuning_tables import label, read_scores
+from embryo_core.types import Run
+from embryo_core.words import percent, span
+
+STRONG = 0.9  # rank correlation
+CURVES = Curves(
+    by="task",
+    value="rho",
+    y_title="rank correlation with the last value",
+    tickformat="",
+    decimals=".2f",
+    unit="runs",
+    from_zero=False,
+)
+
+
+def measured(runs: Sequence[Run]) -> list[str]:
+    """Return the measures that at least three runs have. Raises ResultsError, BrokenRun."""
+    names = [name for run in runs for name in dict(compare.measures(run))]
+    return [name for name in dict.fromkeys(names) if names.count(name) >= MIN_RUNS]
+
+
+def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
+    """Return how far the order of `runs` by a measure at each step agrees with their order in each task at the end.
+
+    Seeds of a design are runs of their own. Raises FigureError for fewer than three runs with common steps, and
+    ResultsError.
+    """
+    table = compare.early_signals({run.name: _values(run) for run in runs}, measure)
+    if table.empty:
+        raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
+    own = axis.of(runs[0], runs)
+    plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES)
+    caption = Caption(
+        f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
+        sentences(
+            "Band: 95 % interval over the runs, which three runs cannot narrow.",
+            "The CSV also has the share of pairs of runs that are in the same order as in the end.",
+            "Seeds of a design are runs of their own, so that the runs are not independent."
+            if len(compare.group_by_design(runs)) < len(runs)
+            else "",
+        ),
+        f"n = {span(table['n'])} runs.",
+    )
+    name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
+    said = _headline(table[table["task"] == measure], measure, own)
+    return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=said)
+
+
+def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
+    """Return since when the runs' order by a measure stays near that by its last value; "" if it never does."""
+    step = held_from(own["step"].to_numpy(), own["rho"], STRONG)
+    if step is None:
+        return ""
+    at = own.set_index("step").loc[step]
+    return (
+        f"From {axis.point(step)} on, the order of the {at['n']:.0f} runs by {measure} correlates at {STRONG} or more "
+        f"with their final order: {percent(at['agree'])} of {at['pairs']:.0f} pairs are in their final order there."
+    )
+
+
+def _values(run: Run) -> dict[str, pd.Series]:
+    """Return the values of each measure and fine-tuned task of a run by step."""
+    found = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run)}
+    for task, rows in read_scores(run).groupby("task"):
+        found[f"fine-tuning: {label(str(task))}"] = rows.set_index("step")["value"].sort_index()
+    return found
