@@ -175,7 +175,7 @@ def describe_differences(
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
         "Of a design with a single seed, it does not cover what another seed would give.": min(seeds.values()) == 1,
-        "World knowledge and minimal pairs: the facts and pairs that all were asked, drawn together for all runs.": stored,
+        "World knowledge and minimal pairs: those that all were asked, drawn alike for all runs.": stored,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
         f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces can be read off.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,

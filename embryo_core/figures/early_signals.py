@@ -61,10 +61,15 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
 
 
 def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
-    """Return since when the runs' order by a measure stays near that by its last value; "" if it never does."""
+    """Return since when the runs' order by a measure stays near that by its last value; "" of a single step."""
     step = held_from(own["step"].to_numpy(), own["rho"], STRONG)
-    if step is None:
+    if step is None or len(own) < 2:
         return ""
+    if step == own["step"].iloc[-1]:
+        before = axis.point(int(own["step"].iloc[-2]))
+        return (
+            f"Up to {before}, the runs' order by {measure} does not stay at {STRONG} of rank correlation with its end."
+        )
     at = own.set_index("step").loc[step]
     return (
         f"From {axis.point(step)} on, the order of the {at['n']:.0f} runs by {measure} correlates at {STRONG} or more "

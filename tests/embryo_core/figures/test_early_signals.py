@@ -1,0 +1,42 @@
+"""Early signals are drawn for three runs or more; the headline is a reading of their own measure."""
+
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results
+from embryo_core.errors import FigureError
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.early_signals import early_signals, measured
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import at, copy_run
+
+STEPS = (0, 8, 16)
+
+
+def scored(run: Run, root: Path, *values: float) -> Run:
+    """Return a copy of a run with accuracies of mask prediction at STEPS."""
+    own = copy_run(run, root)
+    for step, value in zip(STEPS, values, strict=True):
+        results.write(at(own, step), "mask_prediction", Findings(scores=[Score("mask_prediction", value, 50, "all")]))
+    return own
+
+
+def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, tmp_path: Path):
+    """Before the last step, or not at all."""
+    early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
+    runs = [scored(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
+    assert "mask prediction" in measured(runs) and measured(runs[:2]) == []
+    figure = early_signals(runs, Axis(), "mask prediction")
+    assert "step 8" in figure.headline and "6 pairs" in figure.headline
+    assert figure.table["n"].unique().tolist() == [4]
+    late = [(0.1, 0.5, 0.3), (0.1, 0.4, 0.4), (0.2, 0.3, 0.5)]
+    runs = [scored(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
+    assert "step 8" in early_signals(runs, Axis(), "mask prediction").headline
+
+
+def test_two_runs_have_no_early_signals(tiny_run: Run, tmp_path: Path):
+    """The error names the measure."""
+    runs = [scored(tiny_run, tmp_path / str(i), 0.1, 0.2, i / 10) for i in range(2)]
+    with pytest.raises(FigureError, match="mask prediction"):
+        early_signals(runs, Axis(), "mask prediction")
