@@ -67,9 +67,7 @@ def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
         return ""
     if step == own["step"].iloc[-1]:
         before = axis.point(int(own["step"].iloc[-2]))
-        return (
-            f"Up to {before}, the runs' order by {measure} does not stay at {STRONG} of rank correlation with its end."
-        )
+        return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {STRONG}."
     at = own.set_index("step").loc[step]
     return (
         f"From {axis.point(step)} on, the order of the {at['n']:.0f} runs by {measure} correlates at {STRONG} or more "

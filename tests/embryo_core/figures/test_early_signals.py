@@ -1,5 +1,6 @@
 """Early signals are drawn for three runs or more; the headline is a reading of their own measure."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def scored(run: Run, root: Path, *values: float) -> Run:
     own = copy_run(run, root)
     for step, value in zip(STEPS, values, strict=True):
         results.write(at(own, step), "mask_prediction", Findings(scores=[Score("mask_prediction", value, 50, "all")]))
-    return own
+    return replace(own, name=root.name)
 
 
 def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, tmp_path: Path):
