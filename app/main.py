@@ -30,6 +30,7 @@ PAGES = [
     page("Probing", ":material/layers:"),
     page("Knowledge", ":material/public:"),
     page("Grammar", ":material/spellcheck:"),
+    page("Words", ":material/abc:"),
     page("Fine-tuning", ":material/tune:"),
     page("Query", ":material/edit_note:"),
     page("Compare", ":material/compare_arrows:"),

@@ -131,6 +131,15 @@ pair_accuracies = cached(results_state, 32)(grammar.accuracy_table)
 pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.shapes)
 
 
+# === Words of a list ===
+
+
+@cached(results_state, 32)
+def measured_words(run: Run) -> list[str]:
+    """Return the words of the list that were measured, sorted. Raises ResultsError."""
+    return sorted(store.read_surprisals(run)["word"].unique())
+
+
 # === As the figures take them ===
 
 

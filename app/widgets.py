@@ -237,7 +237,7 @@ def stop_uncomputed(run: Run, metric: str, message: str) -> None:
     """End the page with a sentence and the command that computes this metric, or say that the run cannot."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
-    stop(message, evaluate_command(run, {metric: wanted.source}))
+    stop(message, evaluate_command(run, [metric]))
 
 
 def require(run: Run, needs: Iterable[str]) -> None:

@@ -36,6 +36,7 @@ class Source:
     sha256: str  # of the content, regardless of file names and compression
     limit: int | None = None  # the first sentences, facts of each relation, examples of each split; None: all
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's options
+    second: "Source | None" = None  # of a metric that reads two
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,19 @@ class Metric(ABC):
     page: str  # that shows it: tokens, knowledge, attention, ...
     source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
     form: str  # what PATH must be, for --help
+    second: str | None = None  # another source that it reads, such as the text in which words are looked for
+    second_form: str = ""
     needs: frozenset[str]  # capabilities of a model (engine/capabilities.py)
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
     variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on the user's data
     # Computes all metrics that share it, on one source, in one pass.
     shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the names of the data that it reads."""
+        return [self.source, *([self.second] if self.second else [])]
 
     @abstractmethod
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MetricData:

@@ -181,6 +181,16 @@ class MinimalPair:
     bad: str
 
 
+@dataclass(frozen=True)
+class ListedWord:
+    """A word of a list, and what is known of it: the age in months at which half of the children say it, and more."""
+
+    word: str
+    category: str | None = None  # "nouns", "predicates", "function words", ...
+    age: float | None = None
+    concreteness: float | None = None
+
+
 # === Findings of a metric; the store adds run and step ===
 
 
@@ -229,6 +239,21 @@ class PairScore:
     pair: int  # its number in the paradigm
     good: float
     bad: float
+
+
+@dataclass(frozen=True)
+class WordSurprise:
+    """The surprisal (bits) of a word of a list: the mean over n occurrences, and that of each, rounded to float16."""
+
+    word: str
+    n: int
+    surprisal: float
+    chance: float  # the mean number of pieces times log2 of the size of the vocabulary
+    occurrences: bytes  # float16 [n], in the same order at every step
+    pieces: float  # of an occurrence, the mean
+    category: str | None = None
+    age: float | None = None  # months
+    concreteness: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +333,7 @@ class Findings:
     words: list[WordCount] = field(default_factory=list)
     cloze: list[ClozeAnswer] = field(default_factory=list)
     pairs: list[PairScore] = field(default_factory=list)
+    surprisals: list[WordSurprise] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
     probes: list[ProbeCurve] = field(default_factory=list)
     task_scores: list[TaskScore] = field(default_factory=list)

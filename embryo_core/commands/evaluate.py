@@ -41,12 +41,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Evaluate and fine-tune, and print what was computed, left out and failed."""
-    from embryo_core import metrics
-
     run = runs.open_run(options.run)
     tasks = glue_folders(options.glue) if options.glue else {}
     tasks |= {SQUAD: options.squad} if options.squad else {}
-    data = _fetched({metric.source for metric in metrics.METRICS}) | _by_name(options.data)
+    data = _fetched({*_forms()}) | _by_name(options.data)
     status = 0
     if data or options.metrics or not tasks:
         status = _evaluate(run, data, options)
@@ -107,7 +105,7 @@ def _add_data(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data", type=named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
     )
-    for name, form in {metric.source: metric.form for metric in metrics.METRICS}.items():
+    for name, form in _forms().items():
         group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
     for metric in metrics.METRICS:
         if metric.variants:
@@ -130,6 +128,14 @@ def _add_data(command: argparse.ArgumentParser) -> None:
                 default=option.default,
                 help=f"{option.help} (default %(default)s)",
             )
+
+
+def _forms() -> dict[str, str]:
+    """Return what the data of each name must be."""
+    from embryo_core import metrics
+
+    seconds = {metric.second: metric.second_form for metric in metrics.METRICS if metric.second}
+    return {metric.source: metric.form for metric in metrics.METRICS} | seconds
 
 
 def _path_of(name: str) -> Callable[[str], tuple[str, Path]]:

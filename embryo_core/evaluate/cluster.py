@@ -21,6 +21,7 @@ from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluate.checkpoint import CheckpointEvaluator, Failure, MetricResult
 from embryo_core.evaluate.evaluation import Outcomes
 from embryo_core.evaluate.plan import MetricRequest, Work
+from embryo_core.metric import Source
 from embryo_core.types import Checkpoint
 
 LOCAL = "local"  # the address of a temporary cluster on this machine
@@ -130,7 +131,12 @@ def _reach(address: str) -> None:
 def _absolute(work: Work) -> Work:
     """Make paths independent of the folder in which a process was started."""
     checkpoint, requests = work
-    return checkpoint, [replace(one, source=replace(one.source, path=one.source.path.resolve())) for one in requests]
+    return checkpoint, [replace(one, source=_resolved(one.source)) for one in requests]
+
+
+def _resolved(source: Source) -> Source:
+    second = source.second and _resolved(source.second)
+    return replace(source, path=source.path.resolve(), second=second)
 
 
 # === In a worker ===

@@ -50,6 +50,8 @@ class MetricPlan:
     def dataset(self) -> results.DatasetId:
         """Return what distinguishes these results from those of other data, and the name of the data."""
         own = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
+        if self.source.second:
+            own[f"{self.metric.second}_sha256"] = self.source.second.sha256
         return {"data": self.source.path.name, "sha256": self.source.sha256, "limit": self.source.limit, **own}
 
 
@@ -76,18 +78,20 @@ def plan_evaluation(
             f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
             "evaluate a run of another family."
         )
-    without_data = [plan.metric for plan in plans if plan.pending and plan.metric.source not in data]
+    without_data = [plan.metric for plan in plans if plan.pending and not {*plan.metric.sources} <= {*data}]
     if without_data and (named or len(without_data) == sum(bool(plan.pending or plan.done_before) for plan in plans)):
-        raise _missing_data(without_data[0])
+        raise _missing_data(without_data[0], data)
     report = Report(done_before=sum(plan.done_before for plan in plans), left_out=[m.name for m in without_data])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken(run)]
         report.thinned += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
     plans = [plan for plan in plans if plan.pending and plan.metric not in without_data]
-    opened = {name: corpora.open_source(data[name], limit) for name in {plan.metric.source for plan in plans}}
+    needed = {name for plan in plans for name in plan.metric.sources}
+    opened = {name: corpora.open_source(data[name], limit) for name in needed}
     for plan in plans:
         own = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
-        plan.source = replace(opened[plan.metric.source], options=own)
+        second = opened[plan.metric.second] if plan.metric.second else None
+        plan.source = replace(opened[plan.metric.source], options=own, second=second)
         _check_existing_results(run, plan, done[plan.metric.name], overwrite)
     return plans, report
 
@@ -103,7 +107,7 @@ def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
 
 def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
     """Return the metrics of these names (None: all), then the variants in `data`. Raises UnknownMetric, CorpusError."""
-    sources = sorted({metric.source for metric in metrics.METRICS})
+    sources = sorted({name for metric in metrics.METRICS for name in metric.sources})
     with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
     variants = []
     for name in data:
@@ -145,12 +149,12 @@ def _gives_needs(checkpoint: Checkpoint, metric: Metric) -> bool:
         return True
 
 
-def _missing_data(metric: Metric) -> CorpusError:
-    """Return the error for a metric without data."""
+def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
+    """Return the error for a metric without data, or without one of its two sources."""
+    lacking = [name for name in metric.sources if name not in data]
     fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
-    return CorpusError(
-        f"Metric '{metric.name}' needs data and none were given; name them with --{metric.source} PATH{fetched}"
-    )
+    named = " and ".join(f"--{name} PATH" for name in lacking)
+    return CorpusError(f"Metric '{metric.name}' needs data and none were given; name them with {named}{fetched}")
 
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:

@@ -18,7 +18,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.metrics import METRICS
+from embryo_core.metrics import METRICS, get_metrics
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import point
@@ -305,17 +305,18 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
     return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
 
 
-def missing_metrics(run: Run, gives: frozenset[str]) -> dict[str, str]:
-    """Return the metrics that lack a checkpoint with weights, each with the data that it reads."""
+def missing_metrics(run: Run, gives: frozenset[str]) -> list[str]:
+    """Return the names of the metrics that lack a checkpoint with weights."""
     loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
     written = results.done(run)
-    wanted = {metric.name: metric.source for metric in METRICS if metric.needs <= gives}
-    return {name: source for name, source in wanted.items() if not loadable <= written.get(name, set())}
+    wanted = [metric.name for metric in METRICS if metric.needs <= gives]
+    return [name for name in wanted if not loadable <= written.get(name, set())]
 
 
-def evaluate_command(run: Run, missing: Mapping[str, str]) -> str:
-    """Return the command that computes metrics, given with the data that each reads: {"attention": "treebank"}."""
-    data = " ".join(f"--{source} PATH" for source in dict.fromkeys(missing.values()))
+def evaluate_command(run: Run, missing: Sequence[str]) -> str:
+    """Return the command that computes the metrics of these names, with an option for each of their data."""
+    sources = dict.fromkeys(source for metric in get_metrics(missing) for source in metric.sources)
+    data = " ".join(f"--{source} PATH" for source in sources)
     return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
 
 

@@ -14,6 +14,7 @@ from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.positions import Positions
 from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from embryo_core.metrics.word_surprisal import WordSurprisal
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 
 __all__ = ["METRICS", "get_metrics"]
@@ -25,6 +26,7 @@ METRICS: tuple[Metric, ...] = (
     ReplacedTokenAccuracy(),
     WorldKnowledge(),
     MinimalPairs(),
+    WordSurprisal(),
     Attention(),
     HeadBehaviour(),
     EdgeProbing(),

@@ -17,7 +17,7 @@ import numpy as np
 from embryo_core.corpora.minimal_pairs import PAIRS, read_pairs
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
-from embryo_core.metrics import batches
+from embryo_core.metrics.piece_scores import EncodedSentence, score_sentences
 from embryo_core.results import read_foreign
 from embryo_core.types import Findings, MinimalPair, PairScore, Score
 from embryo_core.words import quantity
@@ -27,16 +27,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
 
 WORD_L2R, PLAIN = "word-l2r", "plain"
-MAX_LOGITS = 2**24  # of a batch of a decoder, which has logits at every position
 FEW_PAIRS = 10  # paradigms with fewer are counted in the note
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedSentence:
-    """A sentence of P pieces: ids [L] with special tokens around them, and the word of each piece [P]."""
-
-    ids: np.ndarray
-    words: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +94,7 @@ class MinimalPairs(Metric):
         return EncodedPairs(kept, sentences, np.array(places[::2]), np.array(places[1::2]), method == WORD_L2R, summary)
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
-        pieces = score_pieces(model, data.sentences, data.whole_words)
+        pieces = score_sentences(model, data.sentences, data.whole_words)
         scores = np.array([own.sum() for own in pieces]).astype(np.float32)  # as stored: a tie is one in the table too
         good, bad = scores[data.good], scores[data.bad]
         found = [
@@ -111,65 +102,6 @@ class MinimalPairs(Metric):
             for pair, *both in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
         ]
         return Findings(scores=list(accuracies(self.name, found)), pairs=found)
-
-
-def score_pieces(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
-    """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
-
-    An encoder predicts a piece where it is masked; if `whole_words`, the pieces of its word after it are masked too. A
-    decoder predicts it from the pieces before it; if no token begins a text, the first piece has 0.
-    """
-    if "masked_words" in model.gives:
-        return _score_masked(model, sentences, whole_words)
-    return _score_from_left(model, sentences)
-
-
-def _score_masked(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
-    counts = np.array([len(one.words) for one in sentences])
-    sentence = np.repeat(np.arange(len(sentences)), counts)  # [n] of each piece
-    place = np.concatenate([np.arange(count) for count in counts])  # [n] in its sentence
-    end = place + 1
-    if whole_words:
-        end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
-    found = np.zeros(len(sentence))
-    first = len(model.tokenizer.begin)
-
-    def score(batch: np.ndarray) -> None:
-        ids = np.stack([sentences[i].ids for i in sentence[batch]])  # [b, L]
-        rows, columns, places = np.arange(len(batch)), first + place[batch], np.arange(ids.shape[1])
-        hidden = (places >= columns[:, None]) & (places < first + end[batch, None])
-        seen = np.where(hidden, model.tokenizer.mask_id, ids)
-        logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
-        found[batch] = _log_probabilities(logits, ids[rows, columns])
-
-    lengths = np.array([len(one.ids) for one in sentences])
-    batches.compute(lengths[sentence], model.passes_at_once, score, model.tokens_at_once)
-    return np.split(found, np.cumsum(counts)[:-1])
-
-
-def _score_from_left(model: "Model", sentences: Sequence[EncodedSentence]) -> list[np.ndarray]:
-    found = [np.zeros(len(one.words)) for one in sentences]
-    first = len(model.tokenizer.begin)
-
-    def score(batch: np.ndarray) -> None:
-        ids = np.stack([sentences[i].ids for i in batch])  # [b, L]
-        predicted = np.arange(max(1, first), first + len(found[batch[0]]))  # [p] positions
-        rows, columns = np.repeat(np.arange(len(batch)), len(predicted)), np.tile(predicted, len(batch))
-        logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)  # [b * p, V]
-        scores = _log_probabilities(logits, ids[rows, columns]).reshape(len(batch), -1)
-        for i, own in zip(batch, scores, strict=True):
-            found[i][predicted - first] = own
-
-    tokens = min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size)
-    batches.compute(np.array([len(one.ids) for one in sentences]), model.passes_at_once, score, tokens)
-    return found
-
-
-def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-    """Return the log probability [n] of one piece for each row of logits [n, V]."""
-    top = logits.max(axis=1, keepdims=True)
-    own = np.take_along_axis(logits, pieces[:, None], axis=1) - top
-    return own[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))
 
 
 def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int) -> str:

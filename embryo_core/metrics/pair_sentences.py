@@ -15,7 +15,8 @@ import pandas as pd
 from embryo_core import corpora, results, runs
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.errors import CorpusError, QueryError
-from embryo_core.metrics.minimal_pairs import WORD_L2R, EncodedSentence, MinimalPairs, score_pieces
+from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
+from embryo_core.metrics.piece_scores import EncodedSentence, score_sentences
 from embryo_core.query.sweep import between_chunks, sweep_run
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import MinimalPair, Run
@@ -90,7 +91,7 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int] | None = Non
         longest = max(len(one.ids) for one in encoded)
         if longest > model.max_positions:
             raise QueryError(f"A sentence has {longest} pieces; the model reads {model.max_positions}.")
-        return score_pieces(model, encoded, whole_words)
+        return score_sentences(model, encoded, whole_words)
 
     found, skipped = sweep_run(run, lambda models: [score(model) for model in models], steps)
     rows = []

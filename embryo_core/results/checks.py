@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from embryo_core.errors import ResultsError
 from embryo_core.results import attention_codec
-from embryo_core.results.tables import ATTENTION, TABLES, Table
+from embryo_core.results.tables import ATTENTION, SURPRISALS, TABLES, Table
 from embryo_core.types import (
     AttentionMap,
     Checkpoint,
@@ -27,6 +27,7 @@ from embryo_core.types import (
     TaskScore,
     TuningPoint,
     WordCount,
+    WordSurprise,
 )
 
 MAX_ROWS = 2**26  # of a file
@@ -50,6 +51,8 @@ BOUNDS = {  # least and largest value of a column
     "probability": (0, 1.001),  # rounded
     "prediction_probability": (0, 1.001),
     "pair": (0, INT32),
+    "age": (0, 1200),  # months
+    "pieces": (0, 4096),
     "sentences": (1, INT64),
     "length": (1, 4096),
     "iteration": (0, INT32),
@@ -95,6 +98,9 @@ def _is_measurement(row: Any) -> bool:
             return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
         case PairScore():
             return row.pair >= 0 and math.isfinite(row.good) and math.isfinite(row.bad)
+        case WordSurprise():
+            each = np.frombuffer(row.occurrences, attention_codec.WEIGHT)
+            return 0 < row.n == len(each) and bool(np.isfinite([row.surprisal, row.chance, *each]).all())
         case ProbeCurve():
             return row.iteration >= 0 and math.isfinite(row.train_loss) and 0 <= row.dev_f1 <= 1
         case TaskScore():
@@ -152,8 +158,17 @@ def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -
         squares = pc.equal(pc.binary_length(rows[attention_codec.COLUMN]), squares)
         if not pc.all(squares, min_count=0).as_py():
             raise ValueError("weights are no square matrix")
+    if table is SURPRISALS and columns is None:
+        check_occurrences(rows)
     noted = {name: value for name, value in (rows.schema.metadata or {}).items() if name in SUMMARY_METADATA}
     return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
+
+
+def check_occurrences(rows: pa.Table) -> None:
+    """Raise ValueError if a word has not one finite number for each of its occurrences."""
+    sizes = pc.equal(pc.binary_length(rows["occurrences"]), pc.multiply(rows["n"], attention_codec.WEIGHT.itemsize))
+    if not pc.all(sizes, min_count=0).as_py() or not np.isfinite(attention_codec.to_numbers(rows["occurrences"])).all():
+        raise ValueError("occurrences are not a finite number each")
 
 
 def _is_within_bounds(name: str, kind: str, column: pa.ChunkedArray) -> bool:

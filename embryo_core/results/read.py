@@ -32,6 +32,7 @@ from embryo_core.results.tables import (
     PROBES,
     SCORES,
     SPANS,
+    SURPRISALS,
     TABLES,
     TASK_SCORES,
     TUNING,
@@ -157,6 +158,16 @@ def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -
     """
     rows = read_table(run, PAIRS, _equals("paradigm", paradigm), step)
     return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
+
+
+@remembered
+def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
+    """Return the surprisal of a word of the list, or of all, at every step, sorted by word and step.
+
+    Columns: step, word, n, surprisal, chance, occurrences (bytes, float16 [n]), pieces, category, age, concreteness.
+    """
+    rows = read_table(run, SURPRISALS, _equals("word", word))
+    return rows.select(["step", *SURPRISALS.columns]).to_pandas()
 
 
 # === Probes and fine-tuning ===

@@ -87,6 +87,23 @@ PAIRS = Table(
     group=("paradigm",),
     max_group_rows=2**16,  # bounds the memory of reading a paradigm of a long series
 )
+SURPRISALS = Table(
+    "surprisals",
+    {
+        "word": "string",
+        "n": "int64",
+        "surprisal": "float32",
+        "chance": "float32",
+        "occurrences": "float16 bytes",
+        "pieces": "float32",
+        "category": "string",
+        "age": "float32",
+        "concreteness": "float32",
+    },
+    key=("word", "step"),
+    optional=("category", "age", "concreteness"),
+    max_rows=2**14,
+)
 ATTENTION = Table(
     "attention",
     # `length` is L; `weights` holds the L x L matrix row by row
@@ -143,4 +160,4 @@ SPANS = Table(
     group=("task",),
     command="finetune",
 )
-TABLES = (SCORES, WORDS, CLOZE, PAIRS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)
+TABLES = (SCORES, WORDS, CLOZE, PAIRS, SURPRISALS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)

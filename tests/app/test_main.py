@@ -18,7 +18,18 @@ from embryo_core.types import Run
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
-PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "finetuning", "query", "grammar")
+PAGES = (
+    "overview",
+    "findings",
+    "tokens",
+    "attention",
+    "probing",
+    "knowledge",
+    "finetuning",
+    "query",
+    "grammar",
+    "words",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,5 +1,6 @@
 """A checkpoint that has learned something, so that there are hits and misses to count, and the paper's way to count."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def read(
     """Read the data of a metric, by default the sample's, with default options."""
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
+    if metric.second:
+        source = replace(source, second=corpora.open_source(SAMPLE_DATA[metric.second]))
     return metric.read(model.tokenizer, Limits.of(model), source)
 
 

@@ -14,7 +14,7 @@ from embryo_core.metrics.batches import compute, of_one_length
 from tests.conftest import at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
-PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "grammar")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "grammar", "words")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -31,7 +31,7 @@ def test_a_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, s
     results.write(at(own, 16), metric.name, findings)
     assert results.done(own)[metric.name] == {16}
     again = metric.compute(model, data)
-    for rows in ("scores", "words", "cloze", "pairs", "probes"):
+    for rows in ("scores", "words", "cloze", "pairs", "surprisals", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)
     for one, other in zip(findings.attention, again.attention, strict=True):
         assert np.array_equal(one.weights, other.weights)

@@ -1,0 +1,151 @@
+"""Read a list of words with children's ages, such as the MacArthur-Bates CDI's, and find the words in sentences.
+
+Wordbank: Frank et al. (2017), "Wordbank: an open repository for developmental vocabulary data".
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from embryo_core.corpora.data_files import Lines, read_lines, without_compression
+from embryo_core.corpora.treebank import read_treebank
+from embryo_core.errors import CorpusError
+from embryo_core.types import Example, ListedWord
+
+WORD_LIST = "list of words: CSV or TSV with a column word, and age, category and concreteness if known; or .txt"
+TEXT = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
+WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; the later ones are Wordbank's
+AGE, CATEGORY, CONCRETENESS = ("age", "aoa"), ("lexical_category", "category"), ("concreteness",)
+SEVERAL = "several"  # the category of a word that is listed in more than one
+MAX_WORD = 60  # characters
+PART = re.compile(r"\w+")
+
+Occurrence = tuple[int, int, int]  # the number of a sentence, and the characters of the word in it
+
+
+# === List ===
+
+
+def read_word_list(path: Path) -> list[ListedWord]:
+    """Read the words of a list in their order; one that is listed several times has the means of its numbers.
+
+    Raises CorpusError.
+    """
+    if not path.is_file():
+        raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
+    lines = [(location, line) for location, line in read_lines(path) if line.strip()]
+    kind = Path(without_compression(path.name)).suffix
+    rows = _plain_rows(lines) if kind == ".txt" else _table_rows(path, lines, "\t" if kind == ".tsv" else ",")
+    found: dict[str, list[ListedWord]] = {}
+    for row in rows:
+        found.setdefault(row.word, []).append(row)
+    if not found:
+        raise CorpusError(f"{path} has no word; give a {WORD_LIST}.")
+    return [_merge(same) for same in found.values()]
+
+
+def _plain_rows(lines: Lines) -> Iterable[ListedWord]:
+    return (ListedWord(_checked(location, line)) for location, line in lines)
+
+
+def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord]:
+    names = next(csv.reader([line for _, line in lines[:1]], delimiter=delimiter), [])
+    if not {*WORD} & {*names}:
+        raise CorpusError(f"{path} needs a column {WORD[0]}, its first line has {', '.join(names)[:200] or 'nothing'}.")
+    try:
+        rows = [*csv.reader((line for _, line in lines[1:]), delimiter=delimiter)]
+    except csv.Error as reason:
+        raise CorpusError(f"{path} is no table ({reason}); give a {WORD_LIST}.") from None
+    for (location, _), values in zip(lines[1:], rows, strict=False):  # a quoted line break joins two lines
+        if len(values) != len(names):
+            raise CorpusError(f"{location}: {len(names)} columns were expected, received {len(values)}.")
+        row = dict(zip(names, values, strict=True))
+        word, written = _text(row, WORD), row.get("definition", "")
+        if re.sub(r"['’]", "", written).lower() == word:  # Wordbank's clean form lacks capitals and apostrophes
+            word = written
+        category = _text(row, CATEGORY).replace("_", " ")[:MAX_WORD] or None
+        yield ListedWord(
+            _checked(location, word), category, _number(location, row, AGE), _number(location, row, CONCRETENESS)
+        )
+
+
+def _text(row: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((row[name].strip() for name in names if row.get(name, "").strip()), "")
+
+
+def _checked(location: str, word: str) -> str:
+    word = " ".join(word.replace("’", "'").split())
+    if not PART.search(word) or len(word) > MAX_WORD:
+        raise CorpusError(f"{location}: a word has 1 to {MAX_WORD} characters, received {word[:MAX_WORD]!r}.")
+    return word
+
+
+def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> float | None:
+    text = _text(row, names)
+    if text in ("", "NA"):
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise CorpusError(f"{location}: {' or '.join(names)} is a number, received {text[:40]!r}.")
+    return number
+
+
+def _merge(same: Sequence[ListedWord]) -> ListedWord:
+    """Return one word for those that are written alike, such as "can" the verb and the object."""
+    categories = {one.category for one in same}
+    category = categories.pop() if len(categories) == 1 else SEVERAL
+    return ListedWord(
+        same[0].word, category, _mean([one.age for one in same]), _mean([one.concreteness for one in same])
+    )
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    known = [one for one in numbers if one is not None]
+    return sum(known) / len(known) if known else None
+
+
+# === Text ===
+
+
+def read_sentences(path: Path) -> list[str]:
+    """Read the sentences of a treebank, or the lines of .txt files, from a file or a folder. Raises CorpusError."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    plain = [file for file in files if without_compression(file.name).endswith(".txt")]
+    if plain and len(plain) == len([file for file in files if not file.name.startswith(".")]):
+        found = [line.strip() for file in plain for _, line in read_lines(file) if line.strip()]
+    else:
+        found = [_written(example) for example in read_treebank(path)]
+    if not found:
+        raise CorpusError(f"{path} has no sentence; give {TEXT}.")
+    return found
+
+
+def _written(example: Example) -> str:
+    blanks = example.blanks or [True] * len(example.words)
+    return "".join(word + " " * blank for word, blank in zip(example.words, blanks, strict=True)).strip()
+
+
+def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
+    """Return where each word is in the sentences, between characters that are no letters, in their order.
+
+    A word is written as in the list; with a capital it counts as the first word of a sentence alone, since "Will" and
+    "US" elsewhere are other words.
+    """
+    found: dict[str, list[Occurrence]] = {one.word: [] for one in words}
+    longest = max((len(PART.findall(word)) for word in found), default=0)
+    for number, sentence in enumerate(sentences):
+        text = sentence.replace("’", "'")
+        spans = [part.span() for part in PART.finditer(text)]
+        for i, (start, _) in enumerate(spans):
+            for _, end in spans[i : i + longest]:
+                word = text[start:end]
+                if word not in found and i == 0:
+                    word = word[0].lower() + word[1:]
+                if word in found:
+                    found[word].append((number, start, end))
+    return found

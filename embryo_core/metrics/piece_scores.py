@@ -1,0 +1,102 @@
+"""Log probabilities of pieces in sentences: masked ones of an encoder, or each after those before it of a decoder.
+
+Sentences of one length are a batch, and heads are applied at the scored positions alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embryo_core.metrics import batches
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+
+MAX_LOGITS = 2**24  # of a batch of a decoder, which may have logits at every position
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSentence:
+    """A sentence of P pieces: ids [L] with special tokens around them, and the word of each piece [P]."""
+
+    ids: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPieces:
+    """Which n pieces are scored, those of a sentence together.
+
+    A masked piece hides those after it up to `end`: what is left of its word.
+    """
+
+    sentence: np.ndarray  # [n] its number
+    place: np.ndarray  # [n] in the sentence, from 0 after the special tokens
+    end: np.ndarray  # [n]
+
+
+def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
+    """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
+
+    An encoder predicts a piece where it is masked; if `whole_words`, the pieces of its word after it are masked too. A
+    decoder predicts it from the pieces before it; if no token begins a text, the first piece has 0.
+    """
+    counts = np.array([len(one.words) for one in sentences])
+    place = np.concatenate([np.arange(count) for count in counts])
+    end = place + 1
+    if whole_words:
+        end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
+    pieces = ScoredPieces(np.repeat(np.arange(len(sentences)), counts), place, end)
+    found = score_pieces(model, [one.ids for one in sentences], pieces)
+    return np.split(found, np.cumsum(counts)[:-1])
+
+
+def score_pieces(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
+    """Return the log probability (nats) of pieces in sentences, ids [L] each: float64 [n], as `score_sentences`."""
+    if "masked_words" in model.gives:
+        return _score_masked(model, sentences, pieces)
+    return _score_from_left(model, sentences, pieces)
+
+
+def _score_masked(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
+    found = np.zeros(len(pieces.place))
+    first = len(model.tokenizer.begin)
+
+    def score(batch: np.ndarray) -> None:
+        ids = np.stack([sentences[i] for i in pieces.sentence[batch]])  # [b, L]
+        rows, columns, places = np.arange(len(batch)), first + pieces.place[batch], np.arange(ids.shape[1])
+        hidden = (places >= columns[:, None]) & (places < first + pieces.end[batch, None])
+        seen = np.where(hidden, model.tokenizer.mask_id, ids)
+        logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
+        found[batch] = _log_probabilities(logits, ids[rows, columns])
+
+    lengths = np.array([len(ids) for ids in sentences])
+    batches.compute(lengths[pieces.sentence], model.passes_at_once, score, model.tokens_at_once)
+    return found
+
+
+def _score_from_left(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
+    found = np.zeros(len(pieces.place))
+    columns = len(model.tokenizer.begin) + pieces.place
+    first = np.searchsorted(pieces.sentence, np.arange(len(sentences) + 1))  # of the pieces of each sentence
+
+    def score(batch: np.ndarray) -> None:
+        ids = np.stack([sentences[i] for i in batch])  # [b, L]
+        of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
+        of = of[columns[of] > 0]  # nothing predicts the first token of a text
+        rows = np.searchsorted(batch, pieces.sentence[of])  # a batch is in the order of the sentences
+        logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
+        found[of] = _log_probabilities(logits, ids[rows, columns[of]])
+
+    tokens = min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size)
+    batches.compute(np.array([len(ids) for ids in sentences]), model.passes_at_once, score, tokens)
+    return found
+
+
+def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """Return the log probability [n] of one piece for each row of logits [n, V]."""
+    top = logits.max(axis=1, keepdims=True)
+    own = np.take_along_axis(logits, pieces[:, None], axis=1) - top
+    return own[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))

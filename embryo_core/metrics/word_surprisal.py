@@ -1,0 +1,218 @@
+"""Surprisal of the words of a list in a text, from which the step at which a model acquires each word is estimated.
+
+Chang and Bergen (2022), "Word Acquisition in Neural Language Models". A word's surprisal is minus log2 of its
+probability, that of all its pieces. An encoder predicts a piece from both sides, where it and the pieces of the word
+after it are masked (for a word of one piece, as there; else word-l2r, see minimal_pairs.py), a decoder from the left.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from embryo_core.corpora.groups import ALL
+from embryo_core.corpora.word_list import TEXT, WORD_LIST, Occurrence, find_occurrences, read_sentences, read_word_list
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Option, Source
+from embryo_core.metrics.piece_scores import ScoredPieces, score_pieces
+from embryo_core.types import Findings, ListedWord, Score, WordSurprise
+from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
+
+SEED = 0  # of the draw of occurrences, the same for all runs
+SENTENCES_AT_ONCE = 5000  # that are tokenized
+ABSENT = "never in the text"
+FIRST = "at the start of a text, where nothing predicts them"
+UNWRITABLE = "with letters that the tokenizer cannot write"
+ACROSS = "with a piece that holds more than the word"
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedWords:
+    """The words that occur, and their n occurrences: those of a word together, in the order of `words`."""
+
+    words: list[ListedWord]
+    counts: np.ndarray  # [words] occurrences of each
+    sentences: list[np.ndarray]  # ids with special tokens
+    sentence: np.ndarray  # [n] of each occurrence
+    first: np.ndarray  # [n] its first piece, from 0 after the special tokens
+    end: np.ndarray  # [n] the piece after its last
+    summary: dict[str, Any]
+
+
+class WordSurprisal(Metric):
+    """Measures the mean surprisal (bits) of each word of a list over its occurrences in a text.
+
+    Of a word with more than `occurrences`, as many are drawn; the draw depends on the text alone, so that runs and
+    steps have the same. Left out are occurrences in sentences longer than the model's positions, at the start of a text
+    where nothing predicts them, in pieces that hold more than the word, and with letters that the tokenizer cannot
+    write. Scores are means over words.
+    """
+
+    name = "word_surprisal"
+    page = "words"
+    source = "words"
+    form = WORD_LIST
+    second = "text"
+    second_form = TEXT
+    needs = frozenset({"words"})
+    options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedWords:
+        assert source.second is not None
+        words, text = read_word_list(source.path), source.second.path
+        sentences = read_sentences(text)[: source.limit]
+        drawn = {word: _shuffled(word, found) for word, found in find_occurrences(words, sentences).items()}
+        encoded = _encode(tokenizer, sentences, drawn)
+        kept: dict[str, list[tuple[int, int, int]]] = {}
+        skipped, reasons = Counter[str](), {}
+        for word, places in drawn.items():
+            kept[word], why = [], Counter[str]()
+            for place in places:
+                if len(kept[word]) == source.options["occurrences"]:
+                    break
+                found = _locate(sentences[place[0]], encoded[place[0]], place, tokenizer, limits)
+                if isinstance(found, str):
+                    why[found] += 1
+                else:
+                    kept[word].append((place[0], *found))
+            skipped += why
+            if not kept[word]:
+                reasons[word] = why.most_common(1)[0][0] if why else ABSENT
+        if len(reasons) == len(words):
+            raise CorpusError(
+                f"None of the {quantity(len(words), 'word')} of {source.path} can be measured in {text} "
+                f"({_describe(Counter(reasons.values()))}); give another text."
+            )
+        return _gather(
+            [word for word in words if kept[word.word]],
+            kept,
+            {number: tokenizer.surround(one.ids.astype(np.int64)) for number, one in encoded.items()},
+            _summarize(words, kept, reasons, skipped, source, len(sentences)),
+        )
+
+    def compute(self, model: "Model", data: EncodedWords) -> Findings:
+        lengths = data.end - data.first
+        starts = np.cumsum(lengths) - lengths
+        place = np.arange(lengths.sum()) - np.repeat(starts - data.first, lengths)
+        order = np.argsort(np.repeat(data.sentence, lengths), kind="stable")
+        pieces = ScoredPieces(
+            np.repeat(data.sentence, lengths)[order], place[order], np.repeat(data.end, lengths)[order]
+        )
+        scores = np.zeros(len(place))
+        scores[order] = score_pieces(model, data.sentences, pieces)
+        bits = -np.add.reduceat(scores, starts) / np.log(2)
+        ends = np.cumsum(data.counts)
+        chance = np.log2(model.vocabulary_size)
+        found = []
+        for word, own, pieces_of in zip(
+            data.words, np.split(bits, ends[:-1]), np.split(lengths, ends[:-1]), strict=True
+        ):
+            mean = float(pieces_of.mean())
+            each = own.astype("<f2").tobytes()
+            known = (word.category, word.age, word.concreteness)
+            found.append(WordSurprise(word.word, len(own), float(own.mean()), mean * chance, each, mean, *known))
+        return Findings(scores=list(_means(self.name, found)), surprisals=found)
+
+
+def _shuffled(word: str, found: Sequence[Occurrence]) -> list[Occurrence]:
+    """Return occurrences in a random order that depends on the word and their number alone."""
+    rng = np.random.default_rng([SEED, crc32(word.encode())])
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+def _encode(
+    tokenizer: "Tokenizer", sentences: Sequence[str], drawn: Mapping[str, Sequence[Occurrence]]
+) -> "dict[int, Pieces]":
+    """Return the pieces of each sentence with a word; tokenize in chunks, because offsets take much memory."""
+    wanted = sorted({number for places in drawn.values() for number, *_ in places})
+    found: dict[int, Pieces] = {}
+    for start in range(0, len(wanted), SENTENCES_AT_ONCE):
+        chunk = wanted[start : start + SENTENCES_AT_ONCE]
+        found.update(zip(chunk, tokenizer.encode_texts([sentences[i] for i in chunk]), strict=True))
+    return found
+
+
+def _locate(
+    text: str, pieces: "Pieces", occurrence: Occurrence, tokenizer: "Tokenizer", limits: Limits
+) -> tuple[int, int] | str:
+    """Return the first piece of a word and the piece after its last, or why it is left out, after "1 occurrence"."""
+    if len(tokenizer.surround(pieces.ids)) > limits.positions:
+        return f"in a sentence longer than {limits.positions} pieces"
+    _, start, end = occurrence
+    starts, stops = pieces.characters.T
+    blanks = np.array([len(text[one:]) - len(text[one:].lstrip()) for one in starts.tolist()], np.int64)
+    starts = starts + blanks  # the blank before a word belongs to its first piece, and may be a piece of its own
+    inside = np.flatnonzero((starts < end) & (np.maximum(stops, starts + 1) > start))
+    if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
+        return UNWRITABLE
+    if starts[inside].min() < start or stops[inside].max() > end:
+        return ACROSS
+    if limits.decoder and not len(tokenizer.begin) and inside[0] == 0:
+        return FIRST
+    return int(inside[0]), int(inside[-1]) + 1
+
+
+def _gather(
+    words: list[ListedWord],
+    kept: Mapping[str, Sequence[tuple[int, int, int]]],
+    encoded: Mapping[int, np.ndarray],
+    summary: dict[str, Any],
+) -> EncodedWords:
+    places = np.array([place for word in words for place in kept[word.word]])
+    used, sentence = np.unique(places[:, 0], return_inverse=True)
+    counts = np.array([len(kept[word.word]) for word in words])
+    ids = [encoded[i] for i in used.tolist()]
+    return EncodedWords(words, counts, ids, sentence, places[:, 1], places[:, 2], summary)
+
+
+def _summarize(
+    words: Sequence[ListedWord],
+    kept: Mapping[str, Sequence[Any]],
+    reasons: Mapping[str, str],
+    skipped: Counter[str],
+    source: Source,
+    sentences: int,
+) -> dict[str, Any]:
+    """Return the numbers of words and occurrences, the words that were left out, and the note for captions."""
+    assert source.second is not None
+    counts = [len(places) for places in kept.values() if places]
+    most = source.options["occurrences"]
+    note = (
+        f"{quantity(sum(counts), 'occurrence')} of {quantity(len(counts), 'word')} of {source.path.name} in "
+        f"{quantity(sentences, 'sentence')} of {source.second.path.name}, at most {most} of a word (median "
+        f"{np.median(counts):g})"
+    )
+    left_out = {why: [word for word, own in reasons.items() if own == why] for why in sorted({*reasons.values()})}
+    if reasons:
+        named = ", ".join(f"{quantity(len(own), 'word')} {why}" for why, own in left_out.items())
+        note += f"; left out: {named}"
+    if skipped:
+        note += f"; skipped: {_describe(skipped, 'occurrence')}"
+    return {
+        "words": len(counts),
+        "of": len(words),
+        "occurrences_found": sum(counts),
+        "left_out": left_out,
+        "note": note,
+    }
+
+
+def _describe(reasons: Counter[str], noun: str = "word") -> str:
+    return ", ".join(f"{quantity(count, noun)} {why}" for why, count in sorted(reasons.items()))
+
+
+def _means(name: str, found: Sequence[WordSurprise]) -> Iterator[Score]:
+    """Yield the mean over all words, and over those of each category."""
+    groups: dict[str, list[float]] = {}
+    for one in found:
+        for group in {ALL, one.category or ALL}:
+            groups.setdefault(group, []).append(one.surprisal)
+    for group, own in sorted(groups.items()):
+        yield Score(name, float(np.mean(own)), len(own), group)
