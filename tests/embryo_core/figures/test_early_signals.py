@@ -17,10 +17,10 @@ STEPS = (0, 8, 16)
 
 def scored(run: Run, root: Path, *values: float) -> Run:
     """Return a copy of a run with accuracies of mask prediction at STEPS."""
-    own = copy_run(run, root)
+    own = replace(copy_run(run, root), name=root.name)
     for step, value in zip(STEPS, values, strict=True):
         results.write(at(own, step), "mask_prediction", Findings(scores=[Score("mask_prediction", value, 50, "all")]))
-    return replace(own, name=root.name)
+    return own
 
 
 def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, tmp_path: Path):
