@@ -121,7 +121,7 @@ def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: a
 
 def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
     name, seed, checkpoint, settings = job
-    return tune(checkpoint, encoded[name], settings, seed, device).curve[-1].score
+    return tune(checkpoint, encoded[name], settings, seed, device).curve[-1].dev_score
 
 
 # === transformers' Trainer ===

@@ -32,37 +32,27 @@ class Reached:
 def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
     """Return when the score's mean over seeds reached each share of its last value, None if that is not surely above 0.
 
-    `answers` has the columns step, seed, example, gold and answer; every (step, seed) answered the same examples. The
-    interval comes from drawing the development examples with replacement, the same for all steps. Draws whose last
-    score is not above 0 reach no step; only a few may be such (SURE). Raises ResultsError if some step lacks an
-    example, or an answer is not one of the labels.
+    `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
+    the column `metric` (exact or f1), step, seed, question and that column. Every (step, seed) answered the same
+    examples. The interval comes from drawing the development examples with replacement, the same for all steps. Draws
+    whose last score is not above 0 reach no step; only a few may be such (SURE). Raises ResultsError if some step lacks
+    an example, or an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
-    _check(answers, "example")
-    if metric in LABELLED:
+    of_spans = "question" in answers
+    item, value = ("question", metric) if of_spans else ("example", "answer")
+    _check(answers, item)
+    if metric in LABELLED and not of_spans:
         _check_labels(answers)
-    table = answers.pivot(index=["step", "seed"], columns="example", values="answer")
-    gold = answers.drop_duplicates("example").set_index("example")["gold"].loc[table.columns].to_numpy()
-    return _reached(table, lambda row, weights: resampled(metric, gold, row, weights), shares)
+    table = answers.pivot(index=["step", "seed"], columns=item, values=value)
+    gold = None if of_spans else answers.drop_duplicates(item).set_index(item)["gold"].loc[table.columns].to_numpy()
 
+    def score(row: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return weights @ row / len(row) if gold is None else resampled(metric, gold, row, weights)
 
-def reached_in_spans(spans: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """Return the same for answers to questions, whose score is the mean of the column `metric`: exact or f1.
-
-    `spans` has the columns step, seed, question and `metric`. Raises ResultsError if some step lacks a question.
-    """
-    if spans.empty:
-        return [None] * len(shares)
-    _check(spans, "question")
-    table = spans.pivot(index=["step", "seed"], columns="question", values=metric)
-    return _reached(table, lambda row, weights: weights @ row / len(row), shares)
-
-
-def _reached(table: pd.DataFrame, score: Score, shares: Sequence[float]) -> list[Reached | None]:
-    """Compute `reached` for a table with a row for each step and seed, and a column for each example."""
-    answers: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
-    parts = [_first_steps(answers, score, shares, weights) for weights in _samples(len(table.columns))]
+    by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
+    parts = [_first_steps(by_step, score, shares, weights) for weights in _samples(len(table.columns))]
     whole, *firsts = np.concatenate(parts)
     return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
 

@@ -202,8 +202,8 @@ def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
 # === Histories ===
 
 
-def classify_history(correct: ArrayLike) -> History:
-    """Classify a fact's history by whether its answer was right at each step, `correct` [S] bool.
+def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
+    """Classify the history of each fact by whether its answer was right at each step, `correct` [F, S] bool.
 
     never learned   wrong at every step
     learned         right from some step on, to the last
@@ -212,18 +212,6 @@ def classify_history(correct: ArrayLike) -> History:
 
     Every history is of exactly one kind. A stretch may be a single step.
     """
-    correct = np.asarray(correct, bool)
-    begins = correct & ~np.concatenate([[False], correct[:-1]])
-    stretches = int(begins.sum())
-    if stretches == 0:
-        return "never learned"
-    if stretches > 1:
-        return "oscillating"
-    return "learned" if correct[-1] else "forgotten"
-
-
-def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
-    """Classify many histories at once, `correct` [F, S] bool, as `classify_history` does."""
     correct = np.asarray(correct, bool)
     begins = correct.copy()
     begins[:, 1:] &= ~correct[:, :-1]

@@ -109,8 +109,7 @@ def glue_average(table: pd.DataFrame) -> pd.DataFrame:
 
 def read_reached(run: Run, curve: str, metric: str) -> list[Reached | None]:
     """Return when a task reached 95 % and 99 % of its last score (see `curves.reached`). Raises ResultsError."""
-    read = results.read_reached_in_spans if task_of(curve) == SQUAD else results.read_reached
-    return read(run, task_of(curve), metric)
+    return results.read_reached(run, task_of(curve), metric, spans=task_of(curve) == SQUAD)
 
 
 def task_table(scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair
     """Return the pairs of a paradigm at a step: pair, good, bad, difference, good_score, bad_score, right, history.
 
     `good` and `bad` are the sentences, if they are given. Scores are in nats; `history` is that of
-    `curves.classify_history`, a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
+    `curves.classify_histories`, a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
     """
     table = results.read_pairs(run, paradigm)
     table = table.assign(difference=table["good"] - table["bad"])

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import special, stats
@@ -24,40 +23,6 @@ from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
 
 
-class EncodedTask(Protocol):
-    """A task encoded for one tokenizer; scores take outputs of the model for `validation`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str:
-        """Return what the head predicts: classes, value or span."""
-
-    @property
-    def outputs(self) -> int:
-        """Return the number of outputs of the head."""
-
-    @property
-    def train(self) -> Sequences: ...
-
-    @property
-    def targets(self) -> np.ndarray:
-        """Return labels or values [n], or the first and last piece [n, 2] of a span."""
-
-    @property
-    def validation(self) -> Sequences: ...
-
-    def score(self, outputs: np.ndarray) -> float:
-        """Compute the task's first metric from outputs [m, outputs], or from logits [m, 2, L] of a span."""
-
-    def loss(self, outputs: np.ndarray) -> float:
-        """Compute the mean training loss of the same outputs."""
-
-    def findings(self, outputs: np.ndarray, seed: int) -> Findings:
-        """Return the scores of the model and of the control, and every answer."""
-
-
 @dataclass(frozen=True, eq=False)
 class EncodedTextTask:
     """A task over one or two texts. Values are learned minus their mean and divided by their deviation in training.
@@ -75,25 +40,31 @@ class EncodedTextTask:
 
     @property
     def kind(self) -> str:
+        """What the head predicts: classes or a value; for questions a span."""
         return "classes" if self.labels else "value"
 
     @property
     def outputs(self) -> int:
+        """The number of outputs of the head."""
         return len(self.labels) or 1
 
     @property
     def targets(self) -> np.ndarray:
+        """Labels or values [n]; for questions the first and last piece [n, 2] of a span."""
         return self.train_gold if self.labels else self._standardised(self.train_gold)
 
     def score(self, outputs: np.ndarray) -> float:
+        """Compute the first metric from outputs [m, outputs] for `validation`; for questions from logits [m, 2, L]."""
         return score(self.metrics[0], self.gold, self._answers(outputs))
 
     def loss(self, outputs: np.ndarray) -> float:
+        """Compute the mean training loss of the same outputs."""
         if self.labels:
             return _cross_entropy(outputs, self.gold)
         return float(np.mean((outputs[:, 0] - self._standardised(self.gold)) ** 2))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
+        """Return the scores of the model and of the control, and every answer."""
         answers, n = self._answers(outputs), len(self.gold)
         predictor, guesses = control(self.labels, self.train_gold, n)
         found = {"model": scores(self.metrics, self.gold, answers), predictor: scores(self.metrics, self.gold, guesses)}
@@ -120,7 +91,7 @@ class EncodedTextTask:
 
 @dataclass(frozen=True, eq=False)
 class EncodedQuestions:
-    """SQuAD, encoded in windows."""
+    """SQuAD, encoded in windows; its methods are those of `EncodedTextTask`."""
 
     task: QuestionTask
     windows: Windows
@@ -166,7 +137,10 @@ class EncodedQuestions:
         return exact_and_f1(answer, question.answers, self.task.unanswerable)
 
 
-def encode_task(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> EncodedTextTask | EncodedQuestions:
+EncodedTask = EncodedTextTask | EncodedQuestions
+
+
+def encode_task(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> EncodedTask:
     """Encode a task in sequences of at most `length` pieces."""
     if isinstance(task, QuestionTask):
         windows, train_windows = (cut_windows(part, tokenizer, length) for part in (task.validation, task.train))

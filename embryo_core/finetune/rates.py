@@ -124,7 +124,7 @@ def _try(trial: RateTrial, encoded: EncodedTasks, device: str) -> TrialResult:
     try:
         tuned = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)
         loss = task.loss(tuned.outputs)
-        return TrialResult(tuned.curve[-1].score, loss if math.isfinite(loss) else math.inf)
+        return TrialResult(tuned.curve[-1].dev_score, loss if math.isfinite(loss) else math.inf)
     except ArithmeticError:
         return TrialResult()
     except OSError:  # a full disk

@@ -20,7 +20,7 @@ from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.task_specs import TuningSettings
-from embryo_core.types import Checkpoint
+from embryo_core.types import Checkpoint, TuningPoint
 
 # As in optimization.py of google-research/albert, whose Adam has no bias correction.
 WEIGHT_DECAY = 0.01  # not applied to biases and normalisation
@@ -40,21 +40,12 @@ HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summa
 Weights = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """One evaluation: the mean training loss since the one before, and the score."""
-
-    update: int
-    train_loss: float
-    score: float
-
-
 @dataclass(frozen=True, eq=False)
 class TunedModel:
     """The result of a fine-tuning: outputs for the validation sequences, the curve, and weights without the head."""
 
     outputs: np.ndarray
-    curve: list[CurvePoint]
+    curve: list[TuningPoint]
     encoder: Weights
 
 
@@ -88,7 +79,7 @@ def tune(
         losses.append(loss.detach())
         if update % epoch == 0 or update == settings.updates:
             outputs = predict(model, task)
-            curve.append(CurvePoint(update, _mean(losses, update), task.score(outputs)))
+            curve.append(TuningPoint(task.name, seed, update, _mean(losses, update), task.score(outputs)))
             losses.clear()
     encoder = {name: value.cpu() for name, value in model.base_model.state_dict().items()}
     return TunedModel(outputs, curve, encoder)

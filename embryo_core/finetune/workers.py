@@ -24,7 +24,7 @@ from embryo_core.evaluate.cluster import RayWorkers, connected
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
-from embryo_core.types import Checkpoint, Findings, TuningPoint
+from embryo_core.types import Checkpoint, Findings
 
 log = logging.getLogger(__name__)
 
@@ -123,9 +123,7 @@ def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> F
     if not task.written:
         return None
     found = encoded.findings(tuned.outputs, job.seed)
-    found.tuning = [
-        TuningPoint(encoded.name, job.seed, point.update, point.train_loss, point.score) for point in tuned.curve
-    ]
+    found.tuning = tuned.curve
     return found
 
 

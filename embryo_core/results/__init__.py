@@ -28,7 +28,7 @@ from embryo_core.results.read import (
     read_words,
     steps_done,
 )
-from embryo_core.results.summaries import read_reached, read_reached_in_spans, read_word_counts
+from embryo_core.results.summaries import read_reached, read_word_counts
 from embryo_core.results.write import compact, note_dataset, write, write_examples
 
 __all__ = [
@@ -55,7 +55,6 @@ __all__ = [
     "read_position_weights",
     "read_probes",
     "read_reached",
-    "read_reached_in_spans",
     "read_relation",
     "read_right_answers",
     "read_scores",

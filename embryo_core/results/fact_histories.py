@@ -34,7 +34,7 @@ DECODER = Decoder(list[int])
 def read_histories(run: Run) -> pd.DataFrame:
     """Return how each fact's answers developed: relation, fact, subject, object, history, first; sorted.
 
-    `history` is that of `curves.classify_history`; `first` is the first step at which the answer was right, or NA.
+    `history` is that of `curves.classify_histories`; `first` is the first step at which the answer was right, or NA.
     """
     return read_summary(run, FACTS).drop_columns("right").to_pandas().astype({"first": "Int64"})
 

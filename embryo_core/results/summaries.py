@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached, reached_in_spans
+from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached
 from embryo_core.errors import ResultsError
 from embryo_core.results.checks import check_keys
 from embryo_core.results.memo import remembered
@@ -154,20 +154,13 @@ REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name:
 REACHED_COLUMNS = {"task": "string", "metric": "string", "share": "float64"} | dict.fromkeys(ENDS, "int64")
 
 
-def read_reached(run: Run, task: str, metric: str) -> list[Reached | None]:
+def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not surely above 0.
 
-    Raise ResultsError if the answers are not those to the same examples at every step.
+    `spans` says that its answers are spans of a paragraph. Raise ResultsError if the answers are not those to the same
+    examples at every step.
     """
-    return _read_reached(run, IN_ANSWERS, task, metric)
-
-
-def read_reached_in_spans(run: Run, task: str, metric: str) -> list[Reached | None]:
-    """Return the same for a task whose answers are spans of a paragraph; `metric` is exact or f1."""
-    return _read_reached(run, IN_SPANS, task, metric)
-
-
-def _read_reached(run: Run, summary: Summary, task: str, metric: str) -> list[Reached | None]:
+    summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)
     if rows is not None:
         own = rows.filter((pc.field("task") == task) & (pc.field("metric") == metric)).to_pylist()
@@ -178,9 +171,7 @@ def _read_reached(run: Run, summary: Summary, task: str, metric: str) -> list[Re
 
 
 def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached | None]:
-    if table is SPANS:
-        return reached_in_spans(read_spans(run, task), metric)
-    return reached(read_answers(run, task), metric)
+    return reached((read_spans if table is SPANS else read_answers)(run, task), metric)
 
 
 def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embryo_core.curves.reached import reached, reached_in_spans, resampled
+from embryo_core.curves.reached import reached, resampled
 from embryo_core.errors import ResultsError
 from embryo_core.finetune.encoded_tasks import score
 
@@ -120,9 +120,9 @@ def test_questions_are_drawn_as_examples_are():
     """The mean over the questions of the column, F1 or exact match, of each draw; here the same as accuracy."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
     spans = answers.assign(question=answers["example"], exact=answers["answer"].eq(answers["gold"]).astype(float))
-    assert reached_in_spans(spans, "exact", [0.95]) == reached(answers, "accuracy", [0.95])
-    assert reached_in_spans(spans.assign(f1=spans["exact"] / 2), "f1", [0.95]) == reached(answers, "accuracy", [0.95])
-    assert reached_in_spans(spans.assign(exact=0.0), "exact", [0.95]) == [None]
+    assert reached(spans, "exact", [0.95]) == reached(answers, "accuracy", [0.95])
+    assert reached(spans.assign(f1=spans["exact"] / 2), "f1", [0.95]) == reached(answers, "accuracy", [0.95])
+    assert reached(spans.assign(exact=0.0), "exact", [0.95]) == [None]
 
 
 def test_a_label_that_never_occurs_is_counted():

@@ -57,7 +57,7 @@ def test_a_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
     tuned = tune(checkpoint, encoded, LEARNING, seed=1)
     assert encoded.score(tuned.outputs) > 0.8
     assert tuned.curve[-1].train_loss < tuned.curve[0].train_loss
-    assert tuned.curve[-1].score == encoded.score(tuned.outputs)
+    assert tuned.curve[-1].dev_score == encoded.score(tuned.outputs)
 
 
 def test_shuffled_labels_score_at_chance(encoded, checkpoint):

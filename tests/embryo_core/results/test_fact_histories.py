@@ -37,7 +37,7 @@ def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> li
     for (relation, fact), drawn in sorted(ranks.items()):
         right = [rank == 1 for rank in drawn[:steps]]
         first = STEPS[right.index(True)] if any(right) else None
-        rows.append((relation, fact, f"subject {fact}", "Rome", curves.classify_history(right), first))
+        rows.append((relation, fact, f"subject {fact}", "Rome", curves.classify_histories([right])[0], first))
     return rows
 
 

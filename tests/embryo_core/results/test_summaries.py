@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.curves.reached import reached, reached_in_spans
+from embryo_core.curves.reached import reached
 from embryo_core.errors import ResultsError
 from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COLUMNS
 from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore
@@ -102,8 +102,8 @@ def test_it_is_what_the_answers_say(run: Run, compacted: bool):
         assert (run.results / IN_ANSWERS.file).exists() == (run.results / IN_SPANS.file).exists() == compacted
         found = results.read_reached(run, "rte", "accuracy")
         assert found == reached(results.read_answers(run, "rte"), "accuracy") and None not in found
-        of_spans = reached_in_spans(results.read_spans(run, "squad"), "exact")
-        assert results.read_reached_in_spans(run, "squad", "exact") == of_spans == found
+        of_spans = reached(results.read_spans(run, "squad"), "exact")
+        assert results.read_reached(run, "squad", "exact", spans=True) == of_spans == found
         tune(run, STEPS[-1:])
     if compacted:
         results.compact(run)
@@ -123,12 +123,12 @@ def test_each_metric_has_its_own_steps(run: Run, monkeypatch: pytest.MonkeyPatch
     """Exact match and F1 of spans, correlations of ranks and of values: in the summary as in the answers."""
     tune(run, STEPS)
     spans, values = results.read_spans(run, "squad"), results.read_answers(run, "stsb")
-    expected = [reached_in_spans(spans, name) for name in ("exact", "f1")]
+    expected = [reached(spans, name) for name in ("exact", "f1")]
     expected += [reached(values, name) for name in ("spearman", "pearson")]
     results.compact(run)
     for name in ("read_answers", "read_spans"):
         monkeypatch.setattr(f"embryo_core.results.summaries.{name}", None)
-    found = [results.read_reached_in_spans(run, "squad", name) for name in ("exact", "f1")]
+    found = [results.read_reached(run, "squad", name, spans=True) for name in ("exact", "f1")]
     found += [results.read_reached(run, "stsb", name) for name in ("spearman", "pearson")]
     assert found == expected and found[0] != found[1] and found[2] != found[3]
 
