@@ -1,7 +1,7 @@
 """What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pretrain.encoders import Encoder
-    from pretrain.layers import Embeddings, TransformerLayer
     from pretrain.model import PretrainingModel
 
 
@@ -68,56 +67,6 @@ class Family(ABC, Generic[C]):
     def note(self, config: C) -> str:
         """Return a sentence about the checkpoints for run.json, or ""."""
         return ""
-
-    def embeddings(self, config: C, size: int) -> "Embeddings":
-        """Return embeddings of words, positions and segments, `size` wide."""
-        from pretrain import layers
-
-        return layers.Embeddings(
-            config.vocab_size,
-            config.max_position_embeddings,
-            size,
-            position_stddev=config.position_initializer_range or config.initializer_range,
-            dropout=config.hidden_dropout_prob,
-            stddev=config.initializer_range,
-            epsilon=config.layer_norm_eps,
-            name="embeddings",
-        )
-
-    def transformer(
-        self,
-        config: C,
-        attentions: Sequence[int] | None = None,
-        feed_forwards: Sequence[int] | None = None,
-        *,
-        kind: "type[TransformerLayer] | None" = None,
-        output_stddev: float | None = None,
-        **sizes: int,
-    ) -> "list[TransformerLayer]":
-        """Return the layers; those with the same number share their weights (see `layers.stack`).
-
-        `sizes` are those in which they differ from the configuration: hidden_size, num_attention_heads,
-        intermediate_size.
-        """
-        from pretrain import layers
-
-        names = ("hidden_size", "num_attention_heads", "intermediate_size")
-        hidden_size, heads, intermediate_size = (sizes.get(name, getattr(config, name)) for name in names)
-        each = range(config.num_hidden_layers)
-        return layers.stack(
-            each if attentions is None else attentions,
-            each if feed_forwards is None else feed_forwards,
-            hidden_size=hidden_size,
-            heads=heads,
-            intermediate_size=intermediate_size,
-            activation=layers.activation(config.hidden_act),
-            dropout=config.hidden_dropout_prob,
-            attention_dropout=config.attention_probs_dropout_prob,
-            stddev=config.initializer_range,
-            epsilon=config.layer_norm_eps,
-            output_stddev=output_stddev,
-            kind=kind or layers.TransformerLayer,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

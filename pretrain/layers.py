@@ -8,6 +8,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
+from pretrain.config import Config
+
 LARGEST_SEED = 1_000_000_000  # seed of a layer's first draw
 SEED_STRIDE = 1_000_003  # between the seeds of two replicas
 
@@ -98,6 +100,14 @@ class Dropout(keras.layers.Layer):
 # === Transformer ===
 
 
+def tables(config: Config, size: int) -> tuple[keras.layers.Embedding, keras.layers.Embedding]:
+    """Return the tables of words and of positions, `size` wide."""
+    stddev = config.initializer_range
+    word = keras.layers.Embedding(config.vocab_size, size, initializer(stddev), name="word")
+    drawn = initializer(config.position_initializer_range or stddev)
+    return word, keras.layers.Embedding(config.max_position_embeddings, size, drawn, name="position")
+
+
 class Embeddings(keras.layers.Layer):
     """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
 
@@ -106,24 +116,12 @@ class Embeddings(keras.layers.Layer):
     gradient of the word table is their sum, because the head of the masked words multiplies by the whole table.
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        positions: int,
-        size: int,
-        *,
-        stddev: float,
-        position_stddev: float,
-        epsilon: float,
-        dropout: float,
-        **options,
-    ):
-        super().__init__(**options)
-        self.word = keras.layers.Embedding(vocab_size, size, initializer(stddev), name="word")
-        self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
-        self.segment = keras.layers.Embedding(2, size, initializer(stddev), name="segment")
-        self.norm = layer_norm(epsilon)
-        self.dropout = Dropout(dropout)
+    def __init__(self, config: Config, size: int):
+        super().__init__(name="embeddings")
+        self.word, self.position = tables(config, size)
+        self.segment = keras.layers.Embedding(2, size, initializer(config.initializer_range), name="segment")
+        self.norm = layer_norm(config.layer_norm_eps)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def build(self, *_):
         tables = (self.word, self.position, self.segment)
@@ -139,21 +137,10 @@ class Embeddings(keras.layers.Layer):
 class DecoderEmbeddings(keras.layers.Layer):
     """Sum of word and position embeddings: ids [B, L] -> [B, L, H]."""
 
-    def __init__(
-        self,
-        vocab_size: int,
-        positions: int,
-        size: int,
-        *,
-        stddev: float,
-        position_stddev: float,
-        dropout: float,
-        **options,
-    ):
-        super().__init__(**options)
-        self.word = keras.layers.Embedding(vocab_size, size, initializer(stddev), name="word")
-        self.position = keras.layers.Embedding(positions, size, initializer(position_stddev), name="position")
-        self.dropout = Dropout(dropout)
+    def __init__(self, config: Config):
+        super().__init__(name="embeddings")
+        self.word, self.position = tables(config, config.hidden_size)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def build(self, *_):
         build(dict.fromkeys((self.word, self.position)))
@@ -169,25 +156,15 @@ class SelfAttention(keras.layers.Layer):
     With `rows` [B, R] it computes its states at these positions alone: [B, R, H].
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        heads: int,
-        *,
-        stddev: float,
-        epsilon: float,
-        dropout: float,
-        attention_dropout: float,
-        output_stddev: float | None = None,
-        **options,
-    ):
-        super().__init__(**options)
+    def __init__(self, config: Config, hidden_size: int, heads: int, output_stddev: float):
+        super().__init__(name="attention")
         self.heads, self.head_size = heads, hidden_size // heads
-        self.query, self.key, self.value = (dense(hidden_size, stddev, name=name) for name in ("query", "key", "value"))
-        self.output_dense = dense(hidden_size, output_stddev or stddev, name="output_dense")
-        self.norm = layer_norm(epsilon)
-        self.weights_dropout = Dropout(attention_dropout)
-        self.dropout = Dropout(dropout)
+        names = ("query", "key", "value")
+        self.query, self.key, self.value = (dense(hidden_size, config.initializer_range, name=name) for name in names)
+        self.output_dense = dense(hidden_size, output_stddev, name="output_dense")
+        self.norm = layer_norm(config.layer_norm_eps)
+        self.weights_dropout = Dropout(config.attention_probs_dropout_prob)
+        self.dropout = Dropout(config.hidden_dropout_prob)
 
     def build(self, shape):
         build(dict.fromkeys((self.query, self.key, self.value, self.output_dense, self.norm), shape))
@@ -262,46 +239,36 @@ class PreNormLayer(TransformerLayer):
 
 
 def stack(
-    attentions: Sequence[int],
-    feed_forwards: Sequence[int],
+    config: Config,
+    attentions: Sequence[int] | None = None,
+    feed_forwards: Sequence[int] | None = None,
     *,
-    hidden_size: int,
-    heads: int,
-    intermediate_size: int,
-    activation: Callable,
-    stddev: float,
-    epsilon: float,
-    dropout: float,
-    attention_dropout: float,
-    output_stddev: float | None = None,
     kind: type[TransformerLayer] = TransformerLayer,
+    output_stddev: float | None = None,
+    **sizes: int,
 ) -> list[TransformerLayer]:
     """Return the layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
 
-    Equal numbers share their weights: [0, 0, 0] is one attention for three layers, [0, 1, 2] is one for each.
-    `output_stddev` is that of the two projections that a residual adds; None is `stddev`.
+    Equal numbers share their weights: [0, 0, 0] is one attention for three layers, [0, 1, 2], the default, is one for
+    each. `output_stddev` is that of the two projections that a residual adds, by default that of all weights. `sizes`
+    are those in which they differ from the configuration: hidden_size, num_attention_heads, intermediate_size.
     """
+    names = ("hidden_size", "num_attention_heads", "intermediate_size")
+    hidden_size, heads, intermediate_size = (sizes.get(name, getattr(config, name)) for name in names)
+    stddev, dropout = output_stddev or config.initializer_range, config.hidden_dropout_prob
 
     @cache
     def attention(_: int) -> SelfAttention:
-        return SelfAttention(
-            hidden_size,
-            heads,
-            stddev=stddev,
-            epsilon=epsilon,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            output_stddev=output_stddev,
-            name="attention",
-        )
+        return SelfAttention(config, hidden_size, heads, stddev)
 
     @cache
     def feed_forward(_: int) -> FeedForward:
-        inner = dense(intermediate_size, stddev, name="intermediate")
-        output = dense(hidden_size, output_stddev or stddev, name="output_dense")
-        return FeedForward(inner, activation, output, layer_norm(epsilon))
+        inner = dense(intermediate_size, config.initializer_range, name="intermediate")
+        output = dense(hidden_size, stddev, name="output_dense")
+        return FeedForward(inner, activation(config.hidden_act), output, layer_norm(config.layer_norm_eps))
 
-    pairs = list(zip(attentions, feed_forwards, strict=True))
+    each = range(config.num_hidden_layers)
+    pairs = list(zip(attentions or each, feed_forwards or each, strict=True))
     made = {
         pair: kind(attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer")
         for i, pair in enumerate(dict.fromkeys(pairs))

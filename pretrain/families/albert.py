@@ -172,9 +172,9 @@ class Albert(PairFamily[AlbertConfig]):
         """Build projected embeddings, layers that share what the configuration says, and both heads."""
         from pretrain import encoders, layers
 
-        embeddings = self.embeddings(config, config.embedding_size)
+        embeddings = layers.Embeddings(config, config.embedding_size)
         shared = config.weights_of("attention"), config.weights_of("ffn")
-        transformer = self.transformer(config, *shared)
+        transformer = layers.stack(config, *shared)
         projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
         return self.with_heads(config, encoders.Encoder(embeddings, transformer, projection, name="encoder"))
 

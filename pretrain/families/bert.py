@@ -102,11 +102,10 @@ class Bert(PairFamily[BertConfig]):
 
     def model(self, config: BertConfig):
         """Build embeddings as wide as the layers, layers that share nothing, and both heads."""
-        from pretrain import encoders
+        from pretrain import encoders, layers
 
-        embeddings = self.embeddings(config, config.hidden_size)
-        transformer = self.transformer(config)
-        return self.with_heads(config, encoders.Encoder(embeddings, transformer, name="encoder"))
+        embeddings = layers.Embeddings(config, config.hidden_size)
+        return self.with_heads(config, encoders.Encoder(embeddings, layers.stack(config), name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in transformers' BertForPreTraining."""

@@ -140,7 +140,7 @@ class Electra(Family[ElectraConfig]):
         from pretrain import heads, layers, objectives
         from pretrain.model import GeneratorModel
 
-        embeddings = self.embeddings(config, config.embedding_size)
+        embeddings = layers.Embeddings(config, config.embedding_size)
         initial = {"stddev": config.initializer_range}
         words = heads.MaskedWordHead(  # GELU by the error function whatever hidden_act is, as in transformers
             embeddings, activation=layers.gelu, epsilon=config.layer_norm_eps, name="predictions", **initial
@@ -162,9 +162,9 @@ class Electra(Family[ElectraConfig]):
         """Build an encoder; embeddings of another size than its hidden states are projected."""
         import keras
 
-        from pretrain import encoders
+        from pretrain import encoders, layers
 
-        transformer = self.transformer(config, **sizes)
+        transformer = layers.stack(config, **sizes)
         hidden_size, projection = sizes.get("hidden_size", config.hidden_size), None
         if config.embedding_size != hidden_size:
             projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's, as the original's

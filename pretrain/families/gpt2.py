@@ -79,17 +79,9 @@ class Gpt2(Family[Gpt2Config]):
         from pretrain import encoders, heads, layers, objectives
         from pretrain.model import PretrainingModel
 
-        embeddings = layers.DecoderEmbeddings(
-            config.vocab_size,
-            config.max_position_embeddings,
-            config.hidden_size,
-            stddev=config.initializer_range,
-            position_stddev=config.position_initializer_range or config.initializer_range,
-            dropout=config.hidden_dropout_prob,
-            name="embeddings",
-        )
+        embeddings = layers.DecoderEmbeddings(config)
         scaled = config.initializer_range / sqrt(2 * config.num_hidden_layers)
-        transformer = self.transformer(config, kind=layers.PreNormLayer, output_stddev=scaled)
+        transformer = layers.stack(config, kind=layers.PreNormLayer, output_stddev=scaled)
         return PretrainingModel(
             encoders.Decoder(embeddings, transformer, epsilon=config.layer_norm_eps, name="encoder"),
             heads={"next_token": heads.NextTokenHead(embeddings, name="next_token")},

@@ -1,24 +1,35 @@
 """Layers by themselves: every dropout, sharing, and padding that no token attends to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from keras import ops
 
 from pretrain.encoders import Encoder
-from pretrain.layers import Embeddings, gelu, stack
+from pretrain.families.bert import PRESETS
+from pretrain.layers import Embeddings, stack
 from tests.rounding import bound
 
-COMMON = {"stddev": 0.5, "epsilon": 1e-12}
-SIZES = COMMON | {"hidden_size": 8, "heads": 2, "intermediate_size": 16, "activation": gelu}
+SMALL = replace(
+    PRESETS["bert-tiny"],
+    hidden_size=8,
+    intermediate_size=16,
+    num_hidden_layers=1,
+    vocab_size=20,
+    initializer_range=0.5,
+    hidden_dropout_prob=0.5,
+    attention_probs_dropout_prob=0.5,
+)
 DROPOUTS = ("embeddings", "attention weights", "attention output", "feed-forward output")
 
 
 def encoder(place: str | None = None, layers: int = 1) -> Encoder:
     """Return an encoder of different layers, 8 wide, with dropout in one place or in none."""
     rate = {name: 0.5 if name == place else 0.0 for name in DROPOUTS}
-    embeddings = Embeddings(20, 10, 8, position_stddev=0.5, dropout=rate["embeddings"], **COMMON)
-    made = stack(range(layers), range(layers), dropout=0.5, attention_dropout=0.5, **SIZES)
-    for layer in made:  # made with dropout everywhere: a Dropout of rate 0 has no seeds
+    embeddings, made = Embeddings(SMALL, 8), stack(replace(SMALL, num_hidden_layers=layers))
+    embeddings.dropout.rate = rate["embeddings"]  # made with dropout everywhere: a Dropout of rate 0 has no seeds
+    for layer in made:
         layer.attention.weights_dropout.rate = rate["attention weights"]
         layer.attention.dropout.rate = rate["attention output"]
         layer.dropout.rate = rate["feed-forward output"]
@@ -48,8 +59,8 @@ def test_dropout_acts_in_each_place_while_training(place: str, ids: np.ndarray):
 
 
 def test_the_settings_of_a_layer_reach_each_dropout(ids: np.ndarray):
-    """`dropout` goes to both outputs, `attention_dropout` to the attention weights."""
-    (layer,) = stack([0], [0], dropout=0.3, attention_dropout=0.4, **SIZES)
+    """The dropout of states goes to both outputs, that of attention to its weights."""
+    (layer,) = stack(replace(SMALL, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.4))
     assert (layer.dropout.rate, layer.attention.dropout.rate, layer.attention.weights_dropout.rate) == (0.3, 0.3, 0.4)
 
 
@@ -89,7 +100,7 @@ def test_padding_changes_nothing_for_the_others(ids: np.ndarray):
 )
 def test_layers_share_what_has_one_number(attentions: list[int], feed_forwards: list[int], layers: int):
     """Equal numbers are one attention, or one feed-forward network; layers with both in common are one layer."""
-    made = stack(attentions, feed_forwards, dropout=0.0, attention_dropout=0.0, **SIZES)
+    made = stack(replace(SMALL, num_hidden_layers=len(attentions)), attentions, feed_forwards)
     for numbers, part in ((attentions, "attention"), (feed_forwards, "intermediate"), (feed_forwards, "norm")):
         same = [[getattr(a, part) is getattr(b, part) for b in made] for a in made]
         assert same == [[a == b for b in numbers] for a in numbers]

@@ -55,11 +55,9 @@ class Toy(Family[ToyConfig]):
         from pretrain.model import PretrainingModel
 
         common = {"stddev": config.initializer_range, "epsilon": config.layer_norm_eps}
-        embeddings = self.embeddings(config, config.hidden_size)
-        sizes = {"hidden_size": 16, "heads": 2, "intermediate_size": 16, "dropout": 0.0, "attention_dropout": 0.0}
-        each = layers.stack([0, 1], [0, 1], activation=layers.gelu, **sizes, **common)
+        embeddings = layers.Embeddings(config, config.hidden_size)
         return PretrainingModel(
-            encoders.Encoder(embeddings, each, name="encoder"),
+            encoders.Encoder(embeddings, layers.stack(config), name="encoder"),
             heads={
                 "sentence_order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
                 "masked_lm": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
