@@ -71,8 +71,8 @@ def main() -> int:
     print(f"{torch.get_num_threads()} threads, {len(model.trainable_variables)} variables, {rounds} rounds in turns")
     for what, seconds in (("an update", whole), ("the optimizer alone", alone)):
         ratios = sorted(theirs / ours for ours, theirs in zip(*seconds.values(), strict=True))
-        told = ", ".join(f"{name} {median(found):.2f} s" for name, found in seconds.items())
-        print(f"{what}: {told}; ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+        shown = ", ".join(f"{name} {median(found):.2f} s" for name, found in seconds.items())
+        print(f"{what}: {shown}; ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
     return int(median(whole["ours"]) >= median(whole["Keras"]))
 
 

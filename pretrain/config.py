@@ -212,7 +212,7 @@ class MaskedConfig(Config):
     masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
     mask_token_share: float = 0.8  # of the masked tokens, those that the model sees as [MASK]
     random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
-    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they stand
+    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they are
     max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
     single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
     measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none

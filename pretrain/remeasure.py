@@ -112,7 +112,7 @@ def _measure(
 def _note(run: Run, row: dict[str, Any]) -> None:
     """Add the measures of a row to those that the log has of its step; the means stay those of training.
 
-    So a curve of means over steps is of the same sequences, whichever checkpoints are measured again.
+    So a curve of means is over the same sequences at every step, even if only some checkpoints are measured again.
     """
     path, kept, noted, place = run.path / "log.jsonl", [], row, None
     new = {_sample(measure) for measure in row["measures"]}

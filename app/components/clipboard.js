@@ -1,4 +1,4 @@
-// Without a secure context, as on another machine of the local network, only the old way is there.
+// navigator.clipboard needs a secure context; on another machine of the local network only execCommand works.
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = document.createElement("textarea");

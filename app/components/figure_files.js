@@ -1,17 +1,17 @@
 // Saves a chart or maps as SVG or PNG, laid out for paper: see figure_files.py. Plotly is not reachable by name inside
-// Streamlit, but the camera in a chart's own mode bar is: it draws what the chart has at that moment. Maps hear of it.
+// Streamlit, but the camera in a chart's own mode bar is: it draws the chart as it is at that moment. Maps get an event.
 const DOTS = { svg: 96, png: 300 }; // per inch
 const THANKS = 2500; // milliseconds for which it says that the caption was copied
 
-// The chart as it is drawn on paper: its curves, hidden ones left out, the ranges to which the reader has zoomed, and of a
-// heat map of words the columns `kept`, where there is no room for all.
+// The chart as drawn on paper: its visible curves, the reader's zoom, and the columns `kept` of a heat map of words that
+// is too wide.
 function forPaper(plot, layout, kept) {
   const shown = structuredClone(layout);
   for (const axis of Object.keys(shown).filter((name) => /^[xy]axis\d*$/.test(name))) {
     const { range, autorange } = plot.layout[axis] ?? {};
     if (range && !autorange && !(kept && axis === "xaxis")) Object.assign(shown[axis], { range, autorange: false });
   }
-  // Unseen points are only there to be clicked.
+  // Invisible points only receive clicks.
   const data = plot.data.flatMap((trace, i) => {
     if (trace.marker?.opacity === 0) return [];
     return trace.type === "heatmap" ? lettered(only(trace, plot._fullData[i], kept), layout.width) : trace;
@@ -19,7 +19,7 @@ function forPaper(plot, layout, kept) {
   return { data, layout: shown };
 }
 
-// A heat map of words with the columns `kept` alone; `read` is the same as Plotly has read it.
+// A heat map of words with only the columns `kept`; `read` is the same map as Plotly has parsed it.
 function only(map, read, kept) {
   if (!kept || map.meta !== "words") return map;
   const at = kept.map((column) => read.x.indexOf(column));
@@ -29,8 +29,8 @@ function only(map, read, kept) {
 
 const [LEGIBLE, LETTER, PLOT] = [6.5, 0.58, 0.64]; // pixels; the width of a letter by its height; the plot's share of a figure
 
-// A heat map whose words are as small as its cells ask for, without words where they could not be read; its bar of colours
-// stands beside it, as that of a page is no part of the chart.
+// A heat map whose words fit its cells, without words that would be too small to read; its colour bar is drawn beside it,
+// because the page's colour bar is not part of the chart.
 function lettered({ colorbar, ...map }, width) {
   const { title, tickvals, ticktext } = colorbar;
   const beside = { title: { ...title, text: `${title.text}<br> ` }, tickvals, ticktext, thickness: 8 };
@@ -41,7 +41,7 @@ function lettered({ colorbar, ...map }, width) {
   return size < LEGIBLE ? { ...trace, texttemplate: "" } : { ...trace, textfont: { ...trace.textfont, size } };
 }
 
-// Waits until `save` has found what it saves, as a reader may be quicker than the page; or until the menu goes.
+// Waits until `save` has found what it saves, since a reader may be quicker than the page; stops if the menu is closed.
 async function drawn(save, menu) {
   while (menu.isConnected && !save()) await new Promise(requestAnimationFrame);
 }
@@ -53,7 +53,7 @@ function saveChart({ chart, name, sizes }, columns, format) {
   if (!camera) return false;
   const { inches, layout, kept } = sizes[columns];
   const usual = { data: plot.data, layout: plot.layout, options: plot._context.toImageButtonOptions };
-  Object.assign(plot, forPaper(plot, layout, kept)); // Plotly copies what it is to draw before the click returns
+  Object.assign(plot, forPaper(plot, layout, kept)); // Plotly copies what it draws before the click returns
   plot._context.toImageButtonOptions = {
     format,
     filename: name,
@@ -70,8 +70,8 @@ function saveChart({ chart, name, sizes }, columns, format) {
   return true;
 }
 
-// The browser saves a file by a click on a link, which is none of a reader's: heard, it would close the menu that says how
-// it went.
+// The browser saves a file by a click on a link. This click must not bubble, or it would close the menu that shows the
+// outcome.
 addEventListener(
   "click",
   (event) => event.isTrusted || !event.target.download || event.stopPropagation(),

@@ -1,4 +1,4 @@
-// A document in a frame of its own. The next one is drawn behind the one that is seen and takes its place when it is there.
+// A document in its own frame. The next one is drawn behind the visible one and replaces it once it has loaded.
 export default function ({ parentElement, data }) {
   const host = parentElement.querySelector(".frames");
   const { html, height, title } = data;

@@ -20,7 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const buffer = new OffscreenCanvas(width, height);
   let [tables, added, context, cell] = [null, null, null, 0];
 
-  // Code c > 0 stands for the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 for less.
+  // Code c > 0 means the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 a smaller one.
   const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
   const palette = pixelsOf(colours);
   const tablesOf = (largest) => {
@@ -36,7 +36,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     added = own ? { ...own, tables: tablesOf(own.peaks) } : null;
   };
 
-  // The last maps up to the time bar's step; before all of them those of the first.
+  // The last maps up to the time bar's step; the first ones if the step is before all of them.
   function shown() {
     const index = indexOfStep(at, state.step);
     const rank = (place) => (place <= state.step ? place : -1 - place);

@@ -15,7 +15,7 @@ export default function ({ data, parentElement }) {
     root.dataset.step = steps[state.index];
     tell();
   }
-  // What lies under the pointer, or else whose maps these are: a step without maps shows those of one before.
+  // The weight under the pointer, or else the step of the maps: a step without maps shows earlier ones.
   function tell() {
     const step = namedStep(steps[state.index], countedIn);
     find(".hover").textContent = state.pointer ? map.describe(state.index, state.pointer) : step;

@@ -1,5 +1,5 @@
-// Keeps curves hidden when a figure is redrawn at another step, as figure_zoom.js keeps its zoom. Whenever a figure shows a
-// hidden curve again, its legend entry is clicked, one entry after the other. A slow page may draw a figure more than once.
+// Keeps curves hidden when a figure is redrawn at another step, as figure_zoom.js keeps its zoom. If a redrawn figure shows
+// a hidden curve, its legend entry is clicked, one entry at a time. A slow page may draw a figure more than once.
 const hiddenCurves = {
   kept: new Map(), // by figure: the names of its hidden curves
   clicking: false, // by us, now
@@ -21,8 +21,8 @@ const hiddenCurves = {
     restore();
   },
 
-  // What a reader's click changed, as Plotly tells it: the figure itself may be another by now. Ours says nothing: where the
-  // page itself drew the curve hidden before the click counted, it has shown it, and another one follows.
+  // What a reader's click changed, from Plotly's event, since the figure may have been replaced by now. Our own clicks are
+  // ignored: if the page had already drawn the curve hidden, our click has shown it, and another one follows.
   note(plot, kept, visible, traces) {
     traces.forEach((trace, i) => {
       const now = Array.isArray(visible) ? visible[i % visible.length] : visible;
@@ -31,8 +31,7 @@ const hiddenCurves = {
     });
   },
 
-  // Plotly waits after a click whether it becomes a double click, and takes one soon after another for that; here nobody
-  // clicks twice.
+  // Plotly waits for a double click after each click, and takes two quick clicks for one; ours are never double clicks.
   hideNext(plot, kept) {
     const hidden = ({ __data__: data }) => data?.[0]?.trace?.visible === true && kept.has(data[0].trace.name);
     const toggle = [...plot.querySelectorAll(".legend .traces")].find(hidden)?.querySelector(".legendtoggle");

@@ -1,6 +1,6 @@
-// One entry in the browser's history per page, or Back would need two presses. Streamlit opens a page without query
-// parameters, or with those of a link, and then adds all that the page shows: the full address replaces that one. In a
-// busy browser the parameters come before the path, and are added to the page before: the next page replaces those.
+// Keeps one entry per page in the browser's history, or Back would need two presses. Streamlit opens a page without query
+// parameters, or with those of a link, and then adds those of the page: the full address replaces the first. In a busy
+// browser the parameters arrive before the path and are added to the previous page: the next page replaces them.
 if (!history.oneEntryPerPage) {
   history.oneEntryPerPage = true;
   let untouched = true; // what the reader has chosen is a place of its own
@@ -15,8 +15,8 @@ if (!history.oneEntryPerPage) {
     completes(from, to) || moves(from, to) ? history.replaceState(state, title, url) : push(state, title, url);
   };
 
-  // The first page may be complete before this runs. Then Back, on its first address, goes on; if nothing lies before,
-  // it stays, with what the page showed first.
+  // The first page may be complete before this runs. Then Back, at its first address, goes back once more; without an
+  // earlier entry it stays there.
   const { currentEntry } = window.navigation ?? {};
   const first = currentEntry && navigation.entries()[currentEntry.index - 1];
   const [incomplete, full] = [first?.url, location.href];
@@ -32,7 +32,7 @@ if (!history.oneEntryPerPage) {
     );
 }
 
-// On a phone the menu of pages covers the page: it closes when one is chosen.
+// On a phone the menu of pages covers the page, so it closes when a page is chosen.
 if (!history.closesMenu) {
   history.closesMenu = true;
   document.addEventListener("click", ({ target }) => {

@@ -22,15 +22,15 @@ function whitePage(width, height) {
 
 const ANCHORS = { left: "start", center: "middle", right: "end" };
 
-// Words whose middle line is at (x, y), or below it where they are turned to read upwards.
+// Text whose middle line is at (x, y), or which ends below that point if it is turned to read upwards.
 function words(svg, { text, x, y, align = "center", turned = false, size = 12 }) {
   const place = turned ? { transform: `translate(${x} ${y}) rotate(-90)` } : { x, y };
   const font = { "text-anchor": ANCHORS[align], "font-size": size, "font-family": FAMILY, fill: "#222222", dy: "0.35em" };
   shape(svg, "text", { ...place, ...font }, text);
 }
 
-// One map of size x size pixels out of a canvas, drawn as a square. A weight gets many pixels, so that it stays square in
-// programs that smooth what they enlarge.
+// One map of size x size pixels from a canvas, drawn as a square. Each weight gets many pixels, so that it stays sharp in
+// programs that smooth enlarged images.
 function picture(svg, canvas, sx, sy, size, { x, y, width, height }) {
   const map = document.createElement("canvas");
   map.width = map.height = size * Math.ceil((4 * width) / size);
@@ -49,7 +49,7 @@ function wrapped(text, width, size) {
   return text.match(new RegExp(`\\S.{0,${letters - 1}}(?=\\s|$)|\\S{${letters}}`, "g")) ?? [];
 }
 
-// Pixels that the lines take, with the space around them.
+// The height of the lines in pixels, with the space around them.
 const titleRoom = (lines) => 16 + 19 * lines.length;
 const footRoom = (lines) => 18 + 14 * lines.length;
 
@@ -63,7 +63,7 @@ function writeFoot(svg, lines, x, top) {
 
 // === One head ===
 
-// A head's map as it is painted now, as wide as the file has room for, with its legend.
+// A head's map as painted now, as wide as the file allows, with its legend.
 function mapDrawing(map, step, { pixels, print }) {
   const { title, countedIn, size, margins, labels, legend, sides, edge, font } = map.drawing;
   const side = Math.min(pixels - margins.left - margins.right - 2 * edge, sides[1]);
@@ -95,7 +95,7 @@ function drawBar(svg, { colours }, { x, y, width, height }) {
 
 const DOTS = { svg: 96, png: 300 }; // per inch
 
-// Saves what `draw` gives once the menu of a figure's files (figure_files.js) asks for the maps of this name.
+// Saves what `draw` returns when the menu of a figure's files (figure_files.js) asks for the maps of this name.
 function saving(signal, name, step, draw) {
   const save = async (event) => {
     const { detail } = event;

@@ -7,12 +7,12 @@ function unpack(bytes) {
   return { header, body: bytes.slice(4 + length) };
 }
 
-// Index of the last stored step that is not after the time bar's; before that is drawn, of the last at all.
+// Index of the last stored step that is not after the time bar's; of the last one until the bar is drawn.
 function indexOfStep(steps, step = window.embryoStep ?? Infinity) {
   return Math.max(0, steps.findLastIndex((stored) => stored <= step));
 }
 
-// Calls `draw` once before the next frame, however often it is asked to.
+// Calls `draw` once before the next frame, however often it is requested.
 function oncePerFrame(draw) {
   let asked = 0;
   return () => {
@@ -20,7 +20,7 @@ function oncePerFrame(draw) {
   };
 }
 
-// Streamlit calls a component again at every rerun: the listeners of the call before are dropped.
+// Streamlit calls a component again at every rerun; the previous call's listeners are removed.
 function renew(parent) {
   parent.embryoListeners?.abort();
   parent.embryoListeners = new AbortController();
@@ -33,7 +33,7 @@ function theme(element) {
   return { colour: style.color, family: style.fontFamily };
 }
 
-// Tells the other component of the page which head is chosen.
+// Informs the page's other component of the chosen head.
 function announce(chosen) {
   window.embryoHead = chosen;
   window.dispatchEvent(new CustomEvent("embryo:head", { detail: chosen }));

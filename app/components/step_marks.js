@@ -4,7 +4,7 @@ const stepMarks = {
   heard: new WeakSet(), // figures whose redrawing is heard
   seen: new WeakMap(), // the step or the column to which a wide figure was last scrolled
 
-  // `bar` is the time bar: its step, and where each step lies on an axis of steps.
+  // `bar` is the time bar: its step, and the position of each step on an axis.
   watch(bar) {
     this.bar = bar;
     this.observer ??= new MutationObserver(() => {
@@ -18,7 +18,7 @@ const stepMarks = {
     this.move();
   },
 
-  // Plotly puts marks back where the figure has them whenever it draws: then they are moved again.
+  // Plotly restores the figure's own marks whenever it draws; they are then moved again.
   meet() {
     for (const plot of document.querySelectorAll(".js-plotly-plot")) {
       if (this.heard.has(plot) || !plot.on) continue;
@@ -53,8 +53,8 @@ const stepMarks = {
     });
   },
 
-  // Where a grid is wider than the page, its column of the chosen step comes into sight, once for each step, or where it
-  // is drawn at another place.
+  // In a grid wider than the page, the column of the chosen step is scrolled into view, once per step and whenever the
+  // grid is redrawn elsewhere.
   scrollTo(plot, axis, column, place) {
     const frame = plot.closest('[class*="st-key-scroll_"]');
     if (!frame || this.seen.get(plot) === place) return;

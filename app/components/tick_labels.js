@@ -1,4 +1,4 @@
-// Steps below a heat map have a place each: where the page is too narrow for all of them, every second, third, ... is shown.
+// Labels of the steps below a heat map: on a page too narrow for all of them, every second, third, ... is shown.
 const tickLabels = {
   APART: 4, // pixels between two labels
 
@@ -18,7 +18,7 @@ const tickLabels = {
     }
   },
 
-  // In an expander that is closed labels have no place: they are met once it is open.
+  // Labels in a closed expander have no size; they are handled once it is opened.
   waitFor(plot) {
     const watch = new IntersectionObserver((seen) => {
       if (!seen.some((one) => one.isIntersecting)) return;

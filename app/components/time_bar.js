@@ -7,7 +7,8 @@ const grouped = (number) => number.toLocaleString("en-US");
 const short = (number) =>
   number >= 1e6 ? `${+(number / 1e6).toPrecision(3)} M` : number >= 1e4 ? `${+(number / 1e3).toPrecision(3)} k` : grouped(number);
 
-// Whether the page is drawn to its end: while playing, a step goes to the server only then, or a slow page never shows.
+// Whether the page has been drawn completely: while playing, a step is sent to the server only then, or a slow page would
+// never finish.
 const idle = () => document.querySelector(".stApp")?.dataset.testScriptState !== "running";
 
 class TimeBar {
@@ -48,7 +49,7 @@ class TimeBar {
     this.states.observe(document.querySelector(".stApp"), { attributeFilter: ["data-test-script-state"] });
   }
 
-  // What the server says, at every run of the page: its step counts unless the user is just moving elsewhere.
+  // The server's state at every run of the page: its step is taken unless the user is moving to another one.
   update({ step, hollow, ...given }) {
     Object.assign(this, given, { hollow: new Set(hollow), served: step });
     const { steps } = given;
@@ -68,14 +69,14 @@ class TimeBar {
     stepMarks.move();
   }
 
-  // Whatever draws steps in the browser hears of each; what comes later finds the step in the window.
+  // Everything that draws steps in the browser gets an event for each; later components find the step in the window.
   show(step) {
     this.step = window.embryoStep = step;
     window.dispatchEvent(new CustomEvent("embryo:step", { detail: { step } }));
     this.tellWaiting();
   }
 
-  // Tables and numbers of another step than the bar's wait for the server, and look so (page.css).
+  // Tables and numbers of another step than the bar's wait for the server, and are shown faded (page.css).
   tellWaiting() {
     const waits = this.step !== this.served || !idle();
     document.documentElement.toggleAttribute("data-embryo-waiting", waits && this.step !== this.drawn);
@@ -132,7 +133,7 @@ class TimeBar {
     this.draw();
   }
 
-  // Pixels from the left end of the track to each step; places come from the server, so that bar and figures agree.
+  // Pixels from the left end of the track to each step; positions come from the server, so that bar and figures agree.
   positions() {
     return this.places[this.scale].map((place) => this.pixels(place));
   }
@@ -176,13 +177,13 @@ class TimeBar {
       button.setAttribute("aria-pressed", button.dataset.scale === this.scale);
   }
 
-  // A step by what it counts, as a sentence names it.
+  // A step with its unit, as in a sentence.
   named(number) {
     if (!this.counted) return `step ${number}`;
     return `${number} ${String(number) === "1" ? this.counted.replace(/s$/, "") : this.counted}`;
   }
 
-  // A flag above the bar where training changed; its words are the page's own and hold no markup after escaping.
+  // A flag above the bar where training changed; its text is escaped.
   flags() {
     const escaped = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
     return this.changes.map(({ what, places }) => {
@@ -191,7 +192,7 @@ class TimeBar {
     }).join("");
   }
 
-  // Named stretches under the step numbers; a name that does not fit is there for the pointer and the screen reader.
+  // Phases under the step numbers; a name that does not fit is shown on hover and read by screen readers.
   stretches() {
     return this.phases.map(({ name, what, places }) => {
       const [from, to] = places[this.scale].map((place) => this.pixels(place));
@@ -200,13 +201,13 @@ class TimeBar {
     }).join("");
   }
 
-  // What a screen reader says of the phase at the chosen step; a step that begins a phase belongs to it.
+  // The phase at the chosen step, for screen readers; a step that begins a phase belongs to it.
   phase() {
     const now = this.phases.findLast(({ start, end }) => start <= this.step && this.step <= end);
     return now ? `, ${now.name}` : "";
   }
 
-  // Step numbers under the marks, the ends first, as many as fit; in full where two would be written alike.
+  // Step numbers under the marks, the ends first, as many as fit; unabbreviated if two would look the same.
   labels(positions) {
     const taken = [];
     const order = [this.steps.length - 1, ...this.steps.keys()];

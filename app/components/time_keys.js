@@ -1,8 +1,8 @@
-// Keys that move through time from anywhere on the page, except where they write, choose or press something.
+// Keys that move through time from anywhere on the page, except where they type, choose or press something.
 const WRITES = "input, textarea, select, [contenteditable=true], [role=slider], [role=listbox], [data-testid=stDataFrame]";
 const PRESSES = "button, a, summary, [role=button], [role=radio], [role=switch], [role=tab]";
 
-// The index of the checkpoint to which a key leads from this one of so many; undefined for other keys.
+// The index of the checkpoint to which a key leads from `index`, of `count` checkpoints; undefined for other keys.
 function leadsTo(key, index, count) {
   const page = Math.ceil(count / 10);
   const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -page, PageUp: page }[key];

@@ -110,7 +110,7 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
 def _still(run: Run) -> Callable[[int, int], bool]:
     """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
 
-    A Trainer logs the rate of the next update, so that of the first is nowhere: 0 unless the log shows no warm-up.
+    A Trainer logs the rate of the next update, so the first one is not logged: it is 0 unless the log shows no warm-up.
     """
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
     late = int(runs.was_added(run.path))

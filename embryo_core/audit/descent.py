@@ -44,7 +44,7 @@ def kept(series: Series, i: int, j: int) -> float:
 def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     """Return the groups of steps `among` these that do not descend from the others.
 
-    Where training forgets fast, by weight decay or over a long interval, nothing is said.
+    Nothing is reported if training forgets fast, by weight decay or over a long interval.
     """
     if len(among) < MIN_STEPS:
         return []

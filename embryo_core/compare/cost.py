@@ -91,7 +91,7 @@ class EncoderSizes:
     vocabulary: int
 
     def encoder(self, length: int) -> float:
-        """Return the FLOPs of one sequence through all layers, and the projection of its embeddings if there is one."""
+        """Return the FLOPs of one sequence through all layers, plus the projection of its embeddings, if any."""
         projection = 2 * length * self.embedding * self.hidden if self.embedding != self.hidden else 0
         return self.layers * layer_flops(length, self.hidden, self.inner) + projection
 

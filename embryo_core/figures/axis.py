@@ -175,7 +175,7 @@ class StepAxis:
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
     def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
-        """Give a figure whose points lie from `low` to `high`, in what the axis counts, the axis alone."""
+        """Give the axis to a figure whose points span `low` to `high` in the unit of the axis."""
         named = {"title": {"text": self.title}, "type": self.scale}
         share = self.unit == "share"
         if self.scale == "log" or low == high:

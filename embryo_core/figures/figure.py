@@ -206,7 +206,7 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
 
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:
-    """Return a metric as a heading has it; "prediction" if some runs predict masked words, and others next words."""
+    """Return a metric as a heading shows it; "prediction" if some runs predict masked words, and others next words."""
     several = len({measured_as(run, metric) for run in runs}) > 1
     return "prediction" if several else measured_as(runs[0], metric).replace("_", " ")
 

@@ -123,7 +123,7 @@ def _joined(lines: list[str]) -> str:
 def _legend(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[dict[str, Any], int]:
     """Return a legend above the plot in columns as wide as its longest name, and its height in pixels.
 
-    Names of marks stand on two lines where that makes room for more columns.
+    Names of marks take two lines if that makes room for more columns.
     """
     marks = [shape for shape in file["shapes"] if shape.get("showlegend")]
     curves = [len(trace.name) for trace in figure.data if trace.showlegend is not False and trace.name]

@@ -62,7 +62,7 @@ def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
     """Return the answers of one seed by the question's id: history, a column for each step.
 
-    A column has the answers if the paragraphs, `contexts` by id, are known, else F1. Right is an exact match.
+    A column has the answers if the paragraphs, `contexts` by id, are known, else their F1. Only an exact match counts.
     """
     shown = spans["f1"].astype(float).round(2)
     if contexts is not None:

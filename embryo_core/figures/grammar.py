@@ -253,12 +253,12 @@ def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
     """Return how far the orders of every two runs agree on the paradigms of a set, a sentence each, seeds apart."""
     groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
     found = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
-    told = []
+    lines = []
     for row in found[found["second"] != compare.PAPER].itertuples():
         both = f"The orders of {row.first} and {row.second}"
         if pd.isna(row.rho):
-            told.append(f"{both} cannot be compared: only {quantity(row.n, 'paradigm')} rise from chance in both.")
+            lines.append(f"{both} cannot be compared: only {quantity(row.n, 'paradigm')} rise from chance in both.")
             continue
         rho = f"{row.rho:.2f} (95 %: {row.low:.2f} to {row.high:.2f})"
-        told.append(f"{both} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both.")
-    return told
+        lines.append(f"{both} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both.")
+    return lines

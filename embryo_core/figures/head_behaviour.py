@@ -84,7 +84,7 @@ def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None,
 
 
 def describe_rule(option: str, first: int, unit: StepUnit) -> str:
-    """Return a rule of presence as its picker has it: "baseline", or a change since the `first` step."""
+    """Return a rule of presence as its picker shows it: "baseline", or a change since the `first` step."""
     if option == BASELINE_RULE:
         return "reached the best fixed offset"
     return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, unit)}"

@@ -52,7 +52,7 @@ MIN_ANSWERS = 10  # right answers from which that share is given
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
     """Return the sets of categories to choose from: the paper's that the scores have, else the metric's own.
 
-    Verb forms alone are no set of single tags.
+    Verb forms alone are not single tags.
     """
     groups = scores["group"].dropna().unique().tolist()
     sets: dict[str, list[str]] = {}
@@ -202,7 +202,7 @@ def accuracy(
 
 
 def title_of(metric: str) -> str:
-    """Return the name of a metric of words as a heading has it."""
+    """Return the name of a metric of words as a heading shows it."""
     return metric.removesuffix("_accuracy").replace("_", " ").capitalize()
 
 

@@ -49,7 +49,7 @@ def _without_rise(best: Mapping[str, Curve]) -> str:
 
 
 def _saturation(what: str, curve: Curve) -> Comparison:
-    """Compare the value early in the run with that at which 90 % of the rise is made.
+    """Compare the value early in the run with the value at 90 % of its rise.
 
     The curve begins within a quarter of the run. The value is that of the last step before that; the interval extends
     to that of the first step after it, since nothing was measured between them.

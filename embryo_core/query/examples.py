@@ -38,8 +38,8 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
     spread over the order in which they were learned. Of the questions whose word never led, one follows: that whose
     word is most probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Models
-    that continue a text are asked what stands before the [MASK]. Raises as `ask` does, and QueryError if no question is
-    left.
+    that continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if no question
+    is left.
     """
     if "next_words" in run_gives(run):
         questions = [(before_mask(text), word) for text, word in questions]

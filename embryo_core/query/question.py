@@ -143,14 +143,14 @@ def count_masks(text: str) -> int:
 
 
 def before_mask(text: str) -> str:
-    """Return what stands before the first [MASK] of a text, all of a text without one."""
+    """Return the part of a text before its first [MASK]; the whole text if it has none."""
     return normalise_masks(text).partition(MASK)[0].strip()
 
 
 def reword(text: str, gives: Collection[str]) -> str:
     """Return a text as models with these capabilities can be asked it, if only its end has to change.
 
-    Models that only continue a text get what stands before a [MASK] that ends it; models that only fill masks get a
+    Models that only continue a text get the part before a final [MASK]; models that only fill masks get a
     [MASK] after a text that has none. Any other text is returned as it is.
     """
     text, ends = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))

@@ -25,8 +25,8 @@ d3.selection.prototype.enter = function () {
   return entering;
 };
 
-// The head view is drawn anew at every step: the layer and the heads that the reader chose in it are kept for the next,
-// unless the page asks for another layer to begin with.
+// The head view is redrawn at every step. The layer and the heads that the reader chose are kept, unless the page asks for
+// another layer.
 if ("layer" in settings) {
   const asked = settings.layer;
   const kept = JSON.parse(window.sessionStorage?.getItem("embryo:head-view") ?? "{}");
@@ -45,7 +45,7 @@ if ("layer" in settings) {
   for (const event of ["change", "click", "dblclick"]) document.addEventListener(event, keep);
 }
 
-// The model view: the head that the reader has opened is opened again.
+// The model view opens the head again that the reader had opened.
 if ("display_mode" in settings) {
   const name = "embryo:model-view";
   document.addEventListener("click", () => {

@@ -1,6 +1,6 @@
-// One head's map on a canvas, its legend, and the weight under the pointer: map_style.py says what stands where.
+// One head's map on a canvas, its legend, and the weight under the pointer: map_style.py describes the layout.
 
-// A step by what it counts, as words.py has it.
+// A step with its unit, as in words.py.
 function namedStep(step, countedIn) {
   const number = step.toLocaleString("en-US");
   if (countedIn === "updates") return `step ${number}`;
@@ -9,7 +9,8 @@ function namedStep(step, countedIn) {
 
 // === Colours ===
 
-// Which of the 256 colours a weight has, given as a share of the one at which they end; `decades` is null on a linear scale.
+// The index of a weight's colour among 256; the weight is a share of the one where the colours end; `decades` is null on a
+// linear scale.
 function levelOf(share, decades) {
   const position = decades === null ? share : 1 + Math.log10(Math.max(share, 10 ** -decades)) / decades;
   return Math.round(255 * Math.min(position, 1));
@@ -54,7 +55,7 @@ function writeLabels(context, labels, box) {
   }
 }
 
-// One map after the other of a history, `weights` [steps, size, size], row = from, column = to.
+// Draws the maps of a history one at a time: `weights` [steps, size, size], row = from, column = to.
 class HeadMap {
   constructor(canvas, legend, drawing, weights) {
     Object.assign(this, { canvas, legend, drawing, weights });
@@ -67,7 +68,7 @@ class HeadMap {
     legend.setAttribute("aria-label", `Colour: attention weight, ${scale}, up to ${end.toPrecision(3)}`);
   }
 
-  // Sizes the canvas for a page of this width and draws what does not change with the step.
+  // Sizes the canvas for a page of this width and draws everything that is the same at all steps.
   layout(width, { colour, family }) {
     const { margins: { left, top, right, bottom }, sides, labels, font } = this.drawing;
     const side = Math.max(sides[0], Math.min(width - left - right, sides[1]));

@@ -49,5 +49,5 @@ find("title").textContent = title;
 find("note").textContent = note;
 find("scrub").max = steps.length - 1;
 new ResizeObserver(layout).observe(document.querySelector("main"));
-// It does not begin by itself for a reader who has asked the system for less motion.
+// It does not start by itself if the system asks for reduced motion.
 play(steps.length > 1 && !matchMedia("(prefers-reduced-motion: reduce)").matches);
