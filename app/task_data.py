@@ -19,7 +19,7 @@ RETRY_AFTER = 5.0  # seconds until missing data are searched for again, which ma
 
 
 @dataclass(frozen=True)
-class Place:
+class TextFolder:
     """The folder, or file, where data were found, or None."""
 
     run: Run
@@ -40,13 +40,13 @@ def _state(run: Run, folder: Path) -> str:
 
 
 @kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.is_current)
-def find(run: Run, task: str) -> Place:
+def find(run: Run, task: str) -> TextFolder:
     """Return the folder of the data that a task's results are of (see `task_folders`). Raises ResultsError."""
     try:
         folder = task_folders.find_data(run, task, runs.roots())
     except CorpusError:
         folder = None
-    return Place(run, folder, "" if folder is None else _state(run, folder), monotonic())
+    return TextFolder(run, folder, "" if folder is None else _state(run, folder), monotonic())
 
 
 def read_texts(run: Run, task: str) -> pd.DataFrame | None:
@@ -80,10 +80,10 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
 
 
 @kept_whole(results_state, 32, "Looking for the sentences", valid=lambda place: place.is_current)
-def find_pairs(run: Run) -> Place:
+def find_pairs(run: Run) -> TextFolder:
     """Return where the sentences are that a run's minimal pairs are of (see `pair_sentences`). Raises ResultsError."""
     found = pair_sentences.find_data(run, runs.roots())
-    return Place(run, found, "" if found is None else _state(run, found), monotonic())
+    return TextFolder(run, found, "" if found is None else _state(run, found), monotonic())
 
 
 def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:

@@ -15,7 +15,7 @@ from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
 from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, continues, differences, measures
 from embryo_core.compare.early_signals import MIN_RUNS, early_signals
-from embryo_core.compare.progress import UNITS, Progress, Unit, progress
+from embryo_core.compare.progress import UNITS, StepCounts, Unit, progress
 from embryo_core.compare.seeds import (
     average_acquisitions,
     average_seeds,
@@ -35,8 +35,8 @@ __all__ = [
     "PARTS_OF_SPEECH",
     "RULES",
     "UNITS",
-    "Progress",
     "Rule",
+    "StepCounts",
     "Unit",
     "acquisition",
     "acquisitions",

@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.differences import continues
 from embryo_core.errors import EmbryoError
-from embryo_core.runs.schema import Corpus, Settings
+from embryo_core.runs.schema import CorpusCard, Settings
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
@@ -161,7 +161,7 @@ def _domain(run: Run) -> str | None:
 
     A source without a SHA-256 in run.json is identified by its name.
     """
-    sources = convert(run.corpus, Corpus).sources
+    sources = convert(run.corpus, CorpusCard).sources
     names = sorted(source if isinstance(source, str) else source.name for source in sources)
     if not names:
         return None
@@ -172,7 +172,7 @@ def _domain(run: Run) -> str | None:
 
 
 def _tokens(run: Run) -> int | None:
-    return convert(run.corpus, Corpus).trained_on or None
+    return convert(run.corpus, CorpusCard).trained_on or None
 
 
 def _highest_rate(run: Run) -> float | None:

@@ -17,7 +17,7 @@ UNITS: tuple[Unit, ...] = ("step", "sequences", "tokens", "words", "flops", "sha
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepCounts:
     """Counts at some steps of a run, at least two, both ascending; between steps they are interpolated linearly."""
 
     steps: tuple[int, ...]
@@ -43,7 +43,7 @@ def _interpolate(x: ArrayLike, known: Sequence[float], values: Sequence[float]) 
     return np.interp(at, known, values) + slope * np.maximum(0, at - known[-1])
 
 
-def progress(run: Run, unit: Unit) -> Progress | None:
+def progress(run: Run, unit: Unit) -> StepCounts | None:
     """Return how far a run had come at its checkpoints in a unit other than "step"; None if it is not recorded.
 
     Words are tokens times the words per token of the training text, as counted in frequencies.tsv. Raises BrokenRun.
@@ -65,7 +65,7 @@ def progress(run: Run, unit: Unit) -> Progress | None:
     return _known({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
 
 
-def _known(counts: dict[int, float | None]) -> Progress | None:
+def _known(counts: dict[int, float | None]) -> StepCounts | None:
     """Return the counts that are known and grow, from 0 at step 0 if there is only one; None if none is known."""
     known: dict[int, float] = {}
     for step, count in counts.items():
@@ -73,7 +73,7 @@ def _known(counts: dict[int, float | None]) -> Progress | None:
             known[step] = float(count)
     if len(known) == 1 and min(*known, *known.values()) > 0:
         known = {0: 0.0, **known}
-    return Progress(tuple(known), tuple(known.values())) if len(known) > 1 else None
+    return StepCounts(tuple(known), tuple(known.values())) if len(known) > 1 else None
 
 
 def _words_per_token(run: Run) -> float | None:

@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, make_linear, own
-from embryo_core.engine.network import Detector, Embeddings, Head, Layer, Network
+from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network
 from embryo_core.engine.stored import Stored
 from embryo_core.engine.tensor_files import broken
 from embryo_core.families import FAMILIES, Layout
@@ -144,7 +144,7 @@ def _read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
 # === Parts ===
 
 
-def _embeddings(sizes: NetworkSizes, stored: Stored, pieces: int) -> tuple[Embeddings, Tensor]:
+def _embeddings(sizes: NetworkSizes, stored: Stored, pieces: int) -> tuple[EmbeddingTables, Tensor]:
     """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
     names, size = sizes.layout.names, sizes.embedding
     part = names["embeddings"]
@@ -152,7 +152,7 @@ def _embeddings(sizes: NetworkSizes, stored: Stored, pieces: int) -> tuple[Embed
     positions = stored.take(f"{part}.position_embeddings.weight", sizes.positions, size)
     words = stored.take(f"{part}.word_embeddings.weight", sizes.vocabulary, size)
     projected = sizes.layout.always_projected or size != sizes.hidden
-    embeddings = Embeddings(
+    embeddings = EmbeddingTables(
         words[:pieces].clone(),
         own(positions),
         segments[0].float() + positions.float(),

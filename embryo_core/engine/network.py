@@ -36,7 +36,7 @@ class Layer(NamedTuple):
     norm: Norm
 
 
-class Embeddings(NamedTuple):
+class EmbeddingTables(NamedTuple):
     """The embeddings that enter the first layer."""
 
     words: Tensor  # [V, E] as stored
@@ -66,7 +66,7 @@ class Detector(NamedTuple):
 class Network(NamedTuple):
     """Everything that a pass through one checkpoint needs."""
 
-    embeddings: Embeddings
+    embeddings: EmbeddingTables
     groups: list[Layer]  # distinct layers, lowest first; ALBERT repeats each
     depth: int  # layers
     head: Head | None  # of masked words
@@ -107,12 +107,12 @@ def layer_at(network: Network, i: int) -> Layer:
     return network.groups[i * len(network.groups) // network.depth]
 
 
-def embed(ids: Tensor, part: Embeddings) -> Tensor:
+def embed(ids: Tensor, part: EmbeddingTables) -> Tensor:
     """Compute embeddings [B, L, H] of ids [B, L], projected to H."""
     return embed_at(ids, torch.arange(ids.shape[1]), part)
 
 
-def embed_at(ids: Tensor, positions: Tensor, part: Embeddings) -> Tensor:
+def embed_at(ids: Tensor, positions: Tensor, part: EmbeddingTables) -> Tensor:
     """Compute embeddings [..., H] of ids [...] at `positions`, shaped like the ids or their last axis."""
     words = embedding(ids, part.words).float() + part.added[positions]
     states = apply_norm(words, part.norm)

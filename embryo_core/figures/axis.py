@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from embryo_core import runs as run_files
-from embryo_core.compare import Progress, Unit, progress
+from embryo_core.compare import StepCounts, Unit, progress
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
@@ -57,7 +57,7 @@ class Axis:
         return self.unit == "step" or progress_of(run, self.unit) is not None
 
 
-def progress_of(run: Run, unit: Unit) -> Progress | None:
+def progress_of(run: Run, unit: Unit) -> StepCounts | None:
     """Return how far a run had come at its checkpoints (see `compare.progress`); None if its files cannot be read."""
     try:
         return progress(run, unit)
@@ -81,7 +81,7 @@ class StepAxis:
     changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
     unit: Unit = "step"  # what the axis counts
-    progress: Progress | None = None  # of the run in another unit than steps
+    progress: StepCounts | None = None  # of the run in another unit than steps
     zero: float = STEP_0  # the place of zero on a log axis
     step_unit: StepUnit = field(kw_only=True)
 

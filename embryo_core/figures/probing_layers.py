@@ -23,7 +23,7 @@ CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
 
 
 @dataclass(frozen=True)
-class Quantity:
+class LayerScore:
     """A score of a probe: its name, the title of its axis, and what it means."""
 
     label: str
@@ -32,14 +32,14 @@ class Quantity:
 
 
 QUANTITIES = {
-    "f1": Quantity("F1", "F1", "micro-averaged F1 of the probe on the whole test set"),
-    "selectivity": Quantity(
+    "f1": LayerScore("F1", "F1", "micro-averaged F1 of the probe on the whole test set"),
+    "selectivity": LayerScore(
         "Selectivity",
         "selectivity (F1 − control F1)",
         "F1 minus F1 on the control task: what the probe reads from the layer beyond what it could memorize word by "
         "word",
     ),
-    "control": Quantity(
+    "control": LayerScore(
         "Control F1",
         "F1 on the control task",
         "F1 of the same probe on the control task, where each word type (or span) has a random label: what it "

@@ -27,7 +27,7 @@ START = "The capital of France is"  # an example of a text to be continued
 
 
 @dataclass(frozen=True, eq=False)
-class Word:
+class TrackedWord:
     """A word whose probability is asked, at one mask of a text."""
 
     text: str
@@ -52,7 +52,7 @@ class Question:
     tokenizer: "Tokenizer"
     ids: np.ndarray  # [L] int64, with [CLS] and [SEP]; a text that is continued has no token that ends it
     masks: tuple[int, ...]  # positions in ids of the places that are answered; the one after the end is L
-    word: Word | None = None
+    word: TrackedWord | None = None
 
     @property
     def continues(self) -> bool:
@@ -65,7 +65,7 @@ class Question:
         return "text continued" if self.continues else "[MASK] filled"
 
     @property
-    def tracked(self) -> Word:
+    def tracked(self) -> TrackedWord:
         """The tracked word. Raises ValueError for the question of a whole text."""
         if self.word is None:
             raise ValueError(f"No word is tracked in '{self.text}'.")
@@ -109,7 +109,7 @@ class Question:
         """
         position = self.mask_position(mask)
         pieces = read_word(word, self.tokenizer)
-        tracked = Word(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
+        tracked = TrackedWord(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
         positions, ids = tuple(range(position, position + len(pieces))), self.ids
         if not self.continues:
             masks = [self.tokenizer.mask_id] * len(pieces)

@@ -16,7 +16,7 @@ from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
 from embryo_core.runs.manifests import MAX_CHECKPOINTS, State, read_manifest, state_of, without_weights
 from embryo_core.runs.pointers import follow, hub_store
-from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, Tensor
+from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, TensorHeader
 from embryo_core.runs.trust import Content, digest, open_inside, parse_json, read_json, refusal
 from embryo_core.types import Checkpoint
 
@@ -127,7 +127,7 @@ def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, li
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def read_header(path: Path, within: Path) -> tuple[dict[str, Tensor], int]:
+def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
     """Return the tensors of a file of safetensors by name, and where their bytes begin. Raise BrokenCheckpoint."""
     tensors, length, _ = _read_header(path, within, MAX_WEIGHTS_BYTES)
     return tensors, 8 + length
@@ -145,7 +145,7 @@ def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
         raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
 
 
-def _read_header(path: Path, within: Path, limit: int) -> tuple[dict[str, Tensor], int, int]:
+def _read_header(path: Path, within: Path, limit: int) -> tuple[dict[str, TensorHeader], int, int]:
     """Return the tensors by name, the bytes of the header, and the bytes of the file."""
     with open_inside(path, within, BrokenCheckpoint, limit) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
@@ -153,7 +153,7 @@ def _read_header(path: Path, within: Path, limit: int) -> tuple[dict[str, Tensor
             raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
         header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
     header.pop("__metadata__", None)
-    tensors = {name: parse_json(bytes(tensor), path, Tensor, BrokenCheckpoint) for name, tensor in header.items()}
+    tensors = {name: parse_json(bytes(tensor), path, TensorHeader, BrokenCheckpoint) for name, tensor in header.items()}
     return tensors, length, total
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.atomic_files import UNFINISHED, write_json
-from embryo_core.runs.schema import Corpus, OriginCard, RunCard, Settings
+from embryo_core.runs.schema import CorpusCard, OriginCard, RunCard, Settings
 from embryo_core.runs.trust import read_json, refusal
 from embryo_core.runs.trusted import check_trusted
 from embryo_core.types import Change, Origin, Run, SpecialTokens
@@ -117,7 +117,7 @@ def changes(run: Run) -> tuple[Change, ...]:
 
 def _name_sources(run: Run) -> str:
     """Return the name of the first source of a run's text, shortened for a label, and how many others there are."""
-    sources = convert(run.corpus, Corpus).sources
+    sources = convert(run.corpus, CorpusCard).sources
     names = [source if isinstance(source, str) else source.name for source in sources] or ["other text"]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return "".join(filter(str.isprintable, names[0]))[:MAX_LABEL] + more

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun, EmbryoError
-from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, Corpus, LogPlace, LogRow
+from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, CorpusCard, LogPlace, LogRow
 from embryo_core.runs.trust import read_bytes, refusal
 from embryo_core.runs.value_types import Count, Label, resolve
 from embryo_core.types import Run
@@ -92,7 +92,7 @@ def counted_tokens(run: Run) -> int:
     """
     if run.origin:
         return run.origin.text_tokens
-    return convert(run.corpus, Corpus).trained_on
+    return convert(run.corpus, CorpusCard).trained_on
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:

@@ -94,20 +94,20 @@ class CorpusPart(Struct, frozen=True):
     tokens: Count = 0
 
 
-class TextSource(Struct, frozen=True):
+class SourceCard(Struct, frozen=True):
     """A file or data set of text; a file has the SHA-256 of its bytes."""
 
     name: Text
     sha256: Text | None = None
 
 
-class Corpus(CorpusPart, frozen=True):
+class CorpusCard(CorpusPart, frozen=True):
     """The text that a run was pretrained on."""
 
     train: CorpusPart = CorpusPart()
     heldout: CorpusPart = CorpusPart()
-    sources: list[TextSource | Text] = []
-    heldout_sources: list[TextSource | Text] = []
+    sources: list[SourceCard | Text] = []
+    heldout_sources: list[SourceCard | Text] = []
 
     @property
     def trained_on(self) -> int:
@@ -161,7 +161,7 @@ class RunCard(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         convert(self.config, Settings)
-        convert(self.corpus, Corpus)
+        convert(self.corpus, CorpusCard)
 
 
 # === Checkpoints ===
@@ -227,7 +227,7 @@ class ModelClass(Struct, frozen=True):
 Configuration = dict[Text, Configured]  # config.json for transformers: every value of a bounded kind
 
 
-class Tensor(Struct, frozen=True):
+class TensorHeader(Struct, frozen=True):
     """A tensor in the header of model.safetensors; offsets count bytes after the header."""
 
     dtype: Word
@@ -240,7 +240,7 @@ class Tensor(Struct, frozen=True):
         return self.data_offsets[1] - self.data_offsets[0]
 
 
-Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a Tensor by name, and "__metadata__"
+Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a TensorHeader by name, and "__metadata__"
 
 
 class ShardIndex(Struct, frozen=True):

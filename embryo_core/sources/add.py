@@ -29,7 +29,7 @@ from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weight
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
 from embryo_core.sources import earlier, folders, hub, trainer
-from embryo_core.sources.found import Found, Series
+from embryo_core.sources.found import Found, SourceSeries
 from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import check_shards, join
@@ -130,12 +130,14 @@ def _target(name: str) -> Path:
     return target
 
 
-def _find(source: Sequence[str], patterns: Sequence[str]) -> Series:
+def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
     for one in source:
         runs.check_text(one)
     listed = [match for one in source if (match := LISTED.fullmatch(one))]
     if len(listed) == len(source):
-        return Series([_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)])
+        return SourceSeries(
+            [_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)]
+        )
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
     if source[0].startswith(HUB):
@@ -149,7 +151,7 @@ def _at(location: str, counts: Counts) -> Found:
     return folders.at(Path(location).expanduser(), counts)
 
 
-def _chosen(series: Series, steps: Iterable[int] | None) -> list[Found]:
+def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[Found]:
     """Return the wanted steps in order. Raises RunError if one is double, missing, or counted differently."""
     units = {one.counts.first[1] for one in series.found}
     if len(units) > 1:

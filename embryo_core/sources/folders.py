@@ -13,7 +13,7 @@ from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.found import Found, Series
+from embryo_core.sources.found import Found, SourceSeries
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names
@@ -24,7 +24,7 @@ from embryo_core.types import Pointer
 MAX_NAMES = 100_000  # of a folder that are looked at
 
 
-def find_in(folder: Path, patterns: Sequence[str]) -> Series:
+def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
     """Return the checkpoints in a folder whose names match a pattern. Raises RunError if there are none."""
     if not folder.is_dir():
         raise RunError(
@@ -36,7 +36,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> Series:
     if not matched:
         tried, more = ", ".join(patterns or KNOWN), other_format(_files_of_others(folder))
         raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.{more}")
-    series = Series([], left_alone=[] if patterns else left_alone(names, matched))
+    series = SourceSeries([], left_alone=[] if patterns else left_alone(names, matched))
     for name, counts in matched.items():
         try:
             series.found.append(at(folder / name, counts))
@@ -45,7 +45,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> Series:
     return _with_root(series, folder)
 
 
-def _with_root(series: Series, folder: Path) -> Series:
+def _with_root(series: SourceSeries, folder: Path) -> SourceSeries:
     """Return a series with the model in the folder itself, where a Trainer saves its last one."""
     try:
         last, state = at(folder, Counts()), read_state(folder)

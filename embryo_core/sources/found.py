@@ -28,7 +28,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Series:
+class SourceSeries:
     """The checkpoints of a source."""
 
     found: list[Found]  # unordered

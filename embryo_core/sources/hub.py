@@ -18,7 +18,7 @@ from embryo_core.runs import GENERATOR, hub_folder, shown
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
-from embryo_core.sources.found import Found, Series
+from embryo_core.sources.found import Found, SourceSeries
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_folders, match_names, match_titles
@@ -36,7 +36,7 @@ TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens
 
 
 @dataclass(frozen=True)
-class Place:
+class HubFolder:
     """A folder of a repository at a commit, and its name in messages."""
 
     name: str
@@ -49,7 +49,7 @@ class Place:
         return _below(files(self.repository, self.commit), self.folder)
 
 
-def find(name: str, patterns: Sequence[str]) -> Series:
+def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     """Return the checkpoints of OWNER/NAME, or of OWNER/NAME-{step}k, one for each repository.
 
     Those of one repository are its revisions with a step in the name, else the folders in its main branch, else the
@@ -109,19 +109,19 @@ def _split(name: str) -> tuple[str, str, str]:
     return "/".join([owner, *rest[:1]]), "".join(f"{part}/" for part in rest[1:]), revision
 
 
-def _place(name: str, refs: dict[str, str] | None = None) -> Place:
+def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
     """Return the place of a name; its commit is "" without a main branch. Raises RunError for an unknown revision."""
     repository, folder, revision = _split(name)
     if COMMIT.fullmatch(revision):
-        return Place(HUB + name, repository, revision, folder)
+        return HubFolder(HUB + name, repository, revision, folder)
     refs = revisions(repository) if refs is None else refs
     if revision not in refs and (revision or not refs):
         known = ", ".join(sorted(refs)[:10]) or "none"
         raise RunError(f"{HUB}{repository} has no revision '{revision}' {where()}; known: {known}.")
-    return Place(HUB + name, repository, refs.get(revision or "main", ""), folder)
+    return HubFolder(HUB + name, repository, refs.get(revision or "main", ""), folder)
 
 
-def _family(pattern: str) -> dict[Place, Counts]:
+def _family(pattern: str) -> dict[HubFolder, Counts]:
     matched = match_names(repositories(pattern), [pattern])
     if not matched:
         raise _none(pattern, "repository", "")
@@ -135,7 +135,7 @@ def _folders(names: Iterable[str]) -> list[str]:
     return sorted(folder for folder in found if folder.rpartition("/")[2] != GENERATOR)
 
 
-def _commits(top: Place, patterns: Sequence[str]) -> dict[Place, Counts]:
+def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]:
     """Return the commits with a step in their titles, or else in their trainer_state.json; of a step, the newest."""
     titles = history(top.repository, top.commit)[:MAX_COMMITS]
     matched = match_titles((title for _, title in titles), patterns)
@@ -146,7 +146,7 @@ def _commits(top: Place, patterns: Sequence[str]) -> dict[Place, Counts]:
     if not matched and not patterns:
         states = _side_by_side(lambda one: _state(one[0], one[0].files()), named)
         named = [(one, Counts(step=state.global_step) if state else None) for (one, _), state in zip(named, states)]
-    newest: dict[int, tuple[Place, Counts]] = {}
+    newest: dict[int, tuple[HubFolder, Counts]] = {}
     for place, counts in named:
         if counts:
             newest.setdefault(counts.first[0], (place, counts))
@@ -156,14 +156,14 @@ def _commits(top: Place, patterns: Sequence[str]) -> dict[Place, Counts]:
 # === Checkpoints ===
 
 
-def _series(places: dict[Place, Counts], rest: Iterable[str] = (), whole: Files | None = None) -> Series:
+def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Files | None = None) -> SourceSeries:
     """Return the checkpoints at these places; `whole` has the files of the repository if all are in one commit.
 
     Raises RunError or MissingWeights if the Hub does not answer: a series has no gaps because of it.
     """
-    series = Series([], left_alone=[*rest])
+    series = SourceSeries([], left_alone=[*rest])
 
-    def look(one: tuple[Place, Counts]) -> Found | str:
+    def look(one: tuple[HubFolder, Counts]) -> Found | str:
         place, counts = one
         try:
             return _found(place, counts, place.files() if whole is None else _below(whole, place.folder))
@@ -178,7 +178,7 @@ def _series(places: dict[Place, Counts], rest: Iterable[str] = (), whole: Files 
     return series
 
 
-def _with_main(series: Series, top: Place) -> Series:
+def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
     """Return a series with the model of the main branch, or of the searched folder, that no name numbers."""
     if not top.commit:
         return series
@@ -190,13 +190,13 @@ def _with_main(series: Series, top: Place) -> Series:
     return with_unnumbered(series, last, _state(top, names))
 
 
-def _found(place: Place, counts: Counts, names: Files) -> Found:
+def _found(place: HubFolder, counts: Counts, names: Files) -> Found:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if it is none."""
     found, inside = _model(place, counts, names), f"{GENERATOR}/"
     return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found
 
 
-def _model(place: Place, counts: Counts, names: Files, inside: str = "") -> Found:
+def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> Found:
     """Return the model in a folder inside a place, "" or one that ends with a slash."""
     weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
     if weights is None or f"{inside}config.json" not in names:
@@ -222,7 +222,7 @@ def _model(place: Place, counts: Counts, names: Files, inside: str = "") -> Foun
     return Found(counts, config, hub_store(config, place.repository), pointer, place.name, hashes, index=index)
 
 
-def _state(place: Place, names: Files) -> TrainerState | None:
+def _state(place: HubFolder, names: Files) -> TrainerState | None:
     """Return the state that a Trainer left among these files; None if there is none that can be read."""
     if STATE not in names:
         return None

@@ -52,7 +52,7 @@ class Counts:
         return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
 
 
-class Pattern:
+class NamePattern:
     """One pattern, such as "checkpoint-{step}". Raises RunError if it has no field or an unknown one."""
 
     def __init__(self, text: str):
@@ -83,8 +83,8 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
     """Return the counts of each matching name: by the first of these patterns, or the known one with most matches."""
     names = list(names)
     if patterns:
-        return {name: counts for name in names for counts in _first([Pattern(text) for text in patterns], name)}
-    tried = [{n: counts for n in names if (counts := Pattern(text).match(n))} for text in KNOWN]
+        return {name: counts for name in names for counts in _first([NamePattern(text) for text in patterns], name)}
+    tried = [{n: counts for n in names if (counts := NamePattern(text).match(n))} for text in KNOWN]
     return max(tried, key=len)
 
 
@@ -123,5 +123,5 @@ def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
     return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]
 
 
-def _first(patterns: Sequence[Pattern], name: str) -> list[Counts]:
+def _first(patterns: Sequence[NamePattern], name: str) -> list[Counts]:
     return [counts for pattern in patterns if (counts := pattern.match(name))][:1]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from embryo_core.runs import sha256
 from embryo_core.runs.schema import TrainerState
-from embryo_core.sources.found import Found, Series
+from embryo_core.sources.found import Found, SourceSeries
 from embryo_core.sources.patterns import Counts
 from embryo_core.types import StepUnit
 from embryo_core.words import point
 
 
-def with_unnumbered(series: Series, last: Found, state: TrainerState | None) -> Series:
+def with_unnumbered(series: SourceSeries, last: Found, state: TrainerState | None) -> SourceSeries:
     """Return a series with its unnumbered model as the last step, if a Trainer's state beside it counts that step.
 
     The state of a Trainer that may have gone back to its best checkpoint does not. A model that is not the last step,
@@ -30,7 +30,7 @@ def with_unnumbered(series: Series, last: Found, state: TrainerState | None) -> 
     return replace(series, notes=[*series.notes, note])
 
 
-def _candidates(series: Series, last: Found, best: str) -> list[Found]:
+def _candidates(series: SourceSeries, last: Found, best: str) -> list[Found]:
     """Return the checkpoints to compare with: all if the Hub lists hashes, else the last one and the best."""
     if last.pointer.repository:
         return series.found

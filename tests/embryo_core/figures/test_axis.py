@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 import pytest
 
-from embryo_core.compare import Progress
+from embryo_core.compare import StepCounts
 from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.types import Change, StepUnit
@@ -68,7 +68,7 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
 def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
     """In the legend, as described."""
     change = Change(8, "rate falls")
-    axis = StepAxis("linear", (change,), unit=unit, progress=Progress((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
+    axis = StepAxis("linear", (change,), unit=unit, progress=StepCounts((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
     assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from embryo_core.compare import Progress
+from embryo_core.compare import StepCounts
 from embryo_core.figures import tags
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.curve_plot import MAX_LINES, Curves, Line, plot_curves
@@ -73,7 +73,7 @@ def test_changes_of_training_are_marked_for_each_run():
 
 def test_each_run_lies_where_it_had_come_to():
     """In what the axis counts, not at its steps."""
-    axes = [{"unit": "tokens", "progress": Progress((0, 16), (0.0, tokens))} for tokens in (160.0, 320.0)]
+    axes = [{"unit": "tokens", "progress": StepCounts((0, 16), (0.0, tokens))} for tokens in (160.0, 320.0)]
     figure = plot_curves([line("a", 0, ("noun",), **axes[0]), line("b", 0, ("noun",), **axes[1])], CURVES)
     assert [list(trace.x) for trace in curves_of(figure)] == [[0, 80, 160], [0, 160, 320]]
     assert figure.layout.xaxis.title.text == "tokens seen" and figure.layout.xaxis.range[1] > 320

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves
-from embryo_core.compare import Progress
+from embryo_core.compare import StepCounts
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import probing_layers, style
 from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis
@@ -150,7 +150,7 @@ def test_peaks_are_those_of_the_measured_curves(frame) -> None:
 
 def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
     """Steps, what these count, or another unit that the reader chose."""
-    table, progress = probing_layers.peak_table(frame), Progress((0, 1000), (0, 128_000))
+    table, progress = probing_layers.peak_table(frame), StepCounts((0, 1000), (0, 128_000))
     axes = (
         LOG,
         StepAxis("log", step_unit=StepUnit.WORDS),

@@ -3,7 +3,7 @@
 import pytest
 
 from embryo_core.errors import RunError
-from embryo_core.sources.patterns import Counts, Pattern, left_alone, match_names
+from embryo_core.sources.patterns import Counts, NamePattern, left_alone, match_names
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ from embryo_core.sources.patterns import Counts, Pattern, left_alone, match_name
 )
 def test_a_name_matches_from_end_to_end(pattern, name, counts):
     """Letters that are no unit, dots and the rest of a pattern stand for themselves."""
-    assert Pattern(pattern).match(name) == counts
+    assert NamePattern(pattern).match(name) == counts
 
 
 @pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", "{k}{step}", ""])
 def test_a_pattern_without_a_field_is_refused(text):
     """The sentence names the fields."""
     with pytest.raises(RunError, match=r"known: {step}, {sequences}, {tokens}, {words}"):
-        Pattern(text)
+        NamePattern(text)
 
 
 def test_the_known_pattern_that_matches_most_is_taken():
