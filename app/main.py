@@ -28,6 +28,7 @@ PAGES = [
     page("Tokens", ":material/category:"),
     page("Attention", ":material/grid_on:"),
     page("Probing", ":material/layers:"),
+    page("Geometry", ":material/scatter_plot:"),
     page("Knowledge", ":material/public:"),
     page("Grammar", ":material/spellcheck:"),
     page("Words", ":material/abc:"),

@@ -12,6 +12,7 @@ from embryo_core.curves.phases import loss_of_words
 from embryo_core.curves.step_scales import Scale, informative_scale
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
+from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import grammar, knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures.axis import Axis, StepAxis
@@ -121,6 +122,12 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 
 precision = cached(results_state, 32, "Reading the facts")(knowledge.precision_table)
 relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
+
+
+# === Geometry ===
+
+
+geometry = cached(results_state, 32)(geometry_figures.table)
 
 
 # === Minimal pairs ===

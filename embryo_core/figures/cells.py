@@ -1,15 +1,18 @@
-"""The parts that heat maps share: points that can be clicked, lines around cells, and axes of layers by steps."""
+"""Heat maps of layers by steps, and the parts that all share: points that can be clicked, and lines around cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
+from embryo_core.words import layer_name
 
+CHOSEN = style.VERMILION  # of outlines; no colour of a heat map
 BLACK, WHITE = "#000000", "#ffffff"
 MID_LUMINANCE = 0.179  # of a colour on which black and white have the same contrast, 4.6 : 1
 SHADES = 256  # of a scale of colours
@@ -80,6 +83,55 @@ def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int,
     last = max(columns.values())
     outline(figure, (last, last), rows, STEP_MARK, **line)
     follow_step(figure, [*columns], [[column] for column in columns.values()])
+
+
+def layer_by_step(
+    data: pd.DataFrame,
+    axis: StepAxis,
+    layer: int,
+    write: Callable[[float], str],
+    hover: str,
+    colour_bar: Mapping[str, Any],
+    times: float = 1.0,
+    ends: tuple[float, float] | None = None,
+) -> go.Figure:
+    """Return a heat map of `data` (layer, step, value, n), layer by step, each value written `times` as large.
+
+    Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer,
+    step, value and n. Colours run from the lowest cell to the highest, or between the `ends`.
+    """
+    values = data.pivot(index="layer", columns="step", values="value")
+    steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
+    numbers = [["" if np.isnan(value) else write(times * value) for value in row] for row in z]
+    low, high = ends or (None, None)
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=z,
+        text=written(numbers, z, "Viridis", ends),
+        texttemplate="%{text}",
+        textfont={"size": style.FONT - 2, "color": BLACK},
+        colorscale="Viridis",
+        zmin=low,
+        zmax=high,
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+        colorbar=colour_bar,
+    )
+    add_points(
+        figure,
+        data["step"].map(steps.index),
+        data["layer"].map(layers.index),
+        data[["layer", "step", "value", "n"]].to_numpy(object),
+        f"%{{text}}, {hover}",
+        data["layer"].map(layer_name),
+    )
+    columns = {step: column for column, step in enumerate(steps)}
+    outline_step(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
+    if layer in layers:
+        outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
+    height = min(100 + 42 * len(layers), 560)
+    return finish_by_step(figure, axis, [*map(style.short, steps)], [*map(layer_name, layers)], "", height=height)
 
 
 def finish_by_step(

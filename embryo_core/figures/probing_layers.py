@@ -19,8 +19,6 @@ from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of
 from embryo_core.types import Run
 from embryo_core.words import headed, layer_name, point, span
 
-CHOSEN = style.VERMILION  # of outlines; no colour of the heat map
-
 
 @dataclass(frozen=True)
 class LayerScore:
@@ -92,7 +90,7 @@ def layers(
     drawn_curves = Curves(
         by="layer",
         label=layer_name,
-        styles=_layer_styles,
+        styles=style.layer_styles,
         y_title=drawn.axis,
         tickformat=".3~p",
         unit="targets",
@@ -118,12 +116,6 @@ def layers(
 def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
     """Return `layer_curves` of a run with the columns task and score. Raises ResultsError."""
     return layer_curves(read_probe_scores(run), task, quantity).assign(task=task, score=quantity)
-
-
-def _layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Return a colour and a symbol for each layer, the highest first."""
-    colours = style.layer_colours(sorted(layers))
-    return {layer: (colours[layer], "circle" if layer else "circle-open") for layer in sorted(layers, reverse=True)}
 
 
 def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bold: int | None, bands: bool) -> Caption:
@@ -165,41 +157,10 @@ def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: i
 
 
 def plot_heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
-    """Return the plot of `layer_curves` as layer by step, with hundredths in each cell.
-
-    Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer and
-    step.
-    """
-    values = data.pivot(index="layer", columns="step", values="value")
-    steps, layers = list(values.columns), list(values.index)
-    numbers = [["" if np.isnan(value) else f"{100 * value:.0f}" for value in row] for row in values.to_numpy(float)]
-    figure = go.Figure()
-    figure.add_heatmap(
-        z=values.to_numpy(float),
-        text=cells.written(numbers, values.to_numpy(float), "Viridis"),
-        texttemplate="%{text}",
-        textfont={"size": style.FONT - 2, "color": cells.BLACK},
-        colorscale="Viridis",
-        xgap=1,
-        ygap=1,
-        hoverinfo="skip",
-        colorbar=style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p"),
-    )
-    cells.add_points(
-        figure,
-        data["step"].map(steps.index),
-        data["layer"].map(layers.index),
-        data[["layer", "step", "value", "n"]].to_numpy(object),
-        f"%{{text}}, {axis.hover('customdata[1]')}: %{{customdata[2]:.1%}}<br>n = %{{customdata[3]:,}} targets",
-        data["layer"].map(layer_name),
-    )
-    columns = {step: column for column, step in enumerate(steps)}
-    cells.outline_step(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
-    if layer in layers:
-        cells.outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
-    names = [layer_name(layer) for layer in layers]
-    height = min(100 + 42 * len(layers), 560)
-    return cells.finish_by_step(figure, axis, [*map(style.short, steps)], names, "", height=height)
+    """Return the plot of `layer_curves` as layer by step, with hundredths in each cell."""
+    hover = f"{axis.hover('customdata[1]')}: %{{customdata[2]:.1%}}<br>n = %{{customdata[3]:,}} targets"
+    bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
+    return cells.layer_by_step(data, axis, layer, "{:.0f}".format, hover, bar, 100)
 
 
 # === Peak and decay ===

@@ -79,6 +79,12 @@ def layer_colours(layers: Sequence[int]) -> dict[int, str]:
     return {layer: "#" + "".join(f"{round(one[i]):02x}" for one in channels) for i, layer in enumerate(layers)}
 
 
+def layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Return a colour and a symbol for each layer, the highest first."""
+    colours = layer_colours(sorted(layers))
+    return {layer: (colours[layer], "circle" if layer else "circle-open") for layer in sorted(layers, reverse=True)}
+
+
 def run_look(i: int) -> tuple[str, float]:
     """Return the symbol and the opacity of the i-th of several runs in one figure."""
     return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]

@@ -6,6 +6,7 @@ from embryo_core.errors import UnknownMetric, unknown
 from embryo_core.metric import Metric
 from embryo_core.metrics.attention import Attention
 from embryo_core.metrics.edge_probing import EdgeProbing
+from embryo_core.metrics.geometry import Geometry
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.minimal_pairs import MinimalPairs
@@ -32,6 +33,7 @@ METRICS: tuple[Metric, ...] = (
     EdgeProbing(),
     NgramDivergence(),
     Positions(),
+    Geometry(),
 )
 
 

@@ -44,6 +44,7 @@ AS_WRITTEN = Option(
 class Sentence:
     """One encoded sentence of P pieces, at least one."""
 
+    number: int  # in the treebank, from 0
     example: Example
     ids: np.ndarray  # [P] and the special tokens around them
     first: int  # position of the first piece: 1 after a special token, else 0
@@ -86,7 +87,7 @@ def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: 
         )
     as_written = as_written or (limits.decoder and has_blanks)
     first = len(tokenizer.begin)
-    for example in examples[: source.limit]:
+    for number, example in enumerate(examples[: source.limit]):
         if as_written:
             encoding = tokenizer.encode_written(example.words, example.blanks)
         else:
@@ -95,7 +96,7 @@ def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: 
         if len(ids) > limits.positions:
             too_long += 1
         elif len(encoding.ids):
-            sentences.append(Sentence(example, ids, first, encoding.word_of_piece, encoding.spans))
+            sentences.append(Sentence(number, example, ids, first, encoding.word_of_piece, encoding.spans))
     if not sentences:
         raise CorpusError(
             f"{source.path} has no sentence of at most {limits.positions} pieces; "

@@ -29,6 +29,7 @@ PAGES = (
     "query",
     "grammar",
     "words",
+    "geometry",
 )
 
 

@@ -176,7 +176,7 @@ def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
     for checkpoint in runs.checkpoints(own_run):
         model.save_pretrained(checkpoint.path)
         runs.write_manifest(checkpoint.path, checkpoint.step, checkpoint.sequences, checkpoint.tokens)
-    computed = {"attention", "head_behaviour", "edge_probing", "positions"}
+    computed = {"attention", "head_behaviour", "edge_probing", "positions", "geometry"}
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(computed))
     assert {name for name in NAMES if results.done(own_run)[name]} == computed
     assert list(results.read_attention(own_run, layer=2, head=3).steps) == [0, 8, 16]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AlbertConfig, AlbertForPreTraining, AutoTokenizer
+from transformers import AlbertConfig, AlbertForPreTraining, AutoTokenizer, BertConfig, BertForPreTraining
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, runs
@@ -61,6 +61,18 @@ def texts(run: Run) -> torch.Tensor:
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Return a GPT-2 that has learned something, without a token before a text."""
     return learned_decoder("gpt2", tmp_path_factory.mktemp("gpt2"))
+
+
+@pytest.fixture(scope="session")
+def bert(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Return a BERT of random weights, as step 16 of the tiny run."""
+    checkpoint = runs.checkpoint(copy_run(tiny_run, tmp_path_factory.mktemp("bert")), 16)
+    torch.manual_seed(3)
+    sizes = {"vocab_size": 700, "num_hidden_layers": 2, "initializer_range": 0.4, "max_position_embeddings": 64}
+    config = BertConfig(**sizes, hidden_size=24, num_attention_heads=3, intermediate_size=48)
+    BertForPreTraining(config).save_pretrained(checkpoint.path)
+    runs.write_manifest(checkpoint.path, 16, sequences=64, tokens=4096)
+    return load(runs.checkpoint(checkpoint.run, 16))
 
 
 @pytest.fixture(scope="session")

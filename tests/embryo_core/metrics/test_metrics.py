@@ -14,7 +14,7 @@ from embryo_core.metrics.batches import compute, of_one_length
 from tests.conftest import at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
-PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "grammar", "words")
+PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "grammar", "words", "geometry")
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

@@ -1,0 +1,127 @@
+"""Geometry of states: how many dimensions they fill, in which shape, and how alike two sets of them are.
+
+Every function takes states X of n words in D dimensions. sigma are the singular values of X, and lambda the eigenvalues
+of the covariance of X, the largest first.
+
+    rank_me         exp(-sum p log p), p = sigma / sum(sigma) + 1e-7: effective rank (RankMe: Garrido et al., 2023,
+                    https://arxiv.org/abs/2210.02885)
+    alpha_req       the exponent a of lambda_i ~ i^-a (alpha-ReQ: Agrawal et al., 2022), a fit of log lambda_i to log i
+                    from rank 11 to 100 with weights 1 / i (as Stringer et al., 2019, fit it)
+    participation   (sum lambda)^2 / sum(lambda^2): participation ratio (Gao et al., 2017)
+    two_nn          intrinsic dimension from the distances r1, r2 to the two nearest neighbours: the slope through zero
+                    of -log(1 - i / n) over the i-th smallest log(r2 / r1), without the largest tenth (Facco et al.,
+                    2017, https://www.nature.com/articles/s41598-017-11873-y)
+    cka             linear CKA (Kornblith et al., 2019) with the unbiased HSIC of Song et al. (2012): it does not rise
+                    with D, as the biased one does (Murphy et al., 2024, https://arxiv.org/abs/2405.01012)
+
+A number that the states do not have, as of states that are all equal, is None.
+"""
+
+import numpy as np
+
+from embryo_core.curves.scores import Floats
+
+EPSILON = 1e-7  # of RankMe
+RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
+MIN_RANKS = 10  # of them that are not zero
+KEPT = 0.9  # of the ratios that TwoNN fits
+MIN_POINTS = 20  # distinct states for TwoNN
+RESOLUTION = 1e-6  # of the largest norm: states that are closer are the same in float32
+
+
+def rank_me(states: Floats) -> float | None:
+    """Return the effective rank of states [n, D], from 1 to min(n, D); None if all are zero."""
+    singular = np.linalg.svd(states, compute_uv=False)
+    if not singular.any():
+        return None
+    p = singular / singular.sum() + EPSILON
+    return float(np.exp(-(p * np.log(p)).sum()))
+
+
+def eigenvalues(states: Floats) -> Floats:
+    """Return the eigenvalues of the covariance of states [n, D], the largest first, without those that are rounding.
+
+    Rounding is judged as numpy.linalg.matrix_rank does it in float32.
+    """
+    centred = states - states.mean(axis=0)
+    singular = np.linalg.svd(centred, compute_uv=False)
+    noise = max(states.shape) * np.finfo(np.float32).eps * max(singular[0], np.abs(states).max(initial=0.0))
+    known = singular[singular > noise]
+    return known**2 / max(1, len(states) - 1)
+
+
+def alpha_req(spectrum: Floats) -> float | None:
+    """Return the exponent with which `eigenvalues` decay; None if fewer than MIN_RANKS of RANKS are there."""
+    logarithms = np.log(spectrum[RANKS])
+    if len(logarithms) < MIN_RANKS:
+        return None
+    ranks = np.arange(1 + RANKS.start, 1 + RANKS.start + len(logarithms))
+    slope, _ = np.polyfit(np.log(ranks), logarithms, 1, w=ranks**-0.5)  # polyfit squares its weights
+    return float(-slope)
+
+
+def participation(spectrum: Floats) -> float | None:
+    """Return the participation ratio of `eigenvalues`, from 1 to min(n - 1, D); None if there are none."""
+    return float(spectrum.sum() ** 2 / (spectrum**2).sum()) if len(spectrum) else None
+
+
+def two_nn(states: Floats) -> tuple[float, int] | None:
+    """Return the intrinsic dimension of states [n, D], and how many of them are distinct; None if too few are.
+
+    Of states that are the same one is kept: their nearest neighbour is at distance zero.
+    """
+    squares = _squared_distances(states)
+    same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
+    distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group
+    count = int(distinct.sum())
+    if count < MIN_POINTS:
+        return None
+    squares = squares[np.ix_(distinct, distinct)]
+    np.fill_diagonal(squares, np.inf)
+    first, second = np.partition(squares, 1, axis=1)[:, :2].T
+    x = np.sort(np.log(second / first) / 2)
+    fitted = int(KEPT * count)
+    y = -np.log1p(-np.arange(1, 1 + fitted) / count)
+    x = x[:fitted]
+    return (float(x @ y / (x @ x)), count) if x.any() else None
+
+
+def _squared_distances(states: Floats) -> Floats:
+    """Return the squared distance [n, n] between every two states."""
+    centred = states - states.mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    return np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)
+
+
+# === Similarity of two sets of states of the same words ===
+
+
+def gram(states: Floats) -> Floats | None:
+    """Return what CKA needs of states [n, D], n > 3: their U-centred Gram matrix [n, n], scaled; None if it is zero.
+
+    The diagonal is zero, all rows sum to zero, and the mean square that HSIC takes of it is 1 (Song et al., 2012).
+    """
+    centred = states - states.mean(axis=0)
+    found = u_centre(centred @ centred.T)
+    scale = np.sqrt((found**2).sum() / (len(found) * (len(found) - 3)))
+    noise = np.finfo(np.float32).eps * (states**2).sum(axis=1).max(initial=0.0)
+    return found / scale if scale > noise else None
+
+
+def u_centre(products: Floats) -> Floats:
+    """Return a Gram matrix [n, n] U-centred; its diagonal does not count."""
+    n = len(products)
+    without = products - np.diag(np.diag(products))
+    means = without.sum(axis=0) / (n - 2)
+    centred = without - means - means[:, None] + means.sum() / (n - 1)
+    np.fill_diagonal(centred, 0)
+    return centred
+
+
+def cka(first: Floats, second: Floats) -> float:
+    """Return the debiased linear CKA of two sets of states from their `gram` [n, n]: 1 if alike, about 0 if unrelated.
+
+    It may be a little below 0, as an unbiased estimate of 0 is.
+    """
+    n = len(first)
+    return float((first * second).sum() / (n * (n - 3)))

@@ -1,0 +1,164 @@
+"""Geometry of states over pretraining: how many dimensions the words of a sample fill in each layer, and how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from embryo_core import results
+from embryo_core.errors import FigureError
+from embryo_core.figures import cells, style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.types import Run, StepUnit
+from embryo_core.words import layer_name, point, span
+
+METRIC = "geometry"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of states: its name, what it means, and how its values are written."""
+
+    label: str
+    means: str
+    details: str
+    form: str  # of a value, as Python formats it
+    cell: str  # of a cell of the heat map
+
+
+MEASURES = {
+    "rank_me": Measure(
+        "Effective rank",
+        "Effective rank: over how many dimensions the states spread (RankMe; Garrido et al., 2023).",
+        "The exponential of the entropy of their singular values. It cannot be above the number of words or of "
+        "dimensions.",
+        ".1f",
+        ".0f",
+    ),
+    "participation": Measure(
+        "Participation ratio",
+        "Participation ratio: how many directions have a large part of the variance (Gao et al., 2017).",
+        "The squared sum of the eigenvalues of the covariance, divided by the sum of their squares.",
+        ".1f",
+        ".0f",
+    ),
+    "alpha": Measure(
+        "Alpha",
+        "Alpha: how fast the eigenvalues of the covariance decay (alpha-ReQ; Agrawal et al., 2022).",
+        "The i-th eigenvalue falls about as i to the power of minus alpha, fitted from rank 11 to 100. High: few "
+        "directions have all the variance. States with fewer than 20 directions have none.",
+        ".2f",
+        ".1f",
+    ),
+    "anisotropy": Measure(
+        "Anisotropy",
+        "Anisotropy: the mean cosine between the states of two different words (Ethayarajh, 2019).",
+        "Near 1, all states point in one direction; at 0, in all.",
+        ".3f",
+        ".2f",
+    ),
+    "dimension": Measure(
+        "Intrinsic dimension",
+        "Intrinsic dimension: that of the surface on which the states are (TwoNN; Facco et al., 2017).",
+        "It is read off the distances to the two nearest states. Of equal states one is kept; n counts the others.",
+        ".1f",
+        ".0f",
+    ),
+    "cka_below": Measure(
+        "Similarity to the layer below",
+        "Similarity to the layer below: linear CKA of the states of the same words, debiased (Murphy et al., 2024).",
+        "1: the layer only turns and scales the states; about 0: nothing is left of how they were arranged.",
+        ".3f",
+        ".2f",
+    ),
+}
+
+
+def table(run: Run, measure: str) -> pd.DataFrame:
+    """Return a measure of every layer: layer, step, value, n; sorted. Raises ResultsError."""
+    scores = results.read_scores(run, f"{METRIC}_{measure}")
+    rows = scores[["layer", "step", "value", "n"]].astype({"layer": int})
+    return rows.sort_values(["layer", "step"], ignore_index=True)
+
+
+def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None) -> Figure:
+    """Return a measure over the steps, a curve for each layer; the layer `bold` is thick.
+
+    Raises FigureError if no run has the measure, and ResultsError.
+    """
+    run, drawn = runs[0], MEASURES[measure]
+    curves = Curves(
+        by="layer",
+        label=layer_name,
+        styles=style.layer_styles,
+        y_title=drawn.label.lower(),
+        tickformat="",
+        decimals=drawn.form,
+        unit="words",
+        height=420,
+        emphasis={} if bold is None else {bold: 1.7},
+    )
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: table(one, measure),
+        curves,
+        f"{run.name}-geometry-{measure}",
+        f"{drawn.label}, layer by layer",
+        lambda rows: describe(run, rows, measure, bold),
+        METRIC,
+        headline=lambda rows: headline(rows, run.step_unit) if measure == "rank_me" else "",
+    )
+
+
+def describe(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Caption:
+    """Return what a measure is, and of which words."""
+    thick = "" if bold is None else f"; thick: {layer_name(bold)}"
+    return Caption(
+        MEASURES[measure].means,
+        sentences(MEASURES[measure].details, f"A line for each layer, embeddings included{thick}."),
+        f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {span(rows['n'])}.",
+        "Click a point for its layer and step.",
+    )
+
+
+def headline(rows: pd.DataFrame, unit: StepUnit) -> str:
+    """Return how the effective rank of the last layer develops."""
+    last = rows[rows["layer"] == rows["layer"].max()].sort_values("step")
+    first, highest, end = last.iloc[0], last.loc[last["value"].idxmax()], last.iloc[-1]
+    at = {name: point(int(row["step"]), unit) for name, row in (("first", first), ("top", highest), ("end", end))}
+    start = f"The effective rank of the last layer is {first['value']:.0f} at {at['first']}"
+    if len(last) == 1:
+        return f"{start}, the only evaluated one."
+    if highest["step"] in (first["step"], end["step"]):
+        return f"{start} and {end['value']:.0f} at {at['end']}, the last evaluated."
+    return f"{start}, highest at {at['top']} ({highest['value']:.0f}), and {end['value']:.0f} at {at['end']}, the last."
+
+
+def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int) -> Figure:
+    """Return a measure of the first run, layer by step; the cell of `layer` at the chosen step is outlined.
+
+    Raises FigureError if the run does not have the measure, and ResultsError.
+    """
+    run, drawn = runs[0], MEASURES[measure]
+    rows = table(run, measure)
+    if rows.empty:
+        raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
+    own = axis.of(run, runs)
+    hover = f"{own.hover('customdata[1]')}: %{{customdata[2]:{drawn.form}}}<br>n = %{{customdata[3]:,}} words"
+    plot = cells.layer_by_step(rows, own, layer, f"{{:{drawn.cell}}}".format, hover, style.colour_bar(drawn.label))
+    return make_figure(
+        [run],
+        f"{run.name}-geometry-{measure}-map",
+        f"{drawn.label}, layer by step",
+        plot,
+        rows,
+        Caption(
+            f"The same values: a column for each of {rows['step'].nunique()} checkpoints, a row for each layer.",
+            f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
+            hint="Click a cell for its layer and step.",
+        ),
+        METRIC,
+    )

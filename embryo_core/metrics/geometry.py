@@ -1,0 +1,130 @@
+"""Geometry: the dimensions that the states of a sample of words fill in every layer (see curves/geometry.py).
+
+    geometry_rank_me         effective rank of the states
+    geometry_alpha           decay of the eigenvalues of their covariance
+    geometry_participation   participation ratio of these eigenvalues
+    geometry_anisotropy      mean cosine between the states of two different words (Ethayarajh, 2019,
+                             https://arxiv.org/abs/1909.00512)
+    geometry_dimension       intrinsic dimension; n counts distinct states
+    geometry_cka_below       linear CKA with the states of the layer below, debiased
+
+The sample is drawn from all words of a treebank by a fixed seed: equal at every step, and for all runs that read the
+treebank, but for words that one of them cannot read. A word's state is the mean of the states of its pieces. WORDS is
+above the width of a base model, because n states cannot fill more than n dimensions. Layer 0 is the embeddings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import TREEBANK
+from embryo_core.curves import geometry
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metrics import batches, treebank_words
+from embryo_core.metrics.positions import mean_cosine
+from embryo_core.types import Findings, Score
+from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Tokenizer
+
+WORDS, MIN_WORDS = 1024, 20
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class WordSample:
+    """The sampled words, in the order in which they were drawn; arrays over the n words."""
+
+    sentences: list[np.ndarray]  # ids with special tokens, of the sentences that have one of the words
+    sentence: np.ndarray  # [n] the sentence of each word
+    start: np.ndarray  # [n] position of its first piece
+    end: np.ndarray  # [n] position after its last piece
+    summary: dict[str, Any]
+
+
+class Geometry(Metric):
+    """Computes measures of the states of a fixed sample of words at every layer."""
+
+    name = "geometry"
+    page = "geometry"
+    source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"states"})
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:
+        encoded = treebank_words.encode(tokenizer, limits, source)
+        drawn = [
+            (key, number, word)
+            for number, sentence in enumerate(encoded.sentences)
+            for word, key in enumerate(_keys(sentence))
+            if sentence.spans[word, 1] > sentence.spans[word, 0]
+        ]
+        if len(drawn) < MIN_WORDS:
+            raise CorpusError(
+                f"{source.path} has {quantity(len(drawn), 'word')} that the model reads, and geometry needs "
+                f"{MIN_WORDS}; give a longer treebank or a higher --limit."
+            )
+        chosen = sorted(drawn)[:WORDS]
+        used = sorted({number for _, number, _ in chosen})
+        sentences = [encoded.sentences[number] for number in used]
+        sentence = np.searchsorted(used, [number for _, number, _ in chosen])
+        spans = np.array([sentences[i].first + sentences[i].spans[word] for i, (*_, word) in zip(sentence, chosen)])
+        note = f"{len(chosen):,} of {quantity(len(drawn), 'word')} of {source.path.name}"
+        if len(drawn) < WORDS:
+            note += f", which has fewer than the {WORDS:,} of a sample"
+        if encoded.too_long:
+            note += f"; {quantity(encoded.too_long, 'sentence')} longer than {limits.positions} pieces left out"
+        summary = {"words": len(chosen), "too_long": encoded.too_long, "note": note}
+        return WordSample([one.ids for one in sentences], sentence, spans[:, 0], spans[:, 1], summary)
+
+    def compute(self, model: "Model", data: WordSample) -> Findings:
+        scores: list[Score] = []
+        below = None
+        for layer, states in enumerate(word_states(model, data).astype(np.float64)):
+            found = measure(states)
+            own = geometry.gram(states)
+            if own is not None and below is not None:
+                found["cka_below"] = geometry.cka(own, below), len(states)
+            below = own
+            scores += [Score(f"geometry_{name}", value, n, layer=layer) for name, (value, n) in found.items()]
+        return Findings(scores=scores)
+
+
+def _keys(sentence: treebank_words.Sentence) -> np.ndarray:
+    """Return a random number for each word of a sentence, by the sentence's place in the treebank alone."""
+    return np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans))
+
+
+def word_states(model: "Model", data: WordSample) -> np.ndarray:
+    """Return the states [layers + 1, n, D] of the sampled words, float32."""
+    found = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
+
+    def read(batch: np.ndarray) -> None:
+        ids = np.stack([data.sentences[i] for i in batch])
+        states = model.hidden_states(ids, np.ones_like(ids))  # [layers + 1, b, L, D]
+        for row, sentence in enumerate(batch):
+            for word in np.flatnonzero(data.sentence == sentence):
+                found[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
+
+    lengths = np.array([len(ids) for ids in data.sentences])
+    batches.compute(lengths, model.passes_at_once, read, model.tokens_at_once)
+    return found
+
+
+def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
+    """Return each measure of states [n, D] that they have, with the number of states it is of."""
+    n, spectrum = len(states), geometry.eigenvalues(states)
+    whole: dict[str, Callable[[], float | None]] = {
+        "rank_me": lambda: geometry.rank_me(states),
+        "alpha": lambda: geometry.alpha_req(spectrum),
+        "participation": lambda: geometry.participation(spectrum),
+        "anisotropy": lambda: float(mean_cosine(states)),
+    }
+    found = {name: (value, n) for name, compute in whole.items() if (value := compute()) is not None}
+    dimension = geometry.two_nn(states)
+    return found if dimension is None else found | {"dimension": dimension}

@@ -1,0 +1,166 @@
+"""Measures of states equal a slow computation with transformers and loops over numbers, for encoders and a decoder."""
+
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+
+from embryo_core import corpora
+from embryo_core.curves import geometry
+from embryo_core.engine.model import Model
+from embryo_core.errors import CorpusError
+from embryo_core.metrics.geometry import MIN_WORDS, Geometry, measure
+from tests.conftest import SAMPLE_DATA
+from tests.embryo_core.metrics.conftest import read, write_treebank
+
+CLOSE = {"rel": 2e-3, "abs": 2e-3}  # float32 states of two implementations
+
+
+def plain_states(model: Model) -> np.ndarray:
+    """Return the states [layers + 1, n, D] of all words of the sample, each the mean of its pieces, by transformers."""
+    pointer = model.checkpoint.pointer
+    folder = Path(pointer.file).parent if pointer else model.checkpoint.path
+    network = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    found = []
+    for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
+        decoder = "next_words" in model.gives and any(example.blanks)
+        encode = model.tokenizer.encode_written if decoder else model.tokenizer.encode_words
+        encoding = encode(example.words, example.blanks) if decoder else encode(example.words)
+        ids = model.tokenizer.surround(encoding.ids)
+        with torch.inference_mode():
+            states = network(torch.as_tensor(ids)[None], output_hidden_states=True).hidden_states
+        layers = np.stack([state[0].double().numpy() for state in states])
+        first = len(model.tokenizer.begin)
+        found += [layers[:, first + a : first + b].mean(axis=1) for a, b in encoding.spans if b > a]
+    return np.stack(found, axis=1)
+
+
+def plain_measures(states: np.ndarray) -> dict[str, float]:
+    """Compute every measure of states [n, D] with a loop for each sum."""
+    singular = np.linalg.svd(states, compute_uv=False)
+    p = [s / sum(singular) + 1e-7 for s in singular]
+    spectrum = sorted(np.linalg.eigvalsh(np.cov(states.T)), reverse=True)
+    rank = np.linalg.matrix_rank((states - states.mean(axis=0)).astype(np.float32))  # the rest is rounding
+    x, y = zip(*[(log(i), log(spectrum[i - 1])) for i in range(11, 101) if i <= rank])
+    weights = [1 / exp(one) for one in x]
+    mean_x, mean_y = (sum(w * v for w, v in zip(weights, values)) / sum(weights) for values in (x, y))
+    slope = sum(w * (a - mean_x) * (b - mean_y) for w, a, b in zip(weights, x, y))
+    slope /= sum(w * (a - mean_x) ** 2 for w, a in zip(weights, x))
+    units = [state / np.linalg.norm(state) for state in states]
+    cosines = [units[i] @ units[j] for i in range(len(units)) for j in range(i)]
+    found = {"alpha": -slope} if rank >= 20 else {}
+    return found | {
+        "rank_me": exp(-sum(one * log(one) for one in p)),
+        "participation": sum(spectrum) ** 2 / sum(one**2 for one in spectrum),
+        "anisotropy": sum(cosines) / len(cosines),
+        "dimension": plain_dimension(states),
+    }
+
+
+def plain_dimension(states: np.ndarray) -> float:
+    """Compute the slope through zero of TwoNN; equal states count once."""
+    distinct: list[np.ndarray] = []
+    for state in states:
+        if not distinct or min(np.linalg.norm(np.array(distinct) - state, axis=1)) > 1e-5:
+            distinct.append(state)
+    ratios = []
+    for i, state in enumerate(distinct):
+        near = sorted(np.linalg.norm(np.delete(distinct, i, axis=0) - state, axis=1))
+        ratios.append(near[1] / near[0])
+    pairs = [(log(mu), -log(1 - i / len(ratios))) for i, mu in enumerate(sorted(ratios), 1) if i <= 0.9 * len(ratios)]
+    return sum(x * y for x, y in pairs) / sum(x * x for x, _ in pairs)
+
+
+def plain_cka(first: np.ndarray, second: np.ndarray) -> float:
+    """Compute debiased linear CKA by the formula of Song et al. (2012), equation 3."""
+
+    def hsic(k: np.ndarray, m: np.ndarray) -> float:
+        n, ones = len(k), np.ones(len(k))
+        k, m = k - np.diag(np.diag(k)), m - np.diag(np.diag(m))
+        whole = np.trace(k @ m) + (ones @ k @ ones) * (ones @ m @ ones) / ((n - 1) * (n - 2))
+        return (whole - 2 / (n - 2) * ones @ k @ m @ ones) / (n * (n - 3))
+
+    k, m = first @ first.T, second @ second.T
+    return hsic(k, m) / (hsic(k, k) * hsic(m, m)) ** 0.5
+
+
+@pytest.mark.parametrize("family", ["trained", "bert", "gpt2"])
+def test_measures_equal_a_slow_computation(family, request):
+    """Of an ALBERT, a BERT and a GPT-2, of every layer; the sample of a small treebank is all its words."""
+    model = request.getfixturevalue(family)
+    states = plain_states(model)
+    scores = Geometry().compute(model, read(Geometry(), model)).scores
+    assert {score.layer for score in scores} == set(range(len(states)))
+    for layer, own in enumerate(states):
+        found = {score.metric.removeprefix("geometry_"): score for score in scores if score.layer == layer}
+        expected = plain_measures(own)
+        if layer:
+            expected["cka_below"] = plain_cka(own, states[layer - 1])
+        assert set(found) == set(expected)
+        for name, value in expected.items():
+            assert found[name].value == pytest.approx(value, **CLOSE), (layer, name)
+            assert found[name].n == len(own) or (name == "dimension" and found[name].n < len(own))
+
+
+def test_the_sample_is_the_same_for_other_tokenizers(trained, gpt2, monkeypatch):
+    """The words with the least random numbers, wherever their pieces are; a limit drops those of later sentences."""
+    monkeypatch.setattr("embryo_core.metrics.geometry.WORDS", 30)
+    examples = corpora.read_treebank(SAMPLE_DATA["treebank"])
+    keys = [(n, i, key) for n, one in enumerate(examples) for i, key in enumerate(plain_keys(n, len(one.words)))]
+    drawn = sorted(keys, key=lambda one: one[2])[:30]
+    for model in (trained, gpt2):
+        data = read(Geometry(), model)
+        places = [(n, i) for n, i, _ in drawn]
+        assert [number for number, _ in places] == [sorted({n for n, _ in places})[i] for i in data.sentence]
+        assert data.summary["words"] == 30 and data.summary["note"].startswith("30 of 34")
+    fewer = read(Geometry(), trained, limit=3)
+    assert len(fewer.sentences) <= 3
+
+
+def plain_keys(number: int, words: int) -> list[float]:
+    """Return the random numbers of a sentence's words."""
+    return np.random.default_rng([0, number]).random(words).tolist()
+
+
+def test_equal_states_have_no_covariance():
+    """Their rank is 1 and their cosine 1; what the covariance or distances would give is not there."""
+    states = np.tile(np.arange(1.0, 33.0), (40, 1))
+    assert {name: round(value, 3) for name, (value, _) in measure(states).items()} == {"rank_me": 1, "anisotropy": 1}
+    assert geometry.gram(states) is None
+    assert geometry.rank_me(np.zeros((40, 32))) is None and not len(geometry.eigenvalues(np.zeros((40, 32))))
+
+
+def test_planted_dimensions_are_found():
+    """Of a plane in 50 dimensions; eigenvalues that fall as 1 / i squared; directions of equal variance."""
+    random = np.random.default_rng(0)
+    plane = random.uniform(size=(1000, 2)) @ random.normal(size=(2, 50))
+    dimension, n = geometry.two_nn(np.concatenate([plane, plane[:300]]))
+    assert n == 1000 and dimension == pytest.approx(2, abs=0.15)
+    assert geometry.participation(geometry.eigenvalues(plane)) <= 2 and geometry.alpha_req(np.ones(19)) is None
+    assert geometry.alpha_req(np.arange(1, 101.0) ** -2) == pytest.approx(2)
+    whole = np.linalg.qr(random.normal(size=(400, 50)))[0]
+    assert geometry.rank_me(whole) == pytest.approx(50, rel=1e-4)
+
+
+def test_unrelated_states_have_no_similarity():
+    """Debiased: in as many dimensions as words too, where the biased one is near 1; turned states are alike."""
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(2, 100, 400))
+    turned = 3 * first @ np.linalg.qr(random.normal(size=(400, 400)))[0] + 5
+    grams = [geometry.gram(one) for one in (first, second, turned)]
+    assert geometry.cka(grams[0], grams[1]) == pytest.approx(plain_cka(first, second))
+    assert abs(plain_cka(first, second)) < 0.1
+    assert geometry.cka(grams[0], grams[2]) == pytest.approx(1)
+    assert np.allclose(grams[0].sum(axis=0), 0) and not np.diag(grams[0]).any()
+
+
+def test_a_text_that_is_too_short_is_answered_in_a_sentence(trained, tmp_path):
+    """It is named with its number of words; one that is shorter than the sample is measured, and the note says so."""
+    words = [("the", "DT"), ("river", "NN")] * (MIN_WORDS // 2)
+    data = read(Geometry(), trained, write_treebank(tmp_path / "a.conllu", *words))
+    assert "fewer than the 1,024" in data.summary["note"]
+    with pytest.raises(CorpusError, match=rf"b.conllu has {MIN_WORDS - 1} words"):
+        read(Geometry(), trained, write_treebank(tmp_path / "b.conllu", *words[:-1]))
