@@ -7,7 +7,7 @@ import numpy as np
 
 from app.caching import kept_whole, results_state
 from app.components import head_maps
-from app.results import sources, steps_done
+from app.results import MAPS, sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.curves import normalise_rows
@@ -16,8 +16,6 @@ from embryo_core.figures.attention import of_rows
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
-
-MAPS = 32  # maximum of steps whose maps are read together
 
 
 def evaluated(run: Run) -> set[int]:

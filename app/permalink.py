@@ -47,11 +47,6 @@ def get(name: str) -> str | None:
     return st.session_state.get(STATE, {}).get(name)
 
 
-def take(name: str) -> str | None:
-    """Return the chosen value and forget it here, because it is kept elsewhere from now on."""
-    return st.session_state.get(STATE, {}).pop(name, None)
-
-
 def choose(name: str, value: object) -> None:
     """Keep the user's choice for this session."""
     st.session_state.setdefault(STATE, {})[name] = str(value)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink
 from embryo_core import compare, query, runs
@@ -14,6 +15,7 @@ from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.types import Run
 
 SMOOTHING = "smooth"  # its name in the URL
+OPEN = "open"  # in the URL: the sections that are unfolded
 NUMBER = 110  # pixels of a box with the number of a layer or a head
 SWITCHED = {"on": True, "off": False}
 MAX_LINK = 2_000  # characters of a text that are put into the URL
@@ -120,6 +122,27 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
     if wanted is not None and wanted not in SWITCHED:
         tell_unknown(name, [wanted], said)
     return chosen
+
+
+def fold(name: str, title: str, draw: Callable[[], None]) -> None:
+    """Draw a section that stays folded, and uncomputed, until the reader opens it; the URL has the open ones."""
+    opened = set(permalink.parts(permalink.get(OPEN) or "")) - {""}
+    key = f"fold_{name}"
+    st.session_state[key] = name in opened
+
+    def toggled() -> None:
+        permalink.choose(OPEN, permalink.joined(sorted(opened ^ {name})))
+
+    section = st.expander(title, key=key, on_change=toggled)
+    if section.open:
+        with section:
+            draw()
+    permalink.show(OPEN, permalink.joined(sorted(opened)) or None)
+
+
+def options() -> DeltaGenerator:
+    """Return a popover for what a reader rarely changes about the figures of a page."""
+    return st.popover("Options", icon=":material/tune:")
 
 
 def pick_smoothing() -> None:

@@ -5,21 +5,24 @@ from contextlib import suppress
 
 import pandas as pd
 
-from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state
+from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state, run_state
+from app.components import growth as growth_tiles
 from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core.curves.phases import loss_of_words
-from embryo_core.curves.step_scales import Scale, informative_scale
+from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
 from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import grammar, knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
+from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
+MAPS = 32  # maximum of steps whose maps are read together
+TILE_PAGES = {"sentence": "query", "head": "attention", "curves": "tokens"}
 FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head to open on where none was measured
 
 # === What is wrong with checkpoints ===
@@ -75,6 +78,11 @@ examples = cached(results_state, 16)(store.read_examples)
 def done(run: Run) -> defaultdict[str, set[int]]:
     """Return the steps at which each metric has been written (see `results.done`); never modify the sets."""
     return defaultdict(set, _done(run))
+
+
+def evaluated(run: Run, metric: str) -> set[int]:
+    """Return the steps at which any metric whose name begins so has been written. Raises ResultsError."""
+    return set().union(*(steps for name, steps in _done(run).items() if name.startswith(metric)))
 
 
 def last_done(run: Run) -> int:
@@ -147,35 +155,50 @@ def measured_words(run: Run) -> list[str]:
     return sorted(store.read_surprisals(run)["word"].unique())
 
 
+# === What the Overview plays ===
+
+
+@cached(run_state, 32)
+def described(run: Run) -> tuple[str, str]:
+    """Return what there is to watch of a run, and what it is (see `growth.describe_run`)."""
+    last = runs.checkpoints(run)[-1]
+    return tiles.describe_run(run, last.step, last.tokens)
+
+
+@kept_whole(results_state, 16)
+def growth(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
+    """Return the tiles of a run as the browser takes them, and the state of the page that each tile opens.
+
+    Nothing is asked or loaded for them. Raises ResultsError.
+    """
+    sentence, curves = tiles.best_example(examples(run)), tiles.changed_most(run)
+    head, places = _head_tile(run)
+    if sentence:
+        places["sentence"] = {"text": sentence.text, "subject": ""}
+    if len(curves):
+        places["curves"] = {}
+    payload = growth_tiles.growth_payload(
+        growth_tiles.of_sentence(sentence) if sentence else {}, head, growth_tiles.of_curves(curves, scale)
+    )
+    return payload, places
+
+
+def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
+    """Return the tile of the clearest head at the steps with its map and its pattern, and the state of its page."""
+    frame = head_scores(run)
+    what, layer, head = strongest_head(run)
+    own = patterns.of_pattern(frame, what)
+    own = own[(own["layer"] == layer) & (own["head"] == head)].set_index("step")["value"]
+    steps = log_spaced(sorted(steps_done(run, "attention") & set(own.index)), MAPS)
+    if not steps:
+        return ({}, b""), {}
+    maps = store.read_attention(run, layer, head, steps)
+    title, pattern = f"Layer {layer}, head {head}", patterns.PATTERNS[what].label.lower()
+    tile = growth_tiles.of_head(title, pattern, steps, maps.weights, own.loc[steps].tolist())
+    return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
+
+
 # === As the figures take them ===
-
-
-@cached(results_state, 64)
-def default_scale(run: Run, metric: str) -> Scale:
-    """Return the scale on which the scores of all metrics with this prefix change most. Raises ResultsError."""
-    return _choose_scale(store.read_scores(run, prefix=metric), ["metric", "group", "layer"], "value")
-
-
-@cached(results_state, 64)
-def default_scale_of_heads(run: Run) -> Scale:
-    """Return the scale on which the heads of a run change most. Raises ResultsError."""
-    return _choose_scale(head_scores(run), ["what", "layer", "head"], "value")
-
-
-@cached(log_state, 8)
-def default_scale_of_log(run: Run) -> Scale:
-    """Return the scale on which the held-out loss changes most."""
-    frame = pd.DataFrame(runs.read_log(run))
-    loss = loss_of_words(frame)
-    known = {"split", loss} <= set(frame)
-    return _choose_scale(frame[frame["split"] == "heldout"], ["split"], loss) if known else "log"
-
-
-def _choose_scale(frame: pd.DataFrame, curve: list[str], value: str) -> Scale:
-    if frame.empty:
-        return "log"
-    by_step = frame.set_index(["step", *curve])[value].unstack(curve).sort_index()
-    return informative_scale(by_step.index.to_numpy(), by_step)
 
 
 @cached(results_state, 32)

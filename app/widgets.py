@@ -48,18 +48,17 @@ LACKING = {  # what a model that does not give this lacks (see `capabilities.giv
     "states": "give no states of their layers",
     "attentions": "give no attention weights of every head",
 }
-SCALE_OF = "scale_of_page"  # session: the scale that the reader chose, by page
 PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
 
 
 # === Head of a page ===
 
 
-def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", alone: str = "") -> View:
+def open_page(title: str, stops: Callable[[Run], Collection[int]] = lambda run: (), alone: str = "") -> View:
     """Draw the head of a page and return what it shows; without a run, say what to do and stop.
 
-    The axis of steps has the `default` scale until the reader chooses one on this page. If a page draws no other runs,
-    the sentence `alone` says where to see them.
+    Playing takes the `stops` of the run, the steps that the page has data for, or else all. If a page draws no other
+    runs, the sentence `alone` says where to see them.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -80,14 +79,14 @@ def open_page(title: str, default: Callable[[Run], Scale] = lambda run: "log", a
     run = known[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale, smoothing = _scale(title, run, default), pickers.chosen_smoothing()
+    scale, smoothing = _scale(), pickers.chosen_smoothing()
     with overlay:
         if alone:
             st.caption(alone)
         compared = () if alone else _pick_compared_runs(run, known, labels)
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
     view = _counted(view)
-    _show_time(view)
+    _show_time(view, stops)
     _name_unknown(view, known, broken)
     return view
 
@@ -152,15 +151,9 @@ def _counted(view: View) -> View:
     return replace(view, unit="step")
 
 
-def _scale(page: str, run: Run, default: Callable[[Run], Scale]) -> Scale:
-    """Return the scale that the reader chose on this page, by the time bar or a link, else the default."""
-    chosen = st.session_state.setdefault(SCALE_OF, {})
-    if permalink.get("scale") in SCALES:
-        chosen[page] = permalink.take("scale")
-    try:
-        return chosen.get(page) or default(run)
-    except EmbryoError:
-        return "log"  # the page itself names the results that cannot be read
+def _scale() -> Scale:
+    """Return the scale that the reader chose, by the time bar or a link; learning is squeezed on a linear one."""
+    return "linear" if permalink.get("scale") == "linear" else "log"
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
@@ -182,7 +175,7 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
         pickers.tell_unknown("axis", [axis], UNIT_NAMES[view.unit])
-    if (scale := permalink.get("scale")) is not None:  # those that are here have been taken
+    if (scale := permalink.get("scale")) is not None and scale not in SCALES:
         pickers.tell_unknown("scale", [scale], view.scale)
 
 
@@ -198,7 +191,11 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     return found
 
 
-def _show_time(view: View) -> None:
+def _show_time(view: View, stops: Callable[[Run], Collection[int]]) -> None:
+    try:
+        played = stops(view.run)
+    except EmbryoError:
+        played = ()  # the page itself names the results that cannot be read
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
@@ -207,6 +204,7 @@ def _show_time(view: View) -> None:
             results.phases(view.run),
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
+            stops=played,
         )
     if not st.session_state.get(PASSING) or "step" not in st.query_params:
         permalink.show("step", view.step)
@@ -255,7 +253,7 @@ def show_caption(caption: Caption | str, **appearance: Any) -> None:
 def show_headline(sentence: str) -> None:
     """Show the sentence that opens a page; nothing if its figure has none."""
     if sentence:
-        st.markdown(f"**{literal(sentence)}**")
+        st.markdown(f"**{literal(sentence)}**", width="stretch")
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:

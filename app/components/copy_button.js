@@ -1,11 +1,18 @@
 // A button that copies: see copy_button.py.
 const THANKS = 1500; // milliseconds for which the button says whether it has copied
 
+// The address of what is seen: while time plays, the step is ahead of the address bar.
+function seen() {
+  const link = new URL(location.href);
+  if (window.embryoStep !== undefined) link.searchParams.set("step", window.embryoStep);
+  return link.href;
+}
+
 export default function ({ parentElement, data }) {
   const button = parentElement.querySelector("button");
   button.textContent = data.label;
   button.onclick = async () => {
-    button.textContent = await copy(data.text ?? location.href).then(() => "Copied", () => "Not copied");
+    button.textContent = await copy(data.text ?? seen()).then(() => "Copied", () => "Not copied");
     setTimeout(() => (button.textContent = data.label), THANKS);
   };
 }

@@ -1,4 +1,4 @@
-"""A button that copies text, or the address of the page, to the clipboard, in the browser alone."""
+"""A button that copies text, or the address of what the page shows, to the clipboard, in the browser alone."""
 
 from pathlib import Path
 
@@ -15,5 +15,5 @@ _component = st.components.v2.component(
 
 
 def copy_button(label: str, key: str, text: str | None = None) -> None:
-    """Draw the button; without `text` it copies the address in the address bar, which holds the whole view."""
+    """Draw the button; without `text` it copies the address of the whole view, at the step that is seen."""
     _component(key=key, data={"label": label, "text": text}, width="content")

@@ -156,19 +156,20 @@ def quantise(share: np.ndarray) -> np.ndarray:
 # === Registration ===
 
 
-def _read(*names: str) -> str:
+def read(*names: str) -> str:
+    """Return the text of files of this folder, one after the other."""
     return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
     """Return a component's script, preceded by the scripts that it calls."""
-    return map_style.SCRIPT.read_text(encoding="utf-8") + _read("map_svg.js", "maps.js", name)
+    return map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js", name)
 
 
 _history = st.components.v2.component(
-    "embryo.head_history", html=_read("head_history.html"), css=_read("maps.css"), js=_script("head_history.js")
+    "embryo.head_history", html=read("head_history.html"), css=read("maps.css"), js=script("head_history.js")
 )
-_added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=_script("head_grid_step.js"))
+_added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=script("head_grid_step.js"))
 _grid = st.components.v2.component(
-    "embryo.head_grid", html=_read("head_grid.html"), css=_read("maps.css"), js=_script("head_grid.js")
+    "embryo.head_grid", html=read("head_grid.html"), css=read("maps.css"), js=script("head_grid.js")
 )

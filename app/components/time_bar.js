@@ -1,6 +1,9 @@
 // The time bar in the browser: see time_bar.py. Streamlit calls the default export at every run of the page.
-const PERIOD = 600; // milliseconds between checkpoints while playing
-const playing = { on: false }; // outlives a change of page: the module is loaded once
+const LENGTH = 12_000; // milliseconds from the first step to the last, however many there are
+const FRAME = 40; // milliseconds between two looks at what the clock has come to
+const PACE = 600; // milliseconds between two steps that are sent to the server while playing
+const PATIENCE = 2_000; // milliseconds without any after a press: a page drawn meanwhile would undo what is being chosen
+const playing = { on: false, since: 0, from: 0 }; // outlives a change of page: the module is loaded once
 const bars = new WeakMap();
 
 const grouped = (number) => number.toLocaleString("en-US");
@@ -45,21 +48,26 @@ class TimeBar {
     this.observer.observe(this.track);
     this.pressed = (event) => isFree(event) && this.key(event);
     window.addEventListener("keydown", this.pressed);
+    this.touch = () => (this.touched = performance.now());
+    for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, this.touch, true);
+    this.asked = () => this.play.onclick();
+    window.addEventListener("embryo:play", this.asked);
     this.states = new MutationObserver(() => this.tellWaiting());
     this.states.observe(document.querySelector(".stApp"), { attributeFilter: ["data-test-script-state"] });
   }
 
   // The server's state at every run of the page: its step is taken unless the user is moving to another one.
   update({ step, hollow, ...given }) {
+    const other = this.run !== undefined && this.run !== given.run;
     Object.assign(this, given, { hollow: new Set(hollow), served: step });
     const { steps } = given;
+    if (playing.on && (other || !this.timer)) this.start(other ? 0 : undefined);
     const answered = step === this.sent || !steps.includes(this.sent);
     if (answered) this.sent = null;
     const still = answered && !this.dragging && !this.settle && !playing.on;
     if (still || !steps.includes(this.step)) this.show(step);
     this.draw();
     stepMarks.watch(this);
-    if (playing.on && !this.timer) this.start();
   }
 
   move(step) {
@@ -108,29 +116,49 @@ class TimeBar {
     event.preventDefault();
   }
 
-  start() {
-    const last = this.steps.length - 1;
-    if (!playing.on && this.step === this.steps[last]) this.move(this.steps[0]);
-    playing.on = true;
+  // Plays the steps that the page has data for, by the clock: a page that is slow skips steps and never goes back.
+  // `from` is a place among them, from 0 to 1; without it, playing goes on where it was.
+  start(from) {
+    const stops = this.stops;
+    if (from === undefined && !playing.on) {
+      const index = stops.findLastIndex((step) => step <= this.step);
+      from = index < 0 || index === stops.length - 1 ? 0 : index / (stops.length - 1);
+    }
+    if (from !== undefined) Object.assign(playing, { from, since: performance.now() });
+    this.tellPlaying(true);
     clearTimeout(this.settle);
     this.settle = null;
     clearInterval(this.timer);
-    this.timer = setInterval(() => {
-      const index = this.steps.indexOf(this.step);
-      this.move(this.steps[Math.min(last, index + 1)]);
-      if (index + 1 >= last) this.stop();
-      else if (idle()) this.send(true);
-    }, PERIOD);
+    const look = () => {
+      const done = Math.min(1, playing.from + (performance.now() - playing.since) / LENGTH);
+      this.move(stops[Math.floor(done * (stops.length - 1))]);
+      if (done === 1) this.stop();
+      else if (this.mayPass()) this.send(true);
+    };
+    this.timer = setInterval(look, FRAME);
+    look();
     this.draw();
   }
 
   stop() {
     if (!playing.on) return;
-    playing.on = false;
+    this.tellPlaying(false);
     clearInterval(this.timer);
     this.timer = null;
     this.send();
     this.draw();
+  }
+
+  mayPass() {
+    const now = performance.now();
+    if (!idle() || now - (this.touched ?? 0) < PATIENCE || now - (this.passed ?? 0) < PACE) return false;
+    this.passed = now;
+    return true;
+  }
+
+  tellPlaying(on) {
+    playing.on = window.embryoPlaying = on;
+    window.dispatchEvent(new CustomEvent("embryo:playing", { detail: on }));
   }
 
   // Pixels from the left end of the track to each step; positions come from the server, so that bar and figures agree.
@@ -230,6 +258,8 @@ class TimeBar {
     this.observer.disconnect();
     this.states.disconnect();
     window.removeEventListener("keydown", this.pressed);
+    window.removeEventListener("embryo:play", this.asked);
+    for (const kind of ["pointerdown", "keydown"]) window.removeEventListener(kind, this.touch, true);
   }
 }
 

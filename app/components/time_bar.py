@@ -5,7 +5,7 @@ whatever is drawn in the browser follows without asking the server. The server h
 or at the pace at which it answers while playing; what it has yet to draw waits visibly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,12 @@ def time_bar(
     phases: Sequence[Phase],
     on_step: Callable[[int, bool], None],
     on_scale: Callable[[Scale], None],
+    stops: Collection[int] = (),
 ) -> None:
     """Draw the bar for these checkpoints, at one's step, along the axis that the figures below share.
 
     The `phases` of the run are named below its marks. `on_step` gets the step that the user chose,
-    and whether it is only passed through, as while playing.
+    and whether it is only passed through, as while playing. Playing takes the `stops` among the steps: all without any.
     """
 
     steps = [checkpoint.step for checkpoint in checkpoints]
@@ -67,14 +68,18 @@ def time_bar(
 
     _component(
         key=KEY,
-        data=bar_data(checkpoints, step, axis, phases),
+        data=bar_data(checkpoints, step, axis, phases, stops),
         on_step_change=moved,
         on_scale_change=scaled,
     )
 
 
 def bar_data(
-    checkpoints: Sequence[Checkpoint], step: int, axis: StepAxis, phases: Sequence[Phase] = ()
+    checkpoints: Sequence[Checkpoint],
+    step: int,
+    axis: StepAxis,
+    phases: Sequence[Phase] = (),
+    stops: Collection[int] = (),
 ) -> dict[str, Any]:
     """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
 
@@ -83,7 +88,9 @@ def bar_data(
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {
+        "run": checkpoints[0].run.name if checkpoints[0].run else "",
         "steps": steps,
+        "stops": [one for one in steps if one in stops] or steps,
         "tokens": [checkpoint.tokens for checkpoint in checkpoints],
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": step,

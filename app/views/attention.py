@@ -15,7 +15,7 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Attention", results.default_scale_of_heads)
+    view = widgets.open_page("Attention", lambda run: results.evaluated(run, "attention"))
     with suppress(EmbryoError):  # each section says what cannot be read
         what, layer, head = results.strongest_head(view.run)
         widgets.show_headline(headline(view.run, what, (layer, head)))

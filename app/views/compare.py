@@ -24,7 +24,7 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", lambda run: results.default_scale(run, measured_as(run, METRICS[0])))
+    view = widgets.open_page("Compare", lambda run: results.evaluated(run, measured_as(run, METRICS[0])))
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = order.agreement(view.drawn, view.choice, METRICS[0], parts)

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, pickers, task_data, widgets
+from app import figures, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state, run_state
 from app.tables import show_rows
 from app.view import View
@@ -25,7 +25,7 @@ read_associations = cached(run_state, 8)(finetuning_tables.read_associations)
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Fine-tuning")
+    view = widgets.open_page("Fine-tuning", lambda run: results.evaluated(run, "finetuning"))
     scores = read_scores(view.run)
     if scores.empty:
         widgets.stop(

@@ -10,7 +10,7 @@ from embryo_core.words import layer_name
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Geometry", lambda run: results.default_scale(run, METRIC))
+    view = widgets.open_page("Geometry", lambda run: results.evaluated(run, METRIC))
     ranks = results.geometry(view.run, "rank_me")
     if ranks.empty:
         widgets.stop_uncomputed(

@@ -17,7 +17,7 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Grammar", lambda run: results.default_scale(run, METRIC))
+    view = widgets.open_page("Grammar", lambda run: results.evaluated(run, METRIC))
     sets = results.pair_sets(view.run)
     if not sets:
         message = f"Run '{view.run.name}' has not chosen between the sentences of minimal pairs yet."

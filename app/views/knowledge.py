@@ -18,7 +18,7 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Knowledge", lambda run: results.default_scale(run, METRIC))
+    view = widgets.open_page("Knowledge", lambda run: results.evaluated(run, METRIC))
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")

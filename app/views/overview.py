@@ -1,54 +1,105 @@
-"""Overview: what the run is, how its losses and accuracies developed, and what has been computed."""
+"""Overview: a model that grows up before the reader's eyes, what the paper says of it, and everything else folded."""
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
+from app.components.growth import growth
 from app.view import View
 from app.views import card
 from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
+from embryo_core.figures.growth import PAPER
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
-ABOUT = (
-    "This dashboard follows one language model through its pretraining. Drag the time bar above, or press play: "
-    "every page then shows the model at that step. This page has its losses and accuracies, and the phases of training."
-)
-FINDINGS = "Findings of the paper (Chiang, Huang and Lee, 2020), tested on this run:"
-LEADING = ("reconstruction_before_prediction", "syntax_and_semantics", "knowledge_fluctuates")  # need scores alone
+LEADING = {  # findings that need scores alone, and what each means
+    "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
+    "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
+    "knowledge_fluctuates": "Facts come and go: a later checkpoint does not know all that an earlier one knew.",
+}
 MAX_FAULTS = 20  # that are listed; the command lists them all
 MAX_COLUMN = 420  # pixels
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Overview", results.default_scale_of_log)
-    log = overview.training_log(view.run)
-    with suppress(FigureError):
-        widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
-    st.markdown(ABOUT)
+    view = widgets.open_page("Overview")
+    _show_growth(view)
     _show_findings(view)
-    card.show(view, log)
     _show_audit(view.run)
-    pickers.pick_smoothing()
-    sections = [partial(_training_curve, view, name) for name in overview.logged_quantities(view.run)]
-    if not results.scores(view.run, ngrams.METRIC).empty:
-        sections.append(partial(_figure, view, ngrams.divergence))
-    _two_in_a_row(*sections, partial(_coverage, view))
-    _accuracy_by_position(view)
-    if not results.scores(view.run, positions.COSINE).empty:
-        _two_in_a_row(*(partial(_figure, view, positions.positions, metric=metric) for metric in positions.TITLES))
+    first, others = overview.logged_quantities(view.run)[:2], overview.logged_quantities(view.run)[2:]
+    log = overview.training_log(view.run)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        with suppress(FigureError):
+            widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
+        with pickers.options():
+            pickers.pick_smoothing()
+    _two_in_a_row(*[partial(_training_curve, view, name) for name in first])
+    folds: dict[str, tuple[str, Callable[[], None]]] = {
+        "card": ("Run card", lambda: card.show(view, log)),
+        "objective": ("Other objectives", lambda: _other_objectives(view, others)),
+        "ngrams": ("Distance from n-grams", lambda: _if_scored(view, ngrams.METRIC, ngrams.divergence)),
+        "computed": ("What has been computed", lambda: _coverage(view)),
+        "length": ("Accuracy by length and position", lambda: _accuracy_by_position(view)),
+        **{
+            name: (title, partial(_if_scored, view, positions.COSINE, positions.positions, metric=metric))
+            for name, (metric, title) in zip(("embeddings", "similarity"), positions.TITLES.items(), strict=True)
+        },
+        "phases": ("Phases", lambda: _phases(view)),
+    }
+    with st.container(gap="xsmall"):
+        for name, (title, draw) in folds.items():
+            pickers.fold(name, title, draw)
+
+
+# === What there is to watch ===
+
+
+def _show_growth(view: View) -> None:
+    """Draw what there is to watch in a sentence, and the tiles that play it."""
+    watch, model = results.described(view.run)
+    with st.container(key="watch"):
+        st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
     with widgets.explaining():
-        _phases(view)
+        payload, places = results.growth(view.run, view.scale)
+        if places:
+            growth(payload, partial(_open_tile, places))
+
+
+def _open_tile(places: dict[str, dict[str, str]], tile: str) -> None:
+    """Open the page that a tile is about, in the state that the tile shows."""
+    page, state = results.TILE_PAGES[tile], places.get(tile, {})
+    for name, value in state.items():
+        permalink.choose(name, value)
+    permalink.lead_to(page)
+
+
+def _show_findings(view: View) -> None:
+    """Draw three findings of the paper with the run's verdict and what they mean, each a link to the Findings page."""
+    with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
+        for judgement in results.judgements(view.run, tuple(LEADING)):
+            words = f"**{judgement.finding.claim}** *{verdict_name(judgement.verdict).capitalize()}.*"
+            name = judgement.finding.name
+            words = f"{words} {LEADING[name]}"
+            st.button(words, key=name, type="tertiary", on_click=_open_finding, args=(judgement,))
+
+
+def _open_finding(judgement: Judgement) -> None:
+    permalink.choose("finding", judgement.finding.name)
+    permalink.lead_to("findings")
+
+
+# === Figures ===
 
 
 def _two_in_a_row(*sections: Callable[[], None]) -> None:
@@ -76,10 +127,34 @@ def _training_curve(view: View, quantity: str) -> None:
     st.info(f"The run {has}.", icon=":material/info:")
 
 
+def _other_objectives(view: View, quantities: list[str]) -> None:
+    """Draw the curves of the objectives other than words, of the runs that were trained on them."""
+    if not quantities:
+        st.caption(literal(f"{view.run.name} was trained on words alone, and on no objective of sentence pairs."))
+    sections = []
+    for name in quantities:
+        others = {run: name in overview.training_log(run) for run in view.compared_runs}
+        for run in (run for run, has in others.items() if not has):
+            what = overview.QUANTITIES[name].title.lower()
+            st.caption(literal(f"{run.name} was not trained on this objective and has no {what}."))
+        own = replace(view, compared_runs=tuple(run for run, has in others.items() if has))
+        sections.append(partial(_training_curve, own, name))
+    _two_in_a_row(*sections)
+
+
+def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
+    """Draw a figure of a metric, or say that it has not been computed."""
+    if results.scores(view.run, measured).empty:
+        st.caption(literal(f"This has not been computed for '{view.run.name}'."))
+        return
+    _figure(view, make, **options)
+
+
 def _accuracy_by_position(view: View) -> None:
-    """Draw the accuracies by length and position for one way of masking; nothing if the log has none."""
+    """Draw the accuracies by length and position for one way of masking, if the log has them."""
     measures = positions.measures(view.run)
     if measures.empty:
+        st.caption("The log of this run has no accuracies by length and position.")
         return
     place = st.container()
     with st.container(horizontal=True):
@@ -108,16 +183,18 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 
 
 def _coverage(view: View) -> None:
-    """Draw what has been computed, with the command for the rest; nothing if all has been."""
+    """Draw what has been computed, with the command for the rest."""
     gives = results.given(view.run)
-    with suppress(FigureError):
-        _figure(view, overview.coverage, gives=gives)
-        if missing := overview.missing_metrics(view.run, gives):
-            st.code(overview.evaluate_command(view.run, missing), "bash", wrap_lines=True)
+    try:
+        figures.show(figures.draw(view, overview.coverage, gives=gives))
+    except FigureError as error:
+        st.caption(literal(str(error)))
+        return
+    if missing := overview.missing_metrics(view.run, gives):
+        st.code(overview.evaluate_command(view.run, missing), "bash", wrap_lines=True)
 
 
 def _phases(view: View) -> None:
-    st.header("Phases", anchor=False)
     table, caption = results.phase_changes(view.run)
     if len(table):
         longest = {name: max(len(name), table[name].astype(str).str.len().max()) for name in table}
@@ -126,23 +203,7 @@ def _phases(view: View) -> None:
     widgets.show_caption(caption)
 
 
-# === Findings and faults ===
-
-
-def _show_findings(view: View) -> None:
-    """Draw three findings of the paper with the run's verdict, each a link to the Findings page."""
-    with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
-        st.markdown(FINDINGS)
-        for judgement in results.judgements(view.run, LEADING):
-            words = f"{judgement.finding.claim} *{verdict_name(judgement.verdict).capitalize()}.*"
-            arrow = ":material/arrow_forward:"
-            name = judgement.finding.name
-            st.button(words, key=name, type="tertiary", icon=arrow, on_click=_open_finding, args=(judgement,))
-
-
-def _open_finding(judgement: Judgement) -> None:
-    permalink.choose("finding", judgement.finding.name)
-    permalink.lead_to("findings")
+# === Faults ===
 
 
 def _show_audit(run: Run) -> None:

@@ -17,7 +17,7 @@ SECTIONS = {"tasks": "All tasks", "layers": "One task, layer by layer", "order":
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Probing", lambda run: results.default_scale(run, f"{METRIC}_f1"))
+    view = widgets.open_page("Probing", lambda run: results.evaluated(run, METRIC))
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")

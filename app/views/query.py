@@ -13,10 +13,11 @@ from app.components.copy_button import copy_button
 from app.views import query_figures
 from app.views.query_ask import Request, form_of, pick_requests
 from app.views.query_rounds import Found, Known, asked_later, know, load_ahead, show_rounds
-from embryo_core import query
+from embryo_core import query, runs
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
 from embryo_core.query import TOGETHER
+from embryo_core.types import Run
 
 ALL_MASKS = "all together"  # the choice of all masks at once, in the URL too
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
@@ -26,7 +27,7 @@ Part = Callable[[Known, int], None]  # draws a part of a question, the `number`-
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query", lambda run: results.default_scale(run, "mask_prediction"), ALONE)
+    view = widgets.open_page("Query", with_weights, ALONE)
     if "next_words" not in results.given(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
@@ -56,6 +57,11 @@ def show() -> None:
         query_figures.show_continuations(known)
         query_figures.show_lens(known)
         _show_commands([one.request for one in known], mask)
+
+
+def with_weights(run: Run) -> list[int]:
+    """Return the steps of a run that can be asked."""
+    return [checkpoint.step for checkpoint in runs.loadable(run)]
 
 
 def _pick_mask(masks: int) -> int:

@@ -22,7 +22,7 @@ MAX_PILLS = 12  # categories offered as pills
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
-    view = widgets.open_page("Tokens", lambda run: results.default_scale(run, measured_as(run, _metric(metrics))))
+    view = widgets.open_page("Tokens", lambda run: results.evaluated(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:

@@ -7,7 +7,7 @@ from embryo_core.figures.words import METRIC
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words", lambda run: results.default_scale(run, METRIC))
+    view = widgets.open_page("Words", lambda run: results.evaluated(run, METRIC))
     measured = results.measured_words(view.run)
     if not measured:
         message = f"Run '{view.run.name}' has no surprisals of words yet."

@@ -1,10 +1,10 @@
-"""Steps on a linear or log axis: their places, the better scale for some curves, and log-spaced selections."""
+"""Steps on a linear or log axis: their places, and log-spaced selections."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from embryo_core.curves.scores import Floats
 
@@ -28,22 +28,6 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
     if scale == "log":
         values = np.log(values)
     return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
-
-
-def informative_scale(steps: Sequence[int] | NDArray[np.integer], curves: ArrayLike) -> Scale:
-    """Return the scale on which the curves [S, C] change in the middle of the axis rather than at one of its ends.
-
-    It is the scale on which half of all change has happened closest to the middle; "log" if nothing changes. Every
-    curve has the same weight: its changes from step to step are divided by their sum. Missing values are no change.
-    """
-    changes = np.nan_to_num(np.abs(np.diff(np.asarray(curves, float), axis=0)))
-    totals = changes.sum(axis=0)
-    shares = (changes[:, totals > 0] / totals[totals > 0]).sum(axis=1)
-    if not shares.sum():
-        return "log"
-    done = np.concatenate([[0], np.cumsum(shares) / shares.sum()])
-    middle = {scale: float(np.interp(0.5, done, axis_shares(steps, scale))) for scale in SCALES}
-    return min(reversed(SCALES), key=lambda scale: abs(middle[scale] - 0.5))
 
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:

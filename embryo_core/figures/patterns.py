@@ -69,6 +69,7 @@ PATTERNS = {
         "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
     ),
 }
+IN_MAPS = ("previous", "next", "same", "cls")  # that an averaged map shows, as a diagonal or as its first column
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
@@ -158,11 +159,11 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
 
 
 def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
-    """Return pattern, layer and head of the highest mean attention weight at the last step; None without weights.
+    """Return pattern, layer and head of the highest weight of a pattern that averaged maps show, at the last step.
 
-    Only weights are compared: entropy, distance and attachment have other units.
+    None without weights. A head that always looks at [SEP] is no clear picture: sentences end at different positions.
     """
-    last = frame[frame["what"].isin(WEIGHTS) & (frame["step"] == frame["step"].max())]
+    last = frame[frame["what"].isin(IN_MAPS) & (frame["step"] == frame["step"].max())]
     if last.empty:
         return None
     row = last.loc[last["value"].idxmax()]

@@ -8,10 +8,12 @@ from embryo_core.errors import CorpusError, QueryError
 from embryo_core.query.answers import Answers, leads
 from embryo_core.query.asking import ask
 from embryo_core.query.question import before_mask, parse
-from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
+BEST = 3  # answers of an example that are stored for each step
+MIN_PROBABILITY = 0.01  # of these; what an untrained model answers is noise
 LEARNED_EXAMPLES = 4  # questions that the run answers, from an early one to a late one
 
 
@@ -53,7 +55,19 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     never = [history for history in histories if (history.table["rank"] > 1).all()]
     closest = max(never, key=lambda history: history.table["probability"].iat[-1], default=None)
     chosen = taken + ([closest] if closest else [])
-    return [ExampleQuestion(one.question.text, one.question.tracked.text, _since(one)) for one in chosen]
+    return [_example(run, one) for one in chosen]
+
+
+def _example(run: Run, tracked: Answers) -> ExampleQuestion:
+    """Return a question with its best answers at every step, from which the Overview draws them."""
+    text = tracked.question.text
+    answers = ask(run, parse(run, text))
+    best = {step: answers.best(step)[:BEST] for step in answers.steps}
+    rows = [
+        BestAnswers(step, {one.token: round(one.probability, 4) for one in of if one.probability >= MIN_PROBABILITY})
+        for step, of in best.items()
+    ]
+    return ExampleQuestion(text, tracked.question.tracked.text, _since(tracked), rows)
 
 
 def _history(run: Run, text: str, word: str) -> Answers | None:

@@ -329,12 +329,20 @@ Sources = Annotated[dict[Label, Annotated[dict[Text, Nested4], Meta(max_length=1
 # === examples.json of the results ===
 
 
-class ExampleQuestion(Struct, frozen=True):
+class BestAnswers(Struct, frozen=True):
+    """The best answers to a question at one step with their probabilities, best first; improbable ones are left out."""
+
+    step: Count
+    words: Annotated[dict[Label, Share], Meta(max_length=10)]
+
+
+class ExampleQuestion(Struct, frozen=True, omit_defaults=True):
     """A question that shows what a run has learned."""
 
     text: Text
     word: Label  # fills the [MASK]
     since: Count | None = None  # the step from which the word stays on top; None if the run has not learned it
+    answers: Annotated[list[BestAnswers], Meta(max_length=1000)] = []  # ascending; older files have none
 
 
 Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # the page draws a button for each

@@ -127,7 +127,7 @@ def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_res
         ("tokens", "metric", "The link has the metric 'zzz', which is not here; showing '"),
         ("tokens", "parts_of_speech", "The link has the parts of speech 'zzz', which is not here."),
         ("overview", "axis", "The link has the axis 'zzz', which is not here; showing 'step'."),
-        ("overview", "scale", "The link has the scale 'zzz', which is not here; showing 'linear'."),
+        ("overview", "scale", "The link has the scale 'zzz', which is not here; showing 'log'."),
         ("probing", "smooth", "The link has the smooth 'zzz', which is not here; showing 'off'."),
         ("probing", "bands", "The link has the bands 'zzz', which is not here; showing 'on'."),
         ("query", "template", "The link has the template 'zzz', which is not here."),
@@ -195,16 +195,12 @@ def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> 
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_page_keeps_its_own_scale(page: str, dashboard_with_results) -> None:
-    """What a link or the reader chose on one page holds there alone, also after a visit to another."""
-    other = "overview" if page == "tokens" else "tokens"
-    usual = dashboard_with_results.open(other).query_params["scale"]
-    rare = "linear" if usual == "log" else "log"
-    app = dashboard_with_results.open(page, scale=rare)
-    dashboard_with_results.go(app, other)
-    assert app.query_params["scale"] == usual
-    dashboard_with_results.go(app, page)
-    assert app.query_params["scale"] == rare
+def test_steps_are_logarithmic_until_the_reader_chooses(page: str, dashboard_with_results) -> None:
+    """A linear scale is a choice that other pages keep."""
+    assert dashboard_with_results.open(page).query_params["scale"] == "log"
+    app = dashboard_with_results.open(page, scale="linear")
+    dashboard_with_results.go(app, "overview" if page == "tokens" else "tokens")
+    assert app.query_params["scale"] == "linear"
 
 
 def test_opening_imports_neither_torch_nor_transformers() -> None:

@@ -54,13 +54,3 @@ def test_runs_of_one_name_in_two_roots_are_reported_apart(tiny_results: Run, own
     """What is kept for one is not given for the other."""
     assert tiny_results.name == own_run.name
     assert not results.scores(tiny_results).empty and results.scores(own_run).empty
-
-
-def test_the_scale_of_heads_is_that_of_their_scores(own_run: Run) -> None:
-    """Heads that change near the end are told on a linear axis, at the beginning on a log one; a baseline stays."""
-    for ends, scale in (((0.1, 0.1, 0.9), "linear"), ((0.1, 0.9, 0.9), "log")):
-        for step, value in zip((0, 1, 16), ends, strict=True):
-            of_head = Score("head_behaviour_previous", value, 10, "1", 1)
-            baseline = Score("head_behaviour_baseline", 0.2, 10, "-1")
-            store.write(at(own_run, step), "head_behaviour", Findings(scores=[of_head, baseline]))
-        assert results.default_scale_of_heads(own_run) == results.default_scale(own_run, "head_behaviour") == scale

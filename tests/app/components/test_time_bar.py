@@ -32,6 +32,13 @@ def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
     assert data["tokens"] == [0, 10, 80, 7000]
 
 
+def test_playing_takes_the_steps_with_data() -> None:
+    """All of them where none of these is a checkpoint."""
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES)
+    assert bar_data(CHECKPOINTS, 8, axis, stops={700, 1, 9})["stops"] == [1, 700]
+    assert bar_data(CHECKPOINTS, 8, axis)["stops"] == bar_data(CHECKPOINTS, 8, axis, stops={9})["stops"] == STEPS
+
+
 def test_a_checkpoint_without_weights_is_hollow() -> None:
     """The browser is told which of the steps have results alone."""
     assert bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))["hollow"] == [8]

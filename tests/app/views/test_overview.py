@@ -1,4 +1,4 @@
-"""The overview page: the run's card, its curves, and what is still to be computed."""
+"""The overview page: what it plays, its findings and curves, and the sections that are folded."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.app.conftest import captions_of
 
 def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
     """The figures on top are those of the manifests and of the log at the chosen step."""
-    page = dashboard_with_results.open("overview", step="8")
+    page = dashboard_with_results.open("overview", step="8", open="card")
     figures = {metric.label: metric.value for metric in page.metric}
     assert figures["Checkpoints"] == f"3 of {len(tiny_run.planned_steps)} planned"
     assert figures["Last step"] == "16"
@@ -23,30 +23,29 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
 
 
 def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
-    """Where every metric is computed at every planned checkpoint, the page does not speak of it."""
-    page = dashboard_with_results.open("overview")
-    assert "What has been computed" not in [heading.value for heading in page.header] and not page.code
+    """Where every metric is computed at every planned checkpoint, there is no command."""
+    page = dashboard_with_results.open("overview", open="computed")
+    assert any("All metrics" in caption for caption in captions_of(page)) and not page.code
 
 
 def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
     """With a caption that names the phase."""
-    page = dashboard_with_results.open("overview")
+    page = dashboard_with_results.open("overview", open="ngrams")
     assert "Distance from unigrams and bigrams" in [heading.value for heading in page.header]
     assert any("the unigram phase" in caption for caption in captions_of(page))
 
 
 def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
     """Both figures with their captions, and both in the table of phases."""
-    page = dashboard_with_results.open("overview")
+    page = dashboard_with_results.open("overview", open="embeddings,similarity")
     headings = [heading.value for heading in page.header]
     assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
 
 
 def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
     """Without results the page still shows the run, and the command that evaluates it."""
-    page = dashboard_without_results.open("overview")
+    page = dashboard_without_results.open("overview", open="computed")
     assert not page.exception
-    assert "What has been computed" in [heading.value for heading in page.header]
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
     assert "--treebank PATH --lama PATH" in page.code[0].value
 
@@ -56,7 +55,7 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     for checkpoint in runs.checkpoints(own_run):
         runs.remove_weights(checkpoint)
-    page = dashboard_with_results.open("overview")
+    page = dashboard_with_results.open("overview", open="computed")
     assert not page.exception and not page.code
     assert any(": 3, none of them" in caption for caption in captions_of(page))
 
@@ -64,14 +63,14 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
 def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
     """For the masking that is picked; the demo's log has no such measures, and no such section."""
     title = "Masked-word accuracy by length and position"
-    assert title not in [heading.value for heading in dashboard_without_results.open("overview").header]
+    assert title not in [heading.value for heading in dashboard_without_results.open("overview", open="length").header]
     log, groups = own_run.path / "log.jsonl", [{"first": 0, "last": 63, "accuracy": 0.25, "n": 40}]
     measures = [
         {"length": 32, "masking": masking, "positions": groups} for masking in ("training", "single pieces 15 %")
     ]
     row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
     log.write_text(log.read_text() + json.dumps(row) + "\n")
-    page = dashboard_without_results.open("overview", masking="training")
+    page = dashboard_without_results.open("overview", masking="training", open="length")
     assert not page.exception and title in [heading.value for heading in page.header]
     (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
     assert "40 (32 tokens, positions 0 to 31)" in caption
@@ -86,7 +85,7 @@ def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_witho
         rows.append({"split": "heldout", "step": step, "masked_lm_loss": 5.6, "measures": measures})
     log.write_text(log.read_text() + "".join(json.dumps(row) + "\n" for row in rows))
     for picked, n in (({}, "4,000"), ({"pieces": "40"}, "40")):
-        page = dashboard_without_results.open("overview", **picked)
+        page = dashboard_without_results.open("overview", open="length", **picked)
         assert not page.exception
         (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
         assert f" {n} (32 tokens, positions 0 to 31)" in caption
@@ -113,7 +112,7 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     """Whichever the run's log has; a run that learns masked words alone has two curves."""
     log = own_run.path / "log.jsonl"
     log.write_text(log.read_text().replace("sentence_order", objective))
-    page = dashboard_without_results.open("overview")
+    page = dashboard_without_results.open("overview", open="objective")
     assert not page.exception
     titles = [heading.value for heading in page.header if "accuracy" in heading.value]
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
@@ -159,3 +158,18 @@ def test_a_run_without_faults_says_nothing(dashboard_with_results, own_run, monk
     runs.write_audit(own_run, Audit((), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
     assert not [one for one in page.expander if "audit" in one.label]
+
+
+def test_a_fold_is_drawn_once_it_is_open_and_stays_in_the_link(dashboard_with_results) -> None:
+    """Others are not computed; a click closes it again."""
+    page = dashboard_with_results.open("overview", open="card")
+    assert page.metric and page.query_params["open"] == "card"
+    assert len(page.metric) > len(dashboard_with_results.open("overview").metric) == 0
+
+
+def test_the_page_opens_with_what_there_is_to_watch(dashboard_with_results, tiny_results: Run) -> None:
+    """The paper linked, the size of the model, and three findings with what they mean."""
+    page = dashboard_with_results.open("overview")
+    (watch,) = [one.value for one in page.markdown if "grow up" in one.value]
+    assert "ALBERT" in watch and "aclanthology.org" in watch and "parameters" in watch
+    assert {"reconstruction_before_prediction", "knowledge_fluctuates"} <= {button.key for button in page.button}

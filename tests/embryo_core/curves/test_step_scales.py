@@ -32,22 +32,6 @@ def test_a_single_step_lies_at_the_start_of_its_axis(scale, only):
     assert step_scales.axis_shares([only], scale).tolist() == [0]
 
 
-@pytest.mark.parametrize(("rises_at", "scale"), [(8, "log"), (600, "linear"), (None, "log")])
-def test_the_informative_scale_has_the_change_in_its_middle(rises_at, scale):
-    """An early rise is seen on a log axis, a late one on a linear axis; flat and missing curves have no say."""
-    steps = [0, 1, 2, 4, 8, 16, 200, 400, 600, 800, 1000]
-    rise = [0.0 if rises_at is None or step < rises_at else 0.7 for step in steps]
-    values = np.stack([rise, np.full(len(steps), 0.4), np.full(len(steps), np.nan)], axis=1)
-    assert step_scales.informative_scale(steps, values) == scale
-
-
-def test_a_curve_counts_by_where_it_changes_not_by_how_much():
-    """Two small late curves outweigh a high early one."""
-    steps = [0, 1, 2, 499, 500, 1000]
-    early, late = np.array([0, 1, 1, 1, 1, 1]), np.array([0, 0, 0, 0, 0.01, 0.01])
-    assert step_scales.informative_scale(steps, np.stack([early, late, late], axis=1)) == "linear"
-
-
 @pytest.mark.parametrize("steps", [range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]])
 @pytest.mark.parametrize("count", [2, 3, 32])
 def test_log_spaced_steps_reach_from_end_to_end(steps, count: int) -> None:

@@ -35,7 +35,8 @@ def histories(monkeypatch: pytest.MonkeyPatch, tiny_run: Run) -> Histories:
         def ask(run: Run, question: query.Question) -> query.Answers:
             text = question.text.removesuffix(" [MASK] .")
             scores = {step: (shares[text][i], ranks[text][i], True) for i, step in enumerate(STEPS)}
-            return query.Answers(run.name, question, tabulate_word(question, scores), ())
+            word = question if question.word else question.track("the")
+            return query.Answers(run.name, word, tabulate_word(word, scores), ())
 
         monkeypatch.setattr(examples, "ask", ask)
         return [(f"{text} [MASK] .", "the") for text in ranks]

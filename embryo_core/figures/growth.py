@@ -1,0 +1,73 @@
+"""What the Overview plays: a run's best example, and the parts of speech that change most, chosen by stored results."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from embryo_core import compare, results
+from embryo_core.corpora.groups import ALL
+from embryo_core.errors import EmbryoError
+from embryo_core.figures import style, tokens
+from embryo_core.findings.words import measured_as
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.types import Run
+
+CURVES = 3  # parts of speech
+METRIC = "mask_prediction"
+SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar
+KNOWING = 0.2  # precision at 1 over all facts from which it knows more than a few
+PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
+
+
+def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
+    """Return the learned example with many different answers on the way and a sure one at the end; None without one."""
+    learned = [one for one in examples if one.since is not None and len(one.answers) > 1]
+    return max(learned, key=lambda one: len(set(_leaders(one))) * _last(one), default=None)
+
+
+def _leaders(example: ExampleQuestion) -> list[str]:
+    return [next(iter(answers.words)) for answers in example.answers if answers.words]
+
+
+def _last(example: ExampleQuestion) -> float:
+    return max(example.answers[-1].words.values(), default=0.0)
+
+
+def changed_most(run: Run) -> pd.DataFrame:
+    """Return the accuracy (group, step, accuracy) of the parts of speech that change most.
+
+    Empty if the run was not evaluated on words at two steps. Raises ResultsError.
+    """
+    scores = results.read_scores(run, measured_as(run, METRIC))
+    table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
+    if table["step"].nunique() < 2:
+        return table.iloc[:0]
+    accuracy = table.groupby("group", sort=False)["accuracy"]
+    chosen = (accuracy.max() - accuracy.min()).nlargest(CURVES).index
+    return table[table["group"].isin(chosen)][["group", "step", "accuracy"]]
+
+
+def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
+    """Return what there is to watch, in Markdown with the paper, and what the model is and what it learns.
+
+    `last` is the last step of the run, and `seen` how many tokens it has seen by then.
+    """
+    unit = "training steps" if run.step_unit == "updates" else run.step_unit
+    article = "an" if run.family[:1].lower() in "aeiou" else "a"
+    watch = f"Watch {article} {run.family.upper()} grow up: {last:,} {unit}, from noise to {_learned(run)[0]}"
+    of = (f"{style.short(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
+    size = ", ".join(part for part in (*of, f"{style.short(seen)} tokens" if seen else "") if part)
+    learned = " and ".join(_learned(run))
+    return watch, f"{size}: it learns {learned}." if size else f"It learns {learned}."
+
+
+def _learned(run: Run) -> list[str]:
+    """Return what a run's scores at the last step say that it has learned."""
+    try:
+        facts, words = results.read_scores(run, "world_knowledge"), changed_most(run)
+    except EmbryoError:
+        return ["language"]
+    facts = facts[facts["group"] == ALL].sort_values("step")
+    best = words.loc[words["step"] == words["step"].max(), "accuracy"].max() if len(words) else 0.0
+    learned = ["grammar" if best >= SURE else "some grammar"] if len(words) else ["language"]
+    return [*learned, "facts" if facts["value"].iloc[-1] >= KNOWING else "few facts"] if len(facts) else learned

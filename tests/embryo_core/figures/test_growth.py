@@ -1,0 +1,49 @@
+"""What the Overview plays is chosen by stored results."""
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.figures import growth
+from embryo_core.runs.schema import BestAnswers, ExampleQuestion
+from embryo_core.types import Run
+
+
+def example(since: int | None, *leaders: str, last: float = 0.5) -> ExampleQuestion:
+    """Return an example whose best answers are these."""
+    shares = [*(0.1 for _ in leaders[:-1]), last]
+    rows = [BestAnswers(step, {word: share} if word else {}) for step, (word, share) in enumerate(zip(leaders, shares))]
+    return ExampleQuestion(" ".join(leaders), leaders[-1], since, rows)
+
+
+def test_the_best_example_changes_much_and_ends_sure() -> None:
+    """Learned ones alone; an older file has no answers."""
+    found = [example(1, "a", "b"), example(2, "", "a", "b", "c"), example(None, *"abcdefg"), example(1, "a")]
+    assert growth.best_example(found) is found[1]
+    assert growth.best_example([example(1, *"abcd", last=0.01), found[0]]) is found[0]
+    assert growth.best_example([ExampleQuestion("a", "b", 3)]) is None
+
+
+def test_the_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
+    """Counted from the scores as they are stored."""
+    scores = results.read_scores(tiny_results, "mask_prediction")
+    table = growth.changed_most(tiny_results)
+    rows = scores[scores["group"].isin(growth.style.PARTS_OF_SPEECH)].groupby("group")["value"]
+    widest = (rows.max() - rows.min()).sort_values(ascending=False)
+    assert set(table["group"]) <= set(widest[widest >= widest.iloc[growth.CURVES - 1]].index)
+    assert table["group"].nunique() == growth.CURVES
+
+
+def test_a_run_is_described_by_its_sizes(tiny_results: Run) -> None:
+    """Of its last step; what it has learned is read from its scores."""
+    watch, model = growth.describe_run(tiny_results, 16, 4096)
+    assert "ALBERT" in watch and "16 training steps" in watch
+    assert "parameters, 4,096 tokens" in model and model.endswith("facts.")
+
+
+@pytest.mark.parametrize("name", ["albert-reference"])
+def test_the_demo_has_answers_for_its_best_example(name: str) -> None:
+    """At each of its checkpoints with weights, improbable ones left out."""
+    run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
+    best = growth.best_example(results.read_examples(run))
+    assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable(run)]
+    assert min(share for one in best.answers for share in one.words.values()) >= 0.01
