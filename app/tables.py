@@ -54,7 +54,7 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
     column = st.column_config
     small = len(table) > 0 and table["probability"].min() < MIN_PERCENT
     number = "%.1e" if small else "percent"
-    bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=table["probability"].max())
+    bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=1)
     columns = {
         "rank": column.TextColumn("rank", width=44, alignment="right"),
         "token": column.TextColumn(what),

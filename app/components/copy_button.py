@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 
 _component = st.components.v2.component(
     "embryo.copy_button",
-    html="<button type='button' aria-live='polite'></button>",
+    html="<button type='button' aria-live='polite'>Copy</button>",
     css=(HERE / "copy_button.css").read_text(encoding="utf-8"),
     js="".join((HERE / name).read_text(encoding="utf-8") for name in ("clipboard.js", "copy_button.js")),
 )

@@ -28,15 +28,13 @@ def show() -> None:
 def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
-        "picture": column.ImageColumn("Curves", width=110, help="Click it to see them large on their page"),
         "verdict": column.TextColumn("Verdict", width=130),
-        **{findings.verdict_column(place): column.TextColumn(run, width=150) for place, run in enumerate(compared)},
-        "finding": column.TextColumn("Finding", width=420),
-        "paper": column.TextColumn("In the paper", width=160 if compared else 220),
-        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=130),
-        "hold": column.NumberColumn("Hold", width=60),
-        "opposed": column.NumberColumn("Opposed", width=80),
-        "of": column.NumberColumn("Of", width=60),
+        **{findings.verdict_column(place): column.TextColumn(run, width=130) for place, run in enumerate(compared)},
+        "finding": column.TextColumn("Finding", width=380),
+        "hold": column.TextColumn("Hold", width=60, help="Comparisons that hold, of all"),
+        "picture": column.ImageColumn("Curves", width=100, help="Click it to see them large on their page"),
+        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=100),
+        "paper": column.TextColumn("In the paper", width=150),
     }
     names = [judgement.finding.name for judgement in judgements]
     show_rows(

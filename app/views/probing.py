@@ -12,7 +12,7 @@ from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label
 from embryo_core.words import layer_name
 
 LAYERS = {BEST: "best at each step", LAST: "last"}
-SECTIONS = {"tasks": "All tasks", "layers": "One task, layer by layer", "order": "Order of layers and tasks"}
+SECTIONS = {"layers": "One task, layer by layer", "tasks": "All tasks", "order": "Order of layers and tasks"}
 
 
 def show() -> None:

@@ -11,10 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
 from app.views import query_figures
-from app.views.query_ask import Request, form_of, pick_requests
+from app.views.query_ask import Request, choose_text, form_of, natural, pick_requests
 from app.views.query_rounds import Found, Known, asked_later, know, load_ahead, show_rounds
 from embryo_core import query, runs
 from embryo_core.errors import EmbryoError
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
 from embryo_core.query import TOGETHER
 from embryo_core.types import Run
@@ -39,6 +40,8 @@ def show() -> None:
         st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")
         load_ahead(view.run)
         return
+    if len(requests) == 1 and _suggest_mask(requests[0]):
+        return
     mask = _pick_mask(max(request.masks for request in requests))
     if mask == TOGETHER:
         widgets.show_caption(JOINTLY)
@@ -57,6 +60,17 @@ def show() -> None:
         query_figures.show_continuations(known)
         query_figures.show_lens(known)
         _show_commands([one.request for one in known], mask)
+
+
+def _suggest_mask(request: Request) -> bool:
+    """Offer a text with [MASK] in place of one that has none; return whether that was needed."""
+    if "masked_words" not in results.given(request.view.run) or query.count_masks(request.text):
+        return False
+    words = request.text.strip().rstrip(" .")
+    st.warning("The text has no \\[MASK] for the word to be predicted.", icon=":material/edit:")
+    for text in dict.fromkeys((f"{words} [MASK] .", " ".join([*words.split()[:-1], "[MASK]", "."]))):
+        st.button(literal(f"Ask “{natural(text)}”"), key=f"ask_{text}", on_click=choose_text, args=(text,))
+    return True
 
 
 def with_weights(run: Run) -> list[int]:

@@ -1,5 +1,6 @@
 """The form of the Query page: a text, a LAMA fact that fills it in, a word to track, and a comparison."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -141,8 +142,14 @@ def _show_examples(examples: dict[str, str]) -> None:
     """Draw the button Ask and the example texts; a click outside the text asks too."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
         st.button("Ask", type="primary", key="query_ask")
+        st.caption("Try", width="content")
         for example, label in examples.items():
-            st.button(literal(label), type="tertiary", on_click=choose_text, args=(example,))
+            st.button(literal(natural(label)), on_click=choose_text, args=(example,))
+
+
+def natural(text: str) -> str:
+    """Return a text as it is printed, without the blanks that treebanks have before their punctuation."""
+    return re.sub(r" +([.,;:?!])", r"\1", text)
 
 
 def choose_text(text: str, subject: str = "") -> None:

@@ -37,7 +37,10 @@ def show_step(known: Known, number: int) -> None:
     st.header(f"At {view.point(view.step)}", anchor=False)
     with widgets.explaining():
         best = known.best()
-        show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
+        if best[0].probability < query.NOISE:
+            widgets.show_caption(query.describe_noise(view.point(view.step)))
+        else:
+            show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
         if known.answers.question.continues:
             (greedy,) = known.best(TOGETHER)
             st.markdown(f"{literal(request.text.strip())} **{literal(greedy.token)}**")
@@ -92,14 +95,22 @@ def _fact_rows(known: Known, best: Prediction) -> dict[str, tuple]:
 def show_lead(known: Known, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good, if several steps were asked."""
     view, answers = known.request.view, known.answers
-    lead = answers.lead(known.mask)
+    lead, last = answers.lead(known.mask), answers.steps[-1]
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}", anchor=False)
     widgets.show_problems(view.run, known.problems)
+    learned = answers.best(last, known.mask)[0].probability >= query.LEARNED
     with st.container(horizontal=True, key=f"lead_{number}"):
-        st.metric("Final answer", literal(lead.token), border=True)
+        st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
-            st.metric(headed("First leads at", view.run.step_unit), f"{lead.first:,}", border=True)
-            st.metric(headed("Leads for good from", view.run.step_unit), f"{lead.for_good:,}", border=True)
+            unit = view.run.step_unit
+            only = lead.for_good == last
+            st.metric(headed("First leads at", unit), f"{lead.first:,}" if learned else "–", border=True)
+            name = "Leads only at the last step" if only else headed("Leads for good from", unit)
+            st.metric(name, f"{lead.for_good:,}" if learned else "–", border=True)
+    if not learned:
+        widgets.show_caption(query.NOT_LEARNED)
+    if len(view.checkpoints) > len(answers.steps) == 1:
+        widgets.show_caption(query.describe_single(view.run, view.point(last)))
 
 
 def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
@@ -162,7 +173,7 @@ def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
             _show_pinned(known, pin, name)
     with left:
         folded = [] if show_first else lens.unsure_steps(answers.table)
-        folded = [] if pin[1] in folded else folded
+        folded = [] if permalink.get("pin") and pin[1] in folded else folded
         pinned = pin if permalink.get("pin") and pin[1] in answers.steps else None
         st.html(lens.colour_scale())
         drawn = {"table": answers.table, "pin": pinned, "marked": known.marked, "folded": folded}
@@ -223,4 +234,8 @@ def _show_pinned(known: Known, pin: tuple[int, int], name: str) -> None:
     answers = by_layer(*asked)
     if step not in answers.steps:
         answers = by_layer(*asked, step)
-    show_ranking(_ranking(answers.best(step, known.mask, layer)), "piece", key=f"pinned_{name}", bars=False)
+    best = answers.best(step, known.mask, layer)
+    if best[0].probability < query.NOISE:
+        widgets.show_caption(query.describe_noise(view.point(step)))
+        return
+    show_ranking(_ranking(best), "piece", key=f"pinned_{name}", bars=False)

@@ -45,9 +45,9 @@ def verdict_name(verdict: Verdict) -> str:
 
 
 def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
-    """Return a row for each finding: picture, verdict, finding, paper, comparisons, hold, opposed, of.
+    """Return a row for each finding: verdict, finding, hold, picture, comparisons, paper.
 
-    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; the last three columns count them. Each `compared`
+    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts them ("9 of 9"). Each `compared`
     run adds a column of verdicts (`verdict_column`), with the measure if it is another.
     """
     rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
@@ -57,15 +57,13 @@ def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgem
         others = {verdict_column(i): _beside(judgement, other.get(name)) for i, other in enumerate(by_name)}
         rows.append(
             {
-                "picture": picture(judgement),
                 "verdict": verdict_name(judgement.verdict),
                 **others,
                 "finding": judgement.finding.claim,
-                "paper": judgement.finding.place,
+                "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
+                "picture": picture(judgement),
                 "comparisons": sorted(sides.map(SIGNS), reverse=True),
-                "hold": judgement.holding,
-                "opposed": judgement.opposed,
-                "of": len(judgement.comparisons),
+                "paper": judgement.finding.place,
             }
         )
     return pd.DataFrame(rows)
@@ -101,12 +99,10 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
-    """Return the caption of `overview`: the number of findings with each verdict, and the rules of the verdicts.
+    """Return the caption of `overview`: the rules of the verdicts.
 
     `compared` are the names of compared runs.
     """
-    counts = Counter(judgement.verdict for judgement in judgements)
-    shown = ", ".join(f"{counts[verdict]} {verdict_name(verdict)}" for verdict in RULES if counts[verdict])
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
     others = (
         f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
@@ -116,7 +112,7 @@ def describe_findings(judgements: Sequence[Judgement], compared: Collection[str]
     if left_out := len(FINDINGS) - len(judgements):
         others += f" {left_out} others need models of another kind."
     return Caption(
-        f"Of {len(judgements)} findings of the paper: {shown}.",
+        f"{quantity(len(judgements), 'finding')} of the paper, and how many of their comparisons hold in this run.",
         "Each finding predicts several comparisons. One holds if its whole 95 % interval is on the paper's side, and "
         f"is opposed if all of it is on the other. Verdicts: {rules}. Bars up hold, bars down are opposed. Small "
         "pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, or a "

@@ -6,12 +6,13 @@ import pandas as pd
 
 from embryo_core import curves, results
 from embryo_core.figures.overview import training_log
+from embryo_core.findings.layers import NAMES
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
 METRIC = "edge_probing"
 PREFIX = "edge_probing_"
-NAMES = {"pos": "part of speech", "constituent": "constituent", "coref": "coreference", "srl": "semantic role"}
+ORDER = ("pos", "constituent", "coref", "srl")  # of the paper
 BEST, LAST = "best", "last"  # a layer can be chosen by these or by its number
 MASKED = "masked accuracy"  # the curve of the training log among the tasks; no task has a space in its name
 HELD_OUT = "held-out text of the pretraining"  # the data of that curve
@@ -33,7 +34,7 @@ def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
     for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
         frame = frame.merge(_column(scores, name, on), on=on, how="left")
     frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
-    order = {task: i for i, task in enumerate(NAMES)}
+    order = {task: i for i, task in enumerate(ORDER)}
     frame = frame.sort_values(["task", "layer", "step"]).sort_values(
         "task", key=lambda tasks: tasks.map(lambda task: order.get(task, len(order))), kind="stable"
     )

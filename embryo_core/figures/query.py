@@ -17,7 +17,7 @@ from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.query import TOGETHER, Answers, Lead
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Prediction, Run, StepUnit
-from embryo_core.words import point, quantity
+from embryo_core.words import percent, point, quantity
 
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
 MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # roles and their lines
@@ -298,6 +298,20 @@ def _symbols(exact: np.ndarray, symbol: str) -> str | list[str]:
 
 
 # === Words of the page ===
+
+NOISE = 0.01  # of the best answer: below it the answers are a list of chance
+LEARNED = 0.05  # of the best answer at the last step, from which it counts as one
+NOT_LEARNED = f"No answer is above {percent(LEARNED, 0)}: this model has not learned that."
+
+
+def describe_noise(at: str) -> str:
+    """Return why a step has no list of answers."""
+    return f"No answer is above {percent(NOISE, 0)} at {at}: the model has not learned this yet."
+
+
+def describe_single(run: Run, at: str) -> str:
+    """Return why a run has answers at one step, and how others have them over time."""
+    return f"Only {at} of '{run.name}' kept its weights; choose a run with more under Run for answers over time."
 
 
 def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, unit: StepUnit) -> str:

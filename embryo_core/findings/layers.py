@@ -12,7 +12,7 @@ from embryo_core.findings.finding import Comparison, Finding, Tested
 
 F1, SAME = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
-NAMES = {"pos": "part of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
+NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
 FACTOR = 2.0  # between the steps of two tasks that rise together
 EARLY, SATURATED = 0.25, 0.9  # shares of the run, and of the rise that should be made by then
 PATTERN = 0.05  # gain in attention weight from which a head shows the pattern

@@ -71,13 +71,13 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
-    assert f"How the probe was trained: part of speech, {trained}, step 16" in headed
+    assert f"How the probe was trained: parts of speech, {trained}, step 16" in headed
 
 
 def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
     """F1 at the peak and at the end as means of three steps, the decay in points."""
     table = open_page(probed, probing="order").dataframe[0].value
-    assert list(table["task"]) == ["part of speech"] * 3 + ["semantic role"] * 3 + ["mine"] * 3
+    assert list(table["task"]) == ["parts of speech"] * 3 + ["semantic roles"] * 3 + ["mine"] * 3
     assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
     row = table.iloc[1]  # 0.50, 0.80, 0.75
     assert (row["step"], row["f1"], row["last"], row["decay"], row["n"]) == pytest.approx((8, 0.8, 0.75, 5, 400))
@@ -109,7 +109,7 @@ def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
     if wanted["probing"] == "layers":
         assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
     if wanted["probing"] == "order":
-        assert box(page, "Vertical axis").options == ["part of speech", "mine"]
+        assert box(page, "Vertical axis").options == ["parts of speech", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_
     for step in ("0", "8", "16"):
         page = open_page(dashboard_without_results, probing="layers", step=step)
         assert "a column for each evaluated checkpoint (1)" in captions(page)
-        assert "How the probe was trained: part of speech, layer 2, step 8" in headings(page)
+        assert "How the probe was trained: parts of speech, layer 2, step 8" in headings(page)
 
 
 def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_results, own_run: Run) -> None:
@@ -176,7 +176,7 @@ def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run:
     write_probes(own_run, tasks=("mine",))
     text, _ = everything(dashboard_without_results)
     assert box(open_page(dashboard_without_results, probing="layers"), "Task").options == ["mine"]
-    assert "part of speech" not in text and NOTE in text
+    assert "parts of speech" not in text and NOTE in text
     assert "400 targets for training, 60 for development, 50 for testing" in text
     page = open_page(dashboard_without_results, probing="order")
     assert any("a second one is needed" in info.value for info in page.info)

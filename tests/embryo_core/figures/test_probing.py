@@ -36,11 +36,11 @@ def test_all_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> Non
     """Each with its interval and majority baseline, rescaled with the curve; a point knows its task and step."""
     figure = probing.tasks([probed], Axis("linear"), "best", rescaled)
     srl = figure.table[figure.table["task"] == "srl"]
-    line = named(figure, "semantic role")
+    line = named(figure, "semantic roles")
     assert list(line.x) == list(srl["step"]) and list(line.y) == list(srl["shown"])
     assert [[*point[:2]] for point in line.customdata] == [["srl", step] for step in srl["step"]]
-    assert list(named(figure, "semantic role, 95 % band").y) == [*srl["shown_high"], *srl["shown_low"][::-1]]
-    dashed = named(figure, "semantic role, baseline")
+    assert list(named(figure, "semantic roles, 95 % band").y) == [*srl["shown_high"], *srl["shown_low"][::-1]]
+    dashed = named(figure, "semantic roles, baseline")
     assert set(dashed.y) == set(srl["shown_majority"])
     last = srl["value"].iloc[-1]
     assert srl["shown"].iloc[-1] == (1 if rescaled else last)
@@ -68,11 +68,11 @@ def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
     """A single task or step is named alone."""
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
     said = probing.headline(best, StepUnit.UPDATES)
-    assert said.index("part of speech (0.50 to 0.90)") < said.index("my_task (0.60 to 0.70)")
+    assert said.index("parts of speech (0.50 to 0.90)") < said.index("my_task (0.60 to 0.70)")
     alone = probing.headline(best[best["task"] == "pos"], StepUnit.UPDATES)
-    assert "part of speech (0.50 to 0.90)" in alone and "least" not in alone
+    assert "parts of speech (0.50 to 0.90)" in alone and "least" not in alone
     one = probing.headline(best[best["step"] == 16], StepUnit.UPDATES)
-    assert one.index("part of speech (0.90)") < one.index("my_task (0.70)") and "step 16" in one
+    assert one.index("parts of speech (0.90)") < one.index("my_task (0.70)") and "step 16" in one
 
 
 def test_a_task_looks_the_same_wherever_it_is_drawn() -> None:

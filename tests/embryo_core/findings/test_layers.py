@@ -58,7 +58,7 @@ def test_saturation_is_not_said_where_nothing_was_probed_within_a_quarter(run, m
     curve = layers.Curve(np.array([10_000, 20_000, 30_000]), np.array(rise), np.full(3, 10_000))
     monkeypatch.setattr(layers, "best_layer", lambda _, task: curve if task == "pos" else None)
     tested = layers.syntax_saturates(evidence(run, f1("pos", 1, risen(8))))
-    assert not tested.comparisons and tested.statistic == "Not probed within a quarter of the run: part of speech."
+    assert not tested.comparisons and tested.statistic == "Not probed within a quarter of the run: parts of speech."
 
 
 def test_a_step_at_a_quarter_of_the_run_is_within_it(run, monkeypatch):
@@ -72,7 +72,7 @@ def test_a_step_at_a_quarter_of_the_run_is_within_it(run, monkeypatch):
 def test_syntax_that_has_not_risen_is_named(run):
     """It is compared with nothing, and probing once more would not help."""
     tested = layers.syntax_saturates(evidence(run, *(f1(task, 1, [0.4] * len(STEPS)) for task in layers.SYNTAX)))
-    assert not tested.comparisons and tested.statistic == "No significant rise: part of speech, constituents."
+    assert not tested.comparisons and tested.statistic == "No significant rise: parts of speech, constituents."
 
 
 def test_the_interval_of_saturation_joins_those_of_its_shares():
