@@ -232,6 +232,18 @@ class ClozeAnswer:
 
 
 @dataclass(frozen=True)
+class VariantAnswer:
+    """The answer to one variant of a fact that is answered right: rank of the true object, and the top word."""
+
+    fact: str
+    relation: str
+    kind: str  # paraphrased, negated, or the kind of the wrong word before it: high, low, random
+    variant: str  # its template, or the wrong word
+    rank: int
+    prediction: str
+
+
+@dataclass(frozen=True)
 class PairScore:
     """The scores of both sentences of a minimal pair: log probabilities in nats, rounded to float32."""
 
@@ -332,6 +344,7 @@ class Findings:
     scores: list[Score] = field(default_factory=list)
     words: list[WordCount] = field(default_factory=list)
     cloze: list[ClozeAnswer] = field(default_factory=list)
+    variants: list[VariantAnswer] = field(default_factory=list)
     pairs: list[PairScore] = field(default_factory=list)
     surprisals: list[WordSurprise] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)

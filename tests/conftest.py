@@ -31,6 +31,7 @@ SAMPLE = REPOSITORY / "data" / "sample"
 STEPS = (0, 8, 16)
 SAMPLE_DATA = {"treebank": SAMPLE / "treebank.conllu"}
 SAMPLE_DATA |= {name: SAMPLE / name for name in ("lama", "probing", "ngrams", "pairs")}
+SAMPLE_DATA |= {"lama-variants": SAMPLE / "lama_variants"}
 SAMPLE_DATA |= {"words": SAMPLE / "words.csv", "text": SAMPLE / "treebank.conllu"}
 
 

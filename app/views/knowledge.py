@@ -11,9 +11,10 @@ from app.view import View
 from app.views import knowledge_facts
 from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
-from embryo_core.figures import knowledge, knowledge_tables
+from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
+from embryo_core.figures.overview import evaluate_command
 
 
 def show() -> None:
@@ -25,6 +26,7 @@ def show() -> None:
     precision = results.precision(view.run)
     widgets.show_headline(knowledge.headline(precision, view.run))
     _show_precision(view, precision)
+    _show_variants(view)
     step = view.evaluated(precision["step"].unique())
     _show_relations(view, precision, facts, step)
     knowledge_facts.show(view, precision, facts, step)
@@ -63,6 +65,24 @@ def _open_point(relation: str, step: int) -> None:
     permalink.choose("step", step)
     if relation not in (ALL, *KINDS):
         permalink.choose("relation", relation)
+
+
+def _show_variants(view: View) -> None:
+    """Draw what becomes of right facts in other questions; if they were not asked, a line with the command."""
+    st.header("Right facts asked in other ways", anchor=False)
+    known = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
+    if not known:
+        words = "Neither paraphrases, negations nor wrong words before a question have been tried on this run yet: "
+        st.caption(literal(words) + f"`{evaluate_command(view.run, [knowledge_variants.METRIC])}`")
+        return
+    relations = [ALL, *(name for name in known if name != ALL)]
+    relation = pickers.pick_one("asked", "Facts of", relations, format_func=knowledge.label, optional=True, width=320)
+    figure = figures.draw(view, knowledge_variants.variants, relation=relation)
+    figures.show(figure, on_point=_choose_step)
+
+
+def _choose_step(kind: str, step: int) -> None:
+    permalink.choose("step", step)
 
 
 def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:

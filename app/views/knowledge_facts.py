@@ -8,7 +8,7 @@ from app.tables import PERCENT, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
-from embryo_core.figures import knowledge, knowledge_tables
+from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
 from embryo_core.types import Fact, Run
 from embryo_core.words import step_name
 
@@ -103,3 +103,26 @@ def _one_fact(view: View, known: pd.DataFrame) -> None:
             "right": st.column_config.CheckboxColumn("right"),
         },
     )
+    if template:
+        _show_variants(view, asked)
+
+
+def _show_variants(view: View, asked: Fact) -> None:
+    """Draw the other questions about a fact, and what was answered to them; nothing if none was ever asked."""
+    rows = knowledge_variants.of_fact(view.run, asked, view.step)
+    if rows.empty:
+        return
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        rows,
+        hide_index=True,
+        key=f"variants_{asked.id}",
+        column_config={
+            "kind": st.column_config.TextColumn("asked by", width=105),
+            "question": st.column_config.TextColumn(width=250),
+            "answer": st.column_config.TextColumn(f"answer, {view.step:,}", width=95),
+            "kept": number("right at", width=65, help="Steps at which this question had the right answer"),
+            "steps": number("of steps", width=65, help="Steps at which the fact itself was answered right"),
+        },
+    )
+    widgets.show_caption(knowledge_variants.OF_FACT)

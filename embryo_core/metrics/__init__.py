@@ -8,6 +8,7 @@ from embryo_core.metrics.attention import Attention
 from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.geometry import Geometry
 from embryo_core.metrics.head_behaviour import HeadBehaviour
+from embryo_core.metrics.lama_variants import LamaVariants
 from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.minimal_pairs import MinimalPairs
 from embryo_core.metrics.next_word_prediction import NextWordPrediction
@@ -26,6 +27,7 @@ METRICS: tuple[Metric, ...] = (
     NextWordPrediction(),
     ReplacedTokenAccuracy(),
     WorldKnowledge(),
+    LamaVariants(),
     MinimalPairs(),
     WordSurprisal(),
     Attention(),

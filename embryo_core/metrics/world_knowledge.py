@@ -1,6 +1,7 @@
 """World knowledge: LAMA's T-REx facts as cloze questions, precision at 1 by relation (Section 6, Figures 6 and 14)."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,27 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 
+Reply = tuple[int, float, int, float]  # rank and probability of the object, best piece and its probability
+
+
 @dataclass(frozen=True, eq=False)
-class Cloze:
+class Questions:
     """Facts as questions; lists and arrays are over the n facts that can be asked."""
 
     asked: list[Fact]
-    questions: list[np.ndarray]  # ids with [CLS] and [SEP]; of a decoder the pieces before the object
+    ids: list[np.ndarray]  # with [CLS] and [SEP]; of a decoder the pieces before the object
     at: np.ndarray  # [n] position of [MASK], or of the last piece before the object
     objects: np.ndarray  # [n] id of the object's one piece
+    places: list[int]  # of the asked facts among all
+    going_on: int  # not asked of a decoder, because the template goes on after the object
+    too_long: int  # not asked, because the model has fewer positions
+
+
+@dataclass(frozen=True, eq=False)
+class Cloze:
+    """The questions of LAMA, and what is reported of them."""
+
+    questions: Questions
     total: dict[str, int]  # facts of each relation, including those that cannot be asked
     vocabulary: list[str]  # every piece in readable form
     summary: dict[str, Any]
@@ -47,51 +61,65 @@ class WorldKnowledge(Metric):
     needs = frozenset({"words"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Cloze:
-        facts = _first_of_each_relation(read_lama(source.path), source.limit)
-        total: dict[str, int] = {}
-        asked, questions, places, objects, going_on = [], [], [], [], 0
-        for fact in facts:
-            total[fact.relation] = total.get(fact.relation, 0) + 1
-            prompt = fact.prompt or ""
-            if limits.decoder and not prompt:
-                going_on += 1
-                continue
-            ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
-            at = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
-            piece = tokenizer.single_piece(fact.object)
-            if piece is not None and len(ids) <= limits.positions and len(at) == 1:
-                asked.append(fact)
-                questions.append(ids)
-                places.append(at[0])
-                objects.append(piece)
-        if not asked:
+        facts = first_of_each_relation(read_lama(source.path), source.limit)
+        questions = encode(facts, tokenizer, limits)
+        if not questions.asked:
             raise CorpusError(
                 f"No object of the {len(facts)} facts in {source.path} is a single piece of the run's "
                 "vocabulary; world knowledge cannot be measured."
             )
-        note = f"{len(asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
+        total = Counter(fact.relation for fact in facts)
+        note = f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
         summary = {
-            "facts": len(asked),
+            "facts": len(questions.asked),
             "facts_in_all": len(facts),
             "templates": {fact.relation: fact.template for fact in facts},
-            "note": f"{note}, those whose object is one piece{_describe_left_out(going_on)}",
+            "note": f"{note}, those whose object is one piece{_describe_left_out(questions.going_on)}",
         }
-        vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
-        return Cloze(asked, questions, np.array(places), np.array(objects), total, vocabulary, summary)
+        return Cloze(questions, dict(total), readable(tokenizer, range(tokenizer.vocabulary_size)), summary)
 
     def compute(self, model: "Model", data: Cloze) -> Findings:
-        predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
-        answers: dict[int, ClozeAnswer] = {}
-
-        def ask(batch: np.ndarray) -> None:
-            ids = np.stack([data.questions[i] for i in batch])  # [b, L]
-            logits = predict(ids, np.ones_like(ids), np.arange(len(batch)), data.at[batch])  # [b, V]
-            for i, reply in zip(batch, _replies(logits, data.objects[batch]), strict=True):
-                answers[i] = _answer(data.asked[i], reply, data.vocabulary)
-
-        batches.compute(np.array([len(ids) for ids in data.questions]), model.passes_at_once, ask, model.tokens_at_once)
-        cloze = [answers[i] for i in range(len(answers))]
+        asked = data.questions.asked
+        replies = ask(model, data.questions, np.arange(len(asked)))
+        cloze = [_answer(fact, reply, data.vocabulary) for fact, reply in zip(asked, replies, strict=True)]
         return Findings(scores=_scores(cloze, data.total), cloze=cloze)
+
+
+def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Questions:
+    """Return the questions of those facts that can be asked (see `WorldKnowledge`)."""
+    rows: list[tuple[Any, ...]] = []
+    going_on = too_long = 0
+    pieces: dict[str, int | None] = {}
+    for place, fact in enumerate(facts):
+        if fact.object not in pieces:
+            pieces[fact.object] = tokenizer.single_piece(fact.object)
+        piece, prompt = pieces[fact.object], fact.prompt or ""
+        if limits.decoder and not prompt:
+            going_on += 1
+            continue
+        ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
+        found = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
+        too_long += piece is not None and len(ids) > limits.positions
+        if piece is not None and len(ids) <= limits.positions and len(found) == 1:
+            rows.append((fact, ids, found[0], piece, place))
+    asked, questions, at, objects, places = ([row[i] for row in rows] for i in range(5))
+    return Questions(asked, questions, np.array(at), np.array(objects), places, going_on, too_long)
+
+
+def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]:
+    """Return the replies to the `chosen` [c] of the questions, in their order."""
+    predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
+    replies: dict[int, Reply] = {}
+
+    def ask_batch(batch: np.ndarray) -> None:
+        own = chosen[batch]
+        ids = np.stack([questions.ids[i] for i in own])  # [b, L]
+        logits = predict(ids, np.ones_like(ids), np.arange(len(own)), questions.at[own])  # [b, V]
+        replies.update(zip(batch.tolist(), _replies(logits, questions.objects[own]), strict=True))
+
+    lengths = np.array([len(questions.ids[i]) for i in chosen], np.int64)
+    batches.compute(lengths, model.passes_at_once, ask_batch, model.tokens_at_once)
+    return [replies[i] for i in range(len(chosen))]
 
 
 def _describe_left_out(going_on: int) -> str:
@@ -99,7 +127,7 @@ def _describe_left_out(going_on: int) -> str:
     return f"; left out: {going_on:,} whose template goes on after the object, which is read last" if going_on else ""
 
 
-def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
+def first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
     """Return the first `limit` facts of each relation."""
     kept: dict[str, list[Fact]] = {}
     for fact in facts:
@@ -107,7 +135,7 @@ def _first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
     return [fact for group in kept.values() for fact in group[:limit]]
 
 
-def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, float, int, float]]:
+def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[Reply]:
     """Yield, for each row of logits [b, V], rank and probability of the object's piece, best piece and its probability.
 
     Rank 1 is the best piece; ties go to the piece that comes first in the vocabulary.
@@ -122,7 +150,7 @@ def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[tuple[int, flo
     return zip(ranks.tolist(), probabilities.tolist(), best.tolist(), (1 / total).tolist(), strict=True)
 
 
-def _answer(fact: Fact, reply: tuple[int, float, int, float], vocabulary: list[str]) -> ClozeAnswer:
+def _answer(fact: Fact, reply: Reply, vocabulary: list[str]) -> ClozeAnswer:
     """Return the row of an answered fact."""
     rank, probability, best, best_probability = reply
     return ClozeAnswer(

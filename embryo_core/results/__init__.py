@@ -25,6 +25,7 @@ from embryo_core.results.read import (
     read_surprisals,
     read_task_scores,
     read_tuning,
+    read_variants,
     read_words,
     steps_done,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "read_surprisals",
     "read_task_scores",
     "read_tuning",
+    "read_variants",
     "read_word_counts",
     "read_words",
     "remembered",

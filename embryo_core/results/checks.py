@@ -26,6 +26,7 @@ from embryo_core.types import (
     TaskAnswer,
     TaskScore,
     TuningPoint,
+    VariantAnswer,
     WordCount,
     WordSurprise,
 )
@@ -96,6 +97,8 @@ def _is_measurement(row: Any) -> bool:
             return row.n > 0 and 0 <= row.correct <= row.n
         case ClozeAnswer():
             return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
+        case VariantAnswer():
+            return row.rank > 0
         case PairScore():
             return row.pair >= 0 and math.isfinite(row.good) and math.isfinite(row.bad)
         case WordSurprise():

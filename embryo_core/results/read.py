@@ -36,6 +36,7 @@ from embryo_core.results.tables import (
     TABLES,
     TASK_SCORES,
     TUNING,
+    VARIANTS,
     WORDS,
     Table,
 )
@@ -147,6 +148,16 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
     rows = read_table(run, CLOZE, _equals("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
+
+
+@remembered
+def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
+    """Return the answers to the variants of a fact at the steps at which it was answered right.
+
+    Columns: step, kind, variant, rank, prediction; sorted by kind, variant and step.
+    """
+    rows = read_table(run, VARIANTS, _equals("relation", relation) & _equals("fact", fact))
+    return rows.select(["step", "kind", "variant", "rank", "prediction"]).to_pandas()
 
 
 @remembered

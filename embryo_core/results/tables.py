@@ -80,6 +80,20 @@ CLOZE = Table(
     group=("relation",),
     max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
 )
+VARIANTS = Table(
+    "variants",
+    {
+        "fact": "string",
+        "relation": "string",
+        "kind": "string",
+        "variant": "string",
+        "rank": "int64",
+        "prediction": "string",
+    },
+    key=("relation", "fact", "kind", "variant", "step"),
+    group=("relation",),
+    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
+)
 PAIRS = Table(
     "pairs",
     {"paradigm": "string", "pair": "int32", "good": "float32", "bad": "float32"},
@@ -160,4 +174,4 @@ SPANS = Table(
     group=("task",),
     command="finetune",
 )
-TABLES = (SCORES, WORDS, CLOZE, PAIRS, SURPRISALS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)
+TABLES = (SCORES, WORDS, CLOZE, VARIANTS, PAIRS, SURPRISALS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)

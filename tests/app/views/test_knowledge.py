@@ -7,7 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
-from embryo_core.types import ClozeAnswer, Findings, Run, Score
+from embryo_core.metrics.lama_variants import share_scores
+from embryo_core.types import ClozeAnswer, Findings, Run, Score, VariantAnswer
 from tests.app.conftest import captions_of
 from tests.conftest import at
 
@@ -160,3 +161,16 @@ def test_each_relation_can_have_a_panel_of_its_own(look, asked_run):
     assert test.query_params["panels"] in ("on", ["on"])
     assert any("Types as in LAMA" in caption and "n = 3" in caption for caption in captions_of(test))
     assert not test.multiselect
+
+
+def test_other_questions_about_a_right_fact_are_shown(look, asked_run):
+    """Below the precision over all facts, and with the fact itself; without them a line says what to run."""
+    assert any("--lama-variants PATH --lama PATH" in caption for caption in captions_of(look(asked_run)))
+    answers = [VariantAnswer("P36/Italy", "P36", "high", "Paris", rank=4, prediction="Paris")]
+    scores = [Score("lama_variants", 0.5, 2, "all"), *share_scores(answers)]
+    results.note_dataset(asked_run, "world_knowledge", {}, {"templates": {"P36": "The capital of [X] is [Y] ."}})
+    results.write(at(asked_run, 16), "lama_variants", Findings(scores=scores, variants=answers))
+    test = look(asked_run, relation="P36", fact="P36/Italy", step="16")
+    assert not test.exception and not test.error
+    (rows,) = [frame.value for frame in test.dataframe if "question" in frame.value]
+    assert rows[["question", "answer"]].values.tolist() == [["Paris? The capital of Italy is … .", "Paris"]]

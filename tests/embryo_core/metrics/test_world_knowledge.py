@@ -78,7 +78,7 @@ def test_equal_logits_rank_in_the_order_of_the_vocabulary(trained, monkeypatch):
     vocabulary = len(data.vocabulary)
     monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
     answers = WorldKnowledge().compute(trained, data).cloze
-    assert [answer.rank for answer in answers] == [piece + 1 for piece in data.objects]
+    assert [answer.rank for answer in answers] == [piece + 1 for piece in data.questions.objects]
     assert {answer.prediction for answer in answers} == {data.vocabulary[0]}
     assert {answer.probability for answer in answers} == {1 / vocabulary}
 
@@ -93,7 +93,7 @@ def test_an_unknown_object_is_not_asked(trained, tmp_path):
 def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
     """[CLS] and [SEP] counted; a longer one is not asked, and counts among all facts."""
     data = read(WorldKnowledge(), trained)
-    lengths = [len(ids) for ids in data.questions]
+    lengths = [len(ids) for ids in data.questions.ids]
     longest = max(lengths)
     source = corpora.open_source(sample / "lama")
     whole, fewer = (
@@ -109,7 +109,7 @@ def test_a_fact_whose_subject_is_a_mask_is_not_asked(trained, tmp_path):
     facts = [{"sub_label": name, "obj_label": "the"} for name in ("[MASK]", "Ada")]
     (path / "TREx" / "P19.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
     data = read(WorldKnowledge(), trained, path)
-    assert [fact.subject for fact in data.asked] == ["Ada"] and data.total == {"P19": 2}
+    assert [fact.subject for fact in data.questions.asked] == ["Ada"] and data.total == {"P19": 2}
 
 
 def test_facts_that_cannot_be_asked_at_all_are_reported(trained, tmp_path):

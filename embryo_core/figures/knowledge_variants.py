@@ -1,0 +1,115 @@
+"""Facts asked in other ways: what paraphrases, negations and wrong words before a question do to right answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from embryo_core import curves, results
+from embryo_core.corpora.groups import ALL
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.figures.knowledge import label
+from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
+from embryo_core.types import Fact, Run
+from embryo_core.words import span
+
+METRIC = "lama_variants"
+RIGHT = "right"
+KINDS = {  # of the curves: name, colour, symbol
+    RIGHT: ("right as asked", style.GREY, "circle"),
+    PARAPHRASED: ("most paraphrases right", style.BLUE, "square"),
+    NEGATED: ("negation answered alike", style.PURPLE, "diamond"),
+    "high": ("lost after a similar word", style.VERMILION, "triangle-up"),
+    "low": ("lost after a dissimilar word", style.ORANGE, "triangle-down"),
+    "random": ("lost after a random word", style.OLIVE, "cross"),
+}
+NAMES = {  # of the variants of a fact
+    PARAPHRASED: "paraphrase",
+    NEGATED: "negation",
+    "high": "similar word",
+    "low": "dissimilar word",
+    "random": "random word",
+}
+CURVES = Curves(
+    by="kind",
+    label=lambda kind: KINDS[kind][0],
+    styles=lambda kinds: {kind: (colour, symbol) for kind, (_, colour, symbol) in KINDS.items() if kind in kinds},
+    y_title="share of facts",
+    unit="facts",
+    height=420,
+)
+
+
+def table(run: Run, relation: str = ALL) -> pd.DataFrame:
+    """Return the shares of a relation, or of all facts: kind, step, value, n, low, high (Wilson's 95 % interval)."""
+    scores = results.read_scores(run, prefix=METRIC)
+    rows = scores[scores["group"] == relation]
+    kinds = rows["metric"].str.removeprefix(METRIC).str.removeprefix("_").replace("", RIGHT)
+    rows = rows.assign(kind=pd.Categorical(kinds, [*KINDS]))[["kind", "step", "value", "n"]].dropna()
+    rows = rows.sort_values(["kind", "step"]).astype({"kind": "str"})
+    low, high = curves.interval(rows["value"].to_numpy(), rows["n"].to_numpy())
+    return rows.assign(low=low, high=high).reset_index(drop=True)
+
+
+def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
+    """Return what becomes of the right facts of a relation, or of all, in other questions. Raises FigureError."""
+    run = runs[0]
+    return curves_figure(
+        runs,
+        axis,
+        lambda one: table(one, relation),
+        CURVES,
+        f"{run.name}-variants-{relation}",
+        f"Right facts asked in other ways: {label(relation)}",
+        lambda rows: describe(run, rows),
+        METRIC,
+    )
+
+
+def describe(run: Run, rows: pd.DataFrame) -> Caption:
+    """Return what each share is, and of how many facts."""
+    counts = {KINDS[kind][0]: own["n"] for kind, own in rows.groupby("kind", sort=False)}
+    return Caption(
+        "Of the facts that are answered right at a step: what the model answers to other questions about them.",
+        sentences(
+            "Grey: precision at 1 of the facts as LAMA asks them; the other shares are of those that are right.",
+            "Blue: more than half of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by "
+            "pairs of paraphrases instead). Purple: the negated question gets the same answer, which it should not. "
+            "The others: the answer is wrong after a word that is not the object (“Kabul? Sirindhorn was born in”), "
+            "similar to it, dissimilar, or random (Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
+        ),
+        f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = "
+        + ", ".join(f"{span(n)} ({name})" for name, n in counts.items())
+        + ".",
+        "Click a point for its step.",
+    )
+
+
+OF_FACT = Caption(
+    "The same fact asked in other ways.",
+    "These questions are asked where the fact itself is answered right; at other steps there is no answer.",
+)
+
+
+def of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
+    """Return a row for each variant of a fact: kind, question, answer (at a step), kept, steps. Raises ResultsError.
+
+    `kept` counts those of the `steps` at which the fact was right that had the right answer to the variant too.
+    """
+    rows = []
+    for (kind, text), own in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):
+        template = text if kind in (PARAPHRASED, NEGATED) else f"{text}? {fact.template}"
+        here = own.loc[own["step"] == step, "prediction"]
+        rows.append(
+            {
+                "kind": NAMES.get(kind, kind),
+                "question": replace(fact, template=template).question.replace("[MASK]", "…"),
+                "answer": here.iloc[0] if len(here) else None,
+                "kept": int((own["rank"] == 1).sum()),
+                "steps": len(own),
+            }
+        )
+    return pd.DataFrame(rows, columns=["kind", "question", "answer", "kept", "steps"])

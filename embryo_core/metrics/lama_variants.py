@@ -1,0 +1,150 @@
+"""Variants of LAMA's facts: what becomes of a right answer when its question is asked in other ways.
+
+    lama_variants              share of the facts that are answered right as world_knowledge asks them
+    lama_variants_paraphrased  of the right facts with paraphrases, the share that most of these answer right too
+    lama_variants_negated      of the right facts with a negation, the share whose negation gets the same answer
+    lama_variants_high         of the right facts with such a word, the share that is lost after a wrong word that is
+    lama_variants_low          similar to the object, dissimilar, or random: "Kabul? Sirindhorn was born in [MASK] ."
+    lama_variants_random
+
+Groups are relations, and all facts. The answer to every variant of a right fact is recorded; a fact that is answered
+wrong is asked no variant. Elazar et al. (2021) define consistency by pairs of paraphrases, whether right or wrong; the
+share here counts right ones.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embryo_core.corpora import read_lama
+from embryo_core.corpora.groups import ALL
+from embryo_core.corpora.lama_variants import FORM, PRIMES, Variants, read_variants
+from embryo_core.errors import CorpusError
+from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metrics.world_knowledge import Questions, WorldKnowledge, ask, encode, first_of_each_relation
+from embryo_core.query.question import readable
+from embryo_core.types import Fact, Findings, Score, VariantAnswer
+from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Tokenizer
+
+PARAPHRASED, NEGATED = "paraphrased", "negated"
+KINDS = (PARAPHRASED, NEGATED, *PRIMES)
+
+
+@dataclass(frozen=True, eq=False)
+class FactVariants:
+    """Facts that have variants, and the questions of these; lists and arrays are over the m variants."""
+
+    facts: Questions
+    variants: Questions
+    of: np.ndarray  # [m] the fact of each
+    kinds: list[str]
+    texts: list[str]  # the template, or the wrong word
+    vocabulary: list[str]  # every piece in readable form
+    summary: dict[str, Any]
+
+
+class LamaVariants(Metric):
+    """Asks variants of the facts that a model answers right."""
+
+    name = "lama_variants"
+    page = "knowledge"
+    source = "lama-variants"
+    form = FORM
+    second = WorldKnowledge.source
+    second_form = WorldKnowledge.form
+    needs = frozenset({"words"})
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> FactVariants:
+        assert source.second
+        known = read_variants(source.path)
+        facts = encode(first_of_each_relation(read_lama(source.second.path), source.limit), tokenizer, limits)
+        rows = [(i, *row) for i, fact in enumerate(facts.asked) for row in _variants(fact, known)]
+        questions = encode([fact for *_, fact in rows], tokenizer, limits)
+        if not questions.asked:
+            raise CorpusError(
+                f"None of {quantity(len(facts.asked), 'fact')} in {source.second.path} has a variant in {source.path} "
+                "that can be asked; give variants of the same facts."
+            )
+        of, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
+        vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
+        summary = _summarize(facts, questions, kinds, _unchanged(facts, known))
+        return FactVariants(facts, questions, np.array(of), [*kinds], [*texts], vocabulary, summary)
+
+    def compute(self, model: "Model", data: FactVariants) -> Findings:
+        right = np.array([rank == 1 for rank, *_ in ask(model, data.facts, np.arange(len(data.facts.asked)))])
+        chosen = np.flatnonzero(right[data.of])
+        answers = [
+            VariantAnswer(fact.id, fact.relation, data.kinds[i], data.texts[i], rank, data.vocabulary[best])
+            for i, (rank, _, best, _) in zip(chosen, ask(model, data.variants, chosen), strict=True)
+            for fact in [data.variants.asked[i]]
+        ]
+        groups = [fact.relation for fact in data.facts.asked]
+        outcomes: dict[tuple[str, str], list[bool]] = {("", group): [] for group in (*dict.fromkeys(groups), ALL)}
+        for group, one in zip(groups, right.tolist(), strict=True):
+            outcomes["", group].append(one)
+            outcomes["", ALL].append(one)
+        return Findings(scores=[*_scores(outcomes), *share_scores(answers)], variants=answers)
+
+
+def _variants(fact: Fact, known: Variants) -> list[tuple[str, str, Fact]]:
+    """Return kind, text and question of each variant of a fact; templates that equal its own are none."""
+    asked = [(PARAPHRASED, template) for template in known.paraphrases.get(fact.relation, ())]
+    if fact.relation in known.negated:
+        asked.append((NEGATED, known.negated[fact.relation]))
+    found = [(kind, text, replace(fact, template=text)) for kind, text in asked if text != fact.template]
+    for kind, word in known.primes.get((fact.relation, fact.subject, fact.object), {}).items():
+        if word != fact.object:
+            found.append((kind, word, replace(fact, template=f"{word}? {fact.template}")))
+    return found
+
+
+def _unchanged(facts: Questions, known: Variants) -> int:
+    """Return how many relations have a negation that equals their template."""
+    templates = {fact.relation: fact.template for fact in facts.asked}
+    return sum(known.negated.get(relation) == template for relation, template in templates.items())
+
+
+def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], unchanged: int) -> dict[str, Any]:
+    """Return the numbers of variants by kind, and the note for captions."""
+    counts = Counter(kinds)
+    named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
+    named += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
+    note = f"{quantity(len(facts.asked), 'fact')} of LAMA's T-REx; {named}"
+    left = {
+        "in which the object is not the end": questions.going_on,
+        "that are too long": questions.too_long,
+    }
+    reasons = [f"{quantity(count, 'question')} {why}" for why, count in left.items() if count]
+    if unchanged:
+        reasons.append(f"the negation of {quantity(unchanged, 'relation')}, which equals the template")
+    note += f"; left out: {', '.join(reasons)}" if reasons else ""
+    return {"facts": len(facts.asked), "variants": dict(counts), "note": note}
+
+
+def share_scores(answers: list[VariantAnswer]) -> list[Score]:
+    """Return, by kind and group, the share of right facts that most paraphrases or the negation answer alike.
+
+    For a wrong word before the question it is the share that is lost.
+    """
+    by_fact: dict[tuple[str, str, str], list[bool]] = {}
+    for answer in answers:
+        by_fact.setdefault((answer.kind, answer.relation, answer.fact), []).append(answer.rank == 1)
+    outcomes: dict[tuple[str, str], list[bool]] = {}
+    for (kind, relation, _), right in by_fact.items():
+        counts = 2 * sum(right) > len(right) if kind in (PARAPHRASED, NEGATED) else not right[0]
+        for group in (relation, ALL):
+            outcomes.setdefault((kind, group), []).append(counts)
+    return _scores(outcomes)
+
+
+def _scores(outcomes: dict[tuple[str, str], list[bool]]) -> list[Score]:
+    return [
+        Score(f"lama_variants_{kind}".rstrip("_"), float(np.mean(own)), len(own), group)
+        for (kind, group), own in outcomes.items()
+    ]
