@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from threading import Lock, local
 from time import monotonic
 
+from embryo_core.engine.cache import return_memory
 from embryo_core.runs import snapshot
 
 SEEN_FOR = 1.0  # seconds for which the next pages see the files of a run as one page saw them
 MAX_WAIT = 2.0  # seconds that a page waits for other pages
+TRIM_EVERY = 60.0  # seconds after which a page, once drawn, returns free memory to the system; it takes 10 ms
 
 _lock = Lock()  # held by the page that is drawn
+_trimmed = [0.0]  # when a page returned free memory last
 _own = local()  # of a thread that draws: `held`, whether it holds the lock, and `patience`, the seconds it still waits
 
 
@@ -34,6 +37,9 @@ def drawing() -> Iterator[None]:
     finally:
         _release()
         del _own.held
+    if monotonic() - _trimmed[0] > TRIM_EVERY:
+        _trimmed[0] = monotonic()
+        return_memory()
 
 
 @contextmanager

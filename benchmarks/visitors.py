@@ -228,13 +228,20 @@ async def sample_memory(process: int, end: float) -> float:
 
 @contextmanager
 def serve(limit: str) -> Iterator[tuple[int, int]]:
-    """Start a server on the demo, as a hosted one but without a budget; yield its port and process."""
+    """Start a server on the demo by the line of the Procfile, without a budget; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {"EMBRYO_DATA": str(DEMO), "EMBRYO_MODEL_MEMORY": limit, "MALLOC_ARENA_MAX": "2"}
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)]
-    server = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL)
+    line = (REPOSITORY / "Procfile").read_text(encoding="utf-8").removeprefix("web: ")
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PORT": str(port),
+        "EMBRYO_DATA": str(DEMO),
+        "EMBRYO_MODEL_MEMORY": limit,
+        "EMBRYO_QUESTION_BUDGET": "1e9",
+    }
+    command = ["sh", "-c", f"exec env {line}"]
+    server = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | environment, stdout=subprocess.DEVNULL)
     try:
         while server.poll() is None:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

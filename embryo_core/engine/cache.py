@@ -104,7 +104,7 @@ class ModelCache:
             while self.nbytes > limit:
                 self._evict(self._next_to_evict(limit))
             if self._evicted > limit * TRIM_AFTER:
-                _return_memory()
+                return_memory()
                 self._evicted = 0
 
     def _next_to_evict(self, limit: int) -> Key:
@@ -120,8 +120,8 @@ class ModelCache:
         self._evicted += self._models.pop(key).nbytes
 
 
-def _return_memory() -> None:
-    """Return the pages of evicted models to the system; glibc keeps those between pages in use."""
+def return_memory() -> None:
+    """Return free memory to the system, such as that of evicted models; glibc keeps pages between those in use."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
 

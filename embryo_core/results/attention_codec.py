@@ -10,10 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from embryo_core.results.tables import TYPES
 
 WEIGHT = np.dtype("<f2")
+EXPONENT = np.uint16(0x7C00)  # bits of a half that are all set if it is not finite
 MAP = TYPES["float16 bytes"]
 LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))  # the type in files of earlier versions
 COLUMN = "weights"
@@ -21,8 +23,17 @@ STORED_COLUMN = "halves"  # the same column in a file
 
 
 def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
-    """Return a column of maps [L, L], each row by row in half precision."""
-    return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
+    """Return a column of maps [L, L], each row by row in half precision; larger numbers become infinite."""
+    with np.errstate(over="ignore"):
+        return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
+
+
+def check_numbers(name: str, column: pa.ChunkedArray, counts: pa.ChunkedArray) -> None:
+    """Raise ValueError unless each row of a column of halves has this many numbers, and all are finite."""
+    if not pc.all(pc.equal(pc.binary_length(column), pc.multiply(counts, WEIGHT.itemsize)), min_count=0).as_py():
+        raise ValueError(f"{name} are not as many as they are said to be")
+    if any((_bytes(chunk)[1].view("<u2") & EXPONENT == EXPONENT).any() for chunk in column.chunks):
+        raise ValueError(f"{name} are not finite")
 
 
 def to_numbers(column: pa.ChunkedArray) -> np.ndarray:

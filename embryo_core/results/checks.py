@@ -1,135 +1,56 @@
-"""What the rows of a table may be: checked before they are written, and again when a file is read.
+"""What the rows of a table may be: checked in the same way before they are written, and when a file is read.
 
 A file may come from a stranger: its checksum shows that it is whole, not that its rows are results.
 """
 
-import math
+import sys
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import convert
 
-from embryo_core.errors import ResultsError
 from embryo_core.results import attention_codec
-from embryo_core.results.tables import ATTENTION, SURPRISALS, TABLES, Table
-from embryo_core.types import (
-    AttentionMap,
-    Checkpoint,
-    ClozeAnswer,
-    Findings,
-    PairScore,
-    ProbeCurve,
-    Score,
-    SpanAnswer,
-    TaskAnswer,
-    TaskScore,
-    TuningPoint,
-    VariantAnswer,
-    WordCount,
-    WordSurprise,
-)
+from embryo_core.results.tables import Table
+from embryo_core.runs.schema import Settings
+from embryo_core.types import Run
 
 MAX_ROWS = 2**26  # of a file
 MAX_VALUES = 2**31  # of a column with lists
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
 MAX_TEXT = 4096  # bytes
+MAX_SIZE = 1024  # layers, or heads, of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # see summaries.py
-INT32, INT64 = 2**31 - 1, 2**63 - 1
-BOUNDS = {  # least and largest value of a column
-    "step": (0, INT64),
-    "first": (0, INT64),
-    "earliest": (0, INT64),
-    "latest": (0, INT64),
-    "share": (0, 1),
-    "layer": (0, 1024),
-    "head": (1, 1024),
-    "n": (1, INT64),
-    "correct": (0, INT64),
-    "rank": (1, INT64),
-    "probability": (0, 1.001),  # rounded
-    "prediction_probability": (0, 1.001),
-    "pair": (0, INT32),
-    "age": (0, 1200),  # months
-    "pieces": (0, 4096),
-    "sentences": (1, INT64),
-    "length": (1, 4096),
-    "iteration": (0, INT32),
-    "dev_f1": (0, 1),
-    "seed": (0, INT32),
-    "update": (1, INT32),
-    "dev_score": (-1, 1),
-    "example": (0, INT32),
-    "start": (0, INT32),
-    "end": (0, INT32),
-    "exact": (0, 1),
-    "f1": (0, 1),
+INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
+Bounds = dict[str, tuple[float, float]]
+
+BOUNDS: Bounds = {  # least and largest value of a column; those of layers and heads are a run's own
+    name: bounds
+    for bounds, names in {
+        (0, INT64): "step first earliest latest correct",
+        (1, INT64): "n rank sentences",
+        (0, INT32): "pair iteration seed example start end",
+        (1, INT32): "update",
+        (0, 1): "share dev_f1 exact f1",
+        (0, 1.001): "probability prediction_probability",  # rounded
+        (-1, 1): "dev_score task_scores.value",
+        (1, 4096): "length",
+        (0, 4096): "pieces",
+        (0, 1200): "age",  # months
+    }.items()
+    for name in names.split()
 }
+AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # a value of a column is at most that of the other
 
 
-# === Before writing ===
-
-
-def check_findings(checkpoint: Checkpoint, metric: str, findings: Findings) -> None:
-    """Raise ResultsError if there are no rows, if a row is not a measurement, or if two have the same key."""
-    evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
-    if not any(getattr(findings, table.name) for table in TABLES):
-        raise ResultsError(f"{evaluated} found nothing, so nothing was written; check the data it was given.")
-    for table in TABLES:
-        seen = set()
-        for row in getattr(findings, table.name):
-            if not _is_measurement(row):
-                raise ResultsError(f"{evaluated} gave {_describe(row)}, which is no measurement; nothing was written.")
-            key = tuple(getattr(row, name) for name in table.key if name != "step")
-            if key in seen:
-                raise ResultsError(f"{evaluated} gave two rows of {table.name} for {key}; nothing was written.")
-            seen.add(key)
-
-
-def _is_measurement(row: Any) -> bool:
-    """Return whether a row counts at least one case and has finite numbers within their range."""
-    match row:
-        case Score():
-            return row.n > 0 and math.isfinite(row.value)
-        case WordCount():
-            return row.n > 0 and 0 <= row.correct <= row.n
-        case ClozeAnswer():
-            return row.rank > 0 and math.isfinite(row.probability) and math.isfinite(row.prediction_probability)
-        case VariantAnswer():
-            return row.rank > 0
-        case PairScore():
-            return row.pair >= 0 and math.isfinite(row.good) and math.isfinite(row.bad)
-        case WordSurprise():
-            each = np.frombuffer(row.occurrences, attention_codec.WEIGHT)
-            return 0 < row.n == len(each) and bool(np.isfinite([row.surprisal, row.chance, *each]).all())
-        case ProbeCurve():
-            return row.iteration >= 0 and math.isfinite(row.train_loss) and 0 <= row.dev_f1 <= 1
-        case TaskScore():
-            return row.n > 0 and -1 <= row.value <= 1
-        case TuningPoint():
-            return row.update > 0 and math.isfinite(row.train_loss) and -1 <= row.dev_score <= 1
-        case TaskAnswer():
-            return row.example >= 0 and math.isfinite(row.gold) and math.isfinite(row.answer)
-        case SpanAnswer():
-            return 0 <= row.start <= row.end and 0 <= row.exact <= 1 and 0 <= row.f1 <= 1
-        case AttentionMap():
-            square = row.weights.ndim == 2 and row.weights.shape[0] == row.weights.shape[1] > 0
-            with np.errstate(over="ignore"):  # weights are stored as float16
-                return bool(row.sentences > 0 and square and np.isfinite(row.weights.astype(np.float16)).all())
-    raise TypeError(f"{type(row).__name__} is no row of a table")
-
-
-def _describe(row: Any) -> str:
-    values = {name: value for name, value in vars(row).items() if name != "metric"}
-    if "weights" in values:
-        shape = "x".join(map(str, row.weights.shape))
-        values["weights"] = f"{shape} from {np.min(row.weights, initial=0):g} to {np.max(row.weights, initial=0):g}"
-    return f"{type(row).__name__} with " + ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-# === After reading ===
+def bounds_of(run: Run) -> Bounds:
+    """Return the bounds of each column of a run's tables, by its name, or by the name of the table and its own."""
+    sizes = convert(run.config, Settings)
+    layers, heads = (min(size or MAX_SIZE, MAX_SIZE) for size in (sizes.num_hidden_layers, sizes.num_attention_heads))
+    return BOUNDS | {"layer": (0, layers), "head": (1, heads)}
 
 
 def check_size(footer: pq.FileMetaData, max_rows: int = MAX_ROWS) -> None:
@@ -140,7 +61,7 @@ def check_size(footer: pq.FileMetaData, max_rows: int = MAX_ROWS) -> None:
         raise ValueError(f"it has {footer.num_rows:,} rows and {values:,} values, more than are read")
 
 
-def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -> pa.Table:
+def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] | None = None) -> pa.Table:
     """Return rows as a table has them, without metadata of the file but those of summaries.
 
     Raise ValueError if they have other columns than the table, or a value that is missing or out of bounds. `columns`
@@ -151,38 +72,31 @@ def check_rows(table: Table, rows: pa.Table, columns: list[str] | None = None) -
         raise ValueError(f"its columns are {', '.join(rows.schema.names)}")
     rows.validate(full=True)
     for name in rows.column_names:
-        column, kind = rows[name], table.all_columns[name]
-        if column.null_count and name not in table.optional:
-            raise ValueError(f"{name} has no value in {column.null_count} rows")
-        if not _is_within_bounds(name, kind, column):
-            raise ValueError(f"{name} has a value out of bounds")
-    if table is ATTENTION and columns is None:
-        squares = pc.multiply(pc.multiply(rows["length"], rows["length"]), attention_codec.WEIGHT.itemsize)
-        squares = pc.equal(pc.binary_length(rows[attention_codec.COLUMN]), squares)
-        if not pc.all(squares, min_count=0).as_py():
-            raise ValueError("weights are no square matrix")
-    if table is SURPRISALS and columns is None:
-        check_occurrences(rows)
+        if rows[name].null_count and name not in table.optional:
+            raise ValueError(f"{name} has no value in {rows[name].null_count} rows")
+        own = bounds.get(f"{table.name}.{name}") or bounds.get(name) or (-FLOAT, FLOAT)
+        if (odd := _out_of_bounds(rows[name], table.all_columns[name], *own)) is not None:
+            raise ValueError(f"{name} {odd} is out of bounds")
+        if (most := AT_MOST.get(name)) in rows.column_names and pc.any(pc.greater(rows[name], rows[most])).as_py():
+            raise ValueError(f"{name} is more than {most}")
+    for name, length, power in (("weights", "length", 2), ("occurrences", "n", 1)):
+        if {name, length} <= {*rows.column_names}:
+            attention_codec.check_numbers(name, rows[name], pc.power(rows[length], power))
     noted = {name: value for name, value in (rows.schema.metadata or {}).items() if name in SUMMARY_METADATA}
     return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
 
 
-def check_occurrences(rows: pa.Table) -> None:
-    """Raise ValueError if a word has not one finite number for each of its occurrences."""
-    sizes = pc.equal(pc.binary_length(rows["occurrences"]), pc.multiply(rows["n"], attention_codec.WEIGHT.itemsize))
-    if not pc.all(sizes, min_count=0).as_py() or not np.isfinite(attention_codec.to_numbers(rows["occurrences"])).all():
-        raise ValueError("occurrences are not a finite number each")
-
-
-def _is_within_bounds(name: str, kind: str, column: pa.ChunkedArray) -> bool:
+def _out_of_bounds(column: pa.ChunkedArray, kind: str, least: float, most: float) -> Any:
+    """Return a value that is out of bounds, or not finite; of a text the number of bytes. None if there is no such."""
+    found = []
     if kind in ("string", "bytes"):
-        return (pc.max(pc.binary_length(column)).as_py() or 0) <= MAX_TEXT
-    if kind.startswith("float") and "bytes" not in kind and not pc.all(pc.is_finite(column), min_count=0).as_py():
-        return False
-    if name not in BOUNDS or column.null_count == len(column):
-        return True
-    found, (least, most) = pc.min_max(column).as_py(), BOUNDS[name]
-    return least <= found["min"] and found["max"] <= most
+        column, least, most = pc.binary_length(column), 0, MAX_TEXT
+    elif kind == "float16 bytes":
+        return None
+    elif kind.startswith("float"):
+        found = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
+    found += [each for each in pc.min_max(column).as_py().values() if each is not None]
+    return next((each for each in found if not least <= each <= most), None)
 
 
 def check_keys(table: Table, rows: pa.Table) -> None:

@@ -26,7 +26,7 @@ from msgspec.json import Decoder
 
 from embryo_core.errors import CorpusError, ResultsError, first_line
 from embryo_core.results import attention_codec
-from embryo_core.results.checks import MAX_ROWS, check_rows, check_size
+from embryo_core.results.checks import MAX_ROWS, Bounds, bounds_of, check_rows, check_size
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.runs import (
     Checksums,
@@ -137,6 +137,7 @@ class OpenTable:
     """A table's file, verified and open, whose footer announces no more than the table of a run may hold."""
 
     table: Table
+    bounds: Bounds
     file: pa.NativeFile
     footer: pq.FileMetaData
     done: dict[str, list[int]]  # the steps of each evaluation that has rows
@@ -165,7 +166,7 @@ class OpenTable:
                 page_checksum_verification=True,
             )
         rows = attention_codec.decode(rows) if self.table is ATTENTION else rows
-        return check_rows(self.table, rows, columns)
+        return check_rows(self.table, rows, self.bounds, columns)
 
     def _groups_with(self, steps: Collection[int]) -> list[int]:
         """Return the row groups that may hold rows of one of these steps."""
@@ -180,8 +181,14 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
 
     Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
+    bounds = bounds_of(run)
     with explained(run, path), verified(run, path) as file:
-        yield None if file is None else OpenTable(table, file.opened, *_examine(file, table))
+        heads = int(bounds["layer"][1] * bounds["head"][1]) if table is ATTENTION else table.max_rows
+        yield (
+            None
+            if file is None
+            else OpenTable(table, bounds, file.opened, *_examine(file, table, min(heads, table.max_rows)))
+        )
 
 
 @contextmanager
@@ -202,20 +209,22 @@ def explained(run: Run, path: Path) -> Iterator[None]:
 
 
 @lru_cache(maxsize=16)  # the footer of a long series takes milliseconds
-def _examine(file: VerifiedFile, table: Table) -> tuple[pq.FileMetaData, dict[str, list[int]], np.ndarray, np.ndarray]:
+def _examine(
+    file: VerifiedFile, table: Table, max_rows: int
+) -> tuple[pq.FileMetaData, dict[str, list[int]], np.ndarray, np.ndarray]:
     """Return footer, done, first and last of an `OpenTable`. Raise ValueError if they contradict one another."""
     footer = pq.read_metadata(file.opened)
     file.opened.seek(0)
     if footer.num_columns != len(table.all_columns):
         raise ValueError(f"it has {footer.num_columns} columns")
     if table.is_summary:
-        check_size(footer, table.max_rows)
+        check_size(footer, max_rows)
         return footer, {}, np.zeros(0), np.zeros(0)
     metadata = footer.metadata or {}
     if b"done" not in metadata:
         raise ValueError("it does not say which steps it holds")
     done = DONE.decode(metadata[b"done"])
-    check_size(footer, min(MAX_ROWS, table.max_rows * sum(map(len, done.values()))))
+    check_size(footer, min(MAX_ROWS, max_rows * sum(map(len, done.values()))))
     column = footer.schema.names.index("step")
     statistics = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
     known = [(each.min, each.max) if each and each.has_min_max else ANY_STEP for each in statistics]

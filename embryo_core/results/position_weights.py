@@ -62,10 +62,7 @@ def _of_step(maps: pa.Table) -> pa.Table:
     lengths = pc.unique(maps["length"]).to_pylist()
     if len(lengths) != 1 or lengths[0] < 2:
         return SCHEMA.empty_table()
-    weights = to_numbers(maps[COLUMN])
-    if weights.size != maps.num_rows * lengths[0] ** 2 or not np.isfinite(weights).all():
-        return SCHEMA.empty_table()
-    weights = weights.reshape(-1, lengths[0], lengths[0])
+    weights = to_numbers(maps[COLUMN]).reshape(-1, lengths[0], lengths[0])
     means = np.hstack([position_weights(weights), position_weights(normalise_rows(weights))])
     columns = {name: maps[name] for name in ATTENTION.key} | dict(zip(MEANS, means.T, strict=True))
     return pa.table(columns, SCHEMA)

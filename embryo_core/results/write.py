@@ -28,7 +28,7 @@ from msgspec import to_builtins
 
 from embryo_core.errors import OtherData, ResultsError
 from embryo_core.results import attention_codec
-from embryo_core.results.checks import check_findings
+from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
 from embryo_core.results.parquet_files import is_stored, remove, replacing_table, write_checksum
 from embryo_core.results.pending import (
@@ -67,20 +67,17 @@ def write(
     """Write all that one metric found at one checkpoint, replacing earlier findings.
 
     The data are checked and noted first, as `note_dataset` does. Raise ResultsError, and write nothing, if there are no
-    rows, a number that is not finite, n below 1, or two rows with the same key; OtherData if the metric has results of
-    other data by now.
+    rows, a value that no reader would take (checks.py), or two rows with the same key; OtherData if the metric has
+    results of other data by now.
     """
-    check_findings(checkpoint, metric, findings)
-    run, step = checkpoint.run, checkpoint.step
-    tables = [(table, _rows(table, metric, step, getattr(findings, table.name))) for table in TABLES]
+    run, step, tables = checkpoint.run, checkpoint.step, _checked(checkpoint, metric, findings)
     with lock(run):
         _note(run, metric, dataset or {}, summary, overwrite)
         with writing_pending(run, metric, step) as folder:
             for table, rows in tables:
-                if rows.num_rows:
-                    path = folder / f"{table.name}.parquet"
-                    _write_file(path, table, [sort_rows(table, rows)])
-                    write_checksum(path)
+                path = folder / f"{table.name}.parquet"
+                _write_file(path, table, [sort_rows(table, rows)])
+                write_checksum(path)
 
 
 def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
@@ -190,6 +187,25 @@ def _forget(run: Run, metric: str) -> None:
 
 
 # === Files ===
+
+
+def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tuple[Table, pa.Table]]:
+    """Return the rows of each table that has some. Raise ResultsError as `write` does."""
+    evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
+    found = []
+    for table in TABLES:
+        if own := getattr(findings, table.name):
+            try:
+                rows = _rows(table, metric, checkpoint.step, own)
+                found.append((table, check_rows(table, rows, bounds_of(checkpoint.run))))
+                check_keys(table, rows)
+            except (ValueError, TypeError, pa.ArrowException) as reason:
+                raise ResultsError(
+                    f"{evaluated} gave {table.name} that are no results ({reason}); nothing was written."
+                ) from None
+    if not found:
+        raise ResultsError(f"{evaluated} found nothing, so nothing was written; check the data it was given.")
+    return found
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:

@@ -104,7 +104,7 @@ def test_threads_that_ask_at_once_get_the_model_or_its_fault(own_run: Run) -> No
 def test_memory_of_a_replaced_model_is_handed_back(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """As is that of others that are let go."""
     handed = []
-    monkeypatch.setattr(cache, "_return_memory", lambda: handed.append(True))
+    monkeypatch.setattr(cache, "return_memory", lambda: handed.append(True))
     checkpoint = runs.checkpoint(own_run, 8)
     models = ModelCache(limit=4 * ModelCache(limit=10**9).get(checkpoint).nbytes)
     models.get(checkpoint)

@@ -1,5 +1,7 @@
 """Rows that cannot be results are refused: before they are written, and when they are read."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results.checks import check_keys, check_rows
+from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, SPANS, TASK_SCORES, TUNING, WORDS, Table
 from embryo_core.types import (
     AttentionMap,
@@ -16,6 +18,7 @@ from embryo_core.types import (
     Findings,
     PairScore,
     ProbeCurve,
+    Run,
     Score,
     SpanAnswer,
     TaskAnswer,
@@ -29,6 +32,7 @@ from tests.embryo_core.results.conftest import tree
 # === After reading ===
 
 
+BOUNDS = bounds_of(Run("unknown sizes", Path(), "", "", {}, "", {}, (), ""))
 VALUES = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}  # of other types 1
 
 
@@ -45,17 +49,18 @@ def rows(table: Table, column: str, *values: Any) -> pa.Table:
         (SCORES, "step", [0, 2**40], [-1]),
         (SCORES, "layer", [0, None, 1024], [-1, 1025]),
         (SCORES, "value", [-5.0, 1e9], [float("nan"), float("inf")]),
-        (WORDS, "correct", [0, 7], [-1]),
+        (WORDS, "correct", [0, 1], [-1, 2]),
         (CLOZE, "rank", [1, 30_000], [0]),
         (CLOZE, "probability", [0.0, 1.0], [-0.01, 1.01, float("nan")]),
         (CLOZE, "prediction", ["", "a" * 4096], ["a" * 4097]),
         (ATTENTION, "head", [1, 1024], [0, 1025]),
-        (ATTENTION, "weights", [b"\0\0"], [b"", b"\0" * 8]),
+        (ATTENTION, "weights", [b"\0\0"], [b"", b"\0" * 8, b"\0\x7c", b"\1\xfe"]),
         (PROBES, "dev_f1", [0.0, 1.0], [-0.01, 1.01]),
         (PROBES, "train_loss", [0.0, 99.0], [float("nan")]),
         (TASK_SCORES, "seed", [0, 1], [-1]),
         (TUNING, "update", [1, 9], [0]),
         (TUNING, "dev_score", [-1.0, 1.0], [-1.01, 1.01]),
+        (SPANS, "start", [0, 1], [-1, 2]),
         (SPANS, "exact", [0.0, 1.0], [-0.01, 1.01]),
         (SPANS, "f1", [0.0, 1.0], [-0.01, 1.01, float("nan")]),
     ],
@@ -63,17 +68,27 @@ def rows(table: Table, column: str, *values: Any) -> pa.Table:
 )
 def test_values_are_within_their_bounds(table: Table, column: str, within: list, beyond: list):
     """One beyond them is enough, on either side."""
-    check_rows(table, rows(table, column, *within))
+    check_rows(table, rows(table, column, *within), BOUNDS)
     for value in beyond:
-        with pytest.raises(ValueError, match=f"{column} has a value out of bounds|no square matrix"):
-            check_rows(table, rows(table, column, *within, value))
+        with pytest.raises(ValueError, match=f"{column} .* is out of bounds|not as many|not finite|more than"):
+            check_rows(table, rows(table, column, *within, value), BOUNDS)
+
+
+def test_layers_and_heads_are_those_of_the_run(run: Run):
+    """The embeddings are layer 0."""
+    run = replace(run, config={"num_hidden_layers": 2, "num_attention_heads": 2})
+    check_rows(SCORES, rows(SCORES, "layer", 0, 2, None), bounds_of(run))
+    check_rows(ATTENTION, rows(ATTENTION, "head", 1, 2), bounds_of(run))
+    for table, column in ((SCORES, "layer"), (ATTENTION, "layer"), (ATTENTION, "head")):
+        with pytest.raises(ValueError, match=f"{column} 3 is out of bounds"):
+            check_rows(table, rows(table, column, 1, 3), bounds_of(run))
 
 
 @pytest.mark.parametrize(("table", "column", "value"), [(SCORES, "n", 3), (SCORES, "value", 0.5), (WORDS, "word", "a")])
 def test_no_value_is_missing(table: Table, column: str, value: Any):
     """Every row has a number, and what it is counted on."""
     with pytest.raises(ValueError, match=f"{column} has no value in 1 rows"):
-        check_rows(table, rows(table, column, value, None))
+        check_rows(table, rows(table, column, value, None), BOUNDS)
 
 
 def test_a_large_table_may_have_some_holes(monkeypatch: pytest.MonkeyPatch):
@@ -99,15 +114,15 @@ REFUSED = {
     "n = 0": (Findings(scores=[Score("m", 0.0, 0, "noun")]), "n 0"),
     "negative n": (Findings(scores=[Score("m", 0.0, -1)]), "n -1"),
     "a word never met": (Findings(words=[WordCount("m", "NN", "w", 0, 0)]), "n 0"),
-    "more hits than words": (Findings(words=[WordCount("m", "NN", "w", 2, 3)]), "correct 3"),
+    "more hits than words": (Findings(words=[WordCount("m", "NN", "w", 2, 3)]), "correct is more than n"),
     "rank 0": (Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 0, 0.1, "p", 0.1)]), "rank 0"),
     "NaN probability": (
         Findings(cloze=[ClozeAnswer("f", "P1", "s", "o", 1, float("nan"), "p", 0.1)]),
         "probability nan",
     ),
-    "NaN weight": (Findings(attention=[AttentionMap(1, 1, SQUARE * np.nan, 3)]), "weights 2x2"),
-    "a weight beyond float16": (Findings(attention=[AttentionMap(1, 1, SQUARE * 1e6, 3)]), "weights 2x2"),
-    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights 2x3"),
+    "NaN weight": (Findings(attention=[AttentionMap(1, 1, SQUARE * np.nan, 3)]), "weights are not finite"),
+    "a weight beyond float16": (Findings(attention=[AttentionMap(1, 1, SQUARE * 1e6, 3)]), "weights are not finite"),
+    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights are not as many"),
     "no sentences": (Findings(attention=[AttentionMap(1, 1, SQUARE, 0)]), "sentences 0"),
     "a loss that is NaN": (
         Findings(probes=[ProbeCurve("pos", 0, False, 1, float("nan"), 0.5)]),
@@ -122,7 +137,10 @@ REFUSED = {
     ),
     "an answer that is NaN": (Findings(answers=[TaskAnswer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
     "a pair without a score": (Findings(pairs=[PairScore("a/b/c", 0, float("nan"), -1.0)]), "good nan"),
-    "a span that ends before it begins": (Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]), "end 3"),
+    "a span that ends before it begins": (
+        Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]),
+        "start is more than end",
+    ),
     "a row twice": (Findings(scores=[Score("m", 0.5, 3), Score("m", 0.6, 3)]), "two rows"),
 }
 

@@ -23,17 +23,18 @@ def begin(root: Path) -> None:
     """Results of step 0, compacted, with a newer part over them."""
     run = make_run(root)
     for metric in ("mask_prediction", "attention"):
-        results.write(at(run, 0), metric, find(metric, 0))
+        results.write(at(run, 0), metric, find(metric, 0), {"data": "one"}, {})
     results.compact(run)
-    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1))
+    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1), {"data": "one"}, {})
 
 
 def work(root: Path) -> None:
-    """Do what an evaluation does: skip done steps, write the rest, compute one step again, and compact."""
+    """Do what an evaluation does: skip done steps, write the rest, overwrite a metric of other data, and compact."""
     run = make_run(root)
     if 8 not in results.done(run)["attention"]:
-        results.write(at(run, 8), "attention", find("attention", 8))
-    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=2))
+        results.write(at(run, 8), "attention", find("attention", 8), {"data": "one"}, {})
+    found = find("mask_prediction", 0, seed=2)
+    results.write(at(run, 0), "mask_prediction", found, {"data": "other"}, {}, overwrite=True)
     results.compact(run)
 
 
