@@ -16,6 +16,7 @@ from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import grammar, knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
+from embryo_core.figures import words as words_figures
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
@@ -149,10 +150,7 @@ pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.shapes)
 # === Words of a list ===
 
 
-@cached(results_state, 32)
-def measured_words(run: Run) -> list[str]:
-    """Return the words of the list that were measured, sorted. Raises ResultsError."""
-    return sorted(store.read_surprisals(run)["word"].unique())
+word_ages = cached(results_state, 16, "Estimating the ages of words")(words_figures.age_table)
 
 
 # === What the Overview plays ===

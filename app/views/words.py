@@ -1,16 +1,99 @@
-"""Words: how surprising each word of a list is over pretraining, and when it is acquired."""
+"""Words: how surprising each word of a list is over pretraining, when it is acquired, and what predicts that."""
 
-from app import figures, pickers, results, widgets
-from embryo_core.figures import words
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import figures, permalink, pickers, results, widgets
+from app.tables import show_rows
+from app.view import View
+from embryo_core.errors import FigureError
+from embryo_core.figures import word_ages, word_frequency, words
+from embryo_core.figures.figure import Figure
 from embryo_core.figures.words import METRIC
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words", lambda run: results.evaluated(run, METRIC))
-    measured = results.measured_words(view.run)
+    view = widgets.open_page("Words", lambda run: results.default_scale(run, METRIC))
+    ages = results.word_ages(view.run)
+    measured = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured:
         message = f"Run '{view.run.name}' has no surprisals of words yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
-    word = pickers.pick_one("listed_word", "Word", measured)
-    figures.show(figures.draw(view, words.curve, word=word))
+    first, second = st.columns(2, gap="large")
+    with first:
+        st.header("One word", anchor=False)
+        _show_word(view, ages, measured)
+    with second:
+        st.header("Every word", anchor=False)
+        _show_table(ages)
+    st.header("Acquired by a step", anchor=False)
+    pickers.pick_smoothing()
+    _show(view, words.acquired)
+    st.header("Order of acquisition", anchor=False)
+    _show(view, word_ages.ages, _open_word)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.header("Beside children", anchor=False)
+        _show(view, word_ages.children)
+    with right:
+        st.header("What predicts the age", anchor=False)
+        _show(view, word_ages.predictors)
+    st.header("Frequency, then context", anchor=False)
+    _show(view, word_frequency.distance)
+
+
+def _show(view: View, make: Callable[..., Figure], on_point: Callable[..., None] | None = None) -> None:
+    """Show a figure, or say why it has nothing to draw."""
+    try:
+        figures.show(figures.draw(view, make), on_point=on_point)
+    except FigureError as error:
+        st.caption(str(error))
+
+
+def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
+    known = ages.dropna(subset="age")["word"]
+    default = known.iloc[len(known) // 2] if len(known) else measured[0]
+    word = pickers.pick_one("listed_word", "Word", measured, default)
+    figures.show(figures.draw(view, words.curve, word=word), on_point=_choose_step)
+
+
+def _open_word(word: str, step: int) -> None:
+    permalink.choose("listed_word", word)
+
+
+def _choose_step(word: str, step: int) -> None:
+    permalink.choose("step", step)
+
+
+def _show_table(ages: pd.DataFrame) -> None:
+    """Draw a row for each word of the list that the search finds, with its age or why it has none."""
+    search = pickers.pick_text("words", "Search", placeholder="a word, a category, or why there is no age")
+    table = words.search(ages, search)
+    measured = table["n"].notna()
+
+    def clicked(row: int) -> None:
+        if measured.iloc[row]:
+            permalink.choose("listed_word", table["word"].iloc[row])
+
+    columns = ["word", "category", "age", "earliest", "latest", "why", "children", "lowest", "n", "count"]
+    show_rows(table[columns], f"words_{search}", clicked, _columns(), height=440)
+    widgets.show_caption(words.describe_words(ages, table))
+
+
+def _columns() -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    steps: dict[str, Any] = {"format": "localized", "width": 70}
+    return {
+        "age": number("age", help="Step at which it is acquired", **steps),
+        "earliest": number("from", help="The steps between which that may be (95 %)", **steps),
+        "latest": number("to", **steps),
+        "why": "without an age",
+        "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
+        "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
+        "n": number("n", help="Occurrences in the text", width=50),
+        "count": number("count", help="In the training text", **steps),
+    }

@@ -1,16 +1,23 @@
-"""Words over pretraining: the surprisal of a word, and the steps at which words are acquired."""
+"""Words over pretraining: the surprisal of a word, its age of acquisition, and its distance from its frequency."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from embryo_core import curves, results
+from embryo_core import runs as run_files
+from embryo_core.corpora.groups import ALL
+from embryo_core.curves.ages import Sigmoids, find_ages
 from embryo_core.engine.capabilities import run_gives
+from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
+from embryo_core.words import point, quantity
 
 METRIC = "word_surprisal"
 BITS = Curves(
@@ -23,10 +30,138 @@ BITS = Curves(
     decimals=".2f",
     unit="occurrences",
 )
-HOW = {  # how a word is predicted
+HOW = {  # whether the models predict masked words
     True: "A piece is masked together with the pieces of its word after it, and predicted from both sides.",
     False: "A piece is predicted from those before it.",
 }
+SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word."
+PARTLY = "measured at some steps alone"
+
+
+# === Ages ===
+
+
+@results.remembered
+def age_table(run: Run) -> pd.DataFrame:
+    """Return every word of the list with the step at which the run acquires it, or why there is none.
+
+    Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
+    count (in the training text), unigram (bits by that count), children (months), concreteness, chance, first and
+    lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by age; words without one come last. Raises
+    ResultsError and BrokenRun.
+    """
+    table = results.read_surprisals(run)
+    steps = sorted(table["step"].unique())
+    groups = {str(word): own for word, own in table.groupby("word", sort=True)}
+    whole = {word: own for word, own in groups.items() if len(own) == len(steps) and own["n"].nunique() == 1}
+    each = [_occurrences(own) for own in whole.values()]
+    found = find_ages(steps, each, [own["chance"].iloc[-1] for own in whole.values()])
+    fits = {name: getattr(found.fits, name) for name in ("top", "bottom", "rate", "middle")}
+    ages = {"age": found.step, "earliest": found.earliest, "latest": found.latest, "why": found.reasons}
+    rows = pd.DataFrame([_known(own) for own in groups.values()], columns=[*_known(table.iloc[:1])])
+    rows = rows.merge(pd.DataFrame({"word": [*whole], **ages, **fits}), on="word", how="left")
+    rows["why"] = rows["why"].fillna(PARTLY)
+    rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
+    counts, total = _counts(run)
+    rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
+    rows["unigram"] = -np.log2(rows["count"] / total)
+    return rows.sort_values(["age", "word"], ignore_index=True)
+
+
+def _occurrences(own: pd.DataFrame) -> np.ndarray:
+    """Return the surprisals of a word's occurrences at every step: float64 [S, n]."""
+    return np.stack([np.frombuffer(each, "<f2") for each in own["occurrences"]]).astype(float)
+
+
+def _known(own: pd.DataFrame) -> dict[str, Any]:
+    """Return what is known of a word from its rows at all steps, at least one."""
+    last = own.iloc[-1] if len(own) else dict.fromkeys(own.columns)
+    return {
+        "word": last["word"],
+        "category": last["category"],
+        "n": last["n"],
+        "pieces": last["pieces"],
+        "children": last["age"],
+        "concreteness": last["concreteness"],
+        "chance": last["chance"],
+        "first": own["surprisal"].iloc[0] if len(own) else None,
+        "lowest": own["surprisal"].min(),
+    }
+
+
+def _left_out(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield the words of the list that were not measured, each with the reason, as the evaluation noted them."""
+    noted = results.read_sources(run).get(METRIC, {}).get("left_out", {})
+    for why, words in noted.items() if isinstance(noted, dict) else ():
+        yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+
+
+def _counts(run: Run) -> tuple[dict[str, int], int]:
+    """Return how often each word is in the training text, whatever its case, and the sum; without counts 1."""
+    counts: dict[str, int] = {}
+    for word, count in run_files.read_counts(run.frequencies).items():
+        counts[word.casefold()] = counts.get(word.casefold(), 0) + count
+    return counts, sum(counts.values()) or 1
+
+
+def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Return the rows whose word, category or reason contains a text, whatever its case; ages as whole steps."""
+    wanted = text.strip().casefold()
+    texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
+    found = table[texts.str.contains(wanted, regex=False)]
+    ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan).round().astype("Int64")
+    return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))
+
+
+def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:
+    """Return how many words of the list have an age, and how many of them the search found."""
+    listed = f"{len(found):,} of {quantity(len(table), 'word')} listed; " if len(found) < len(table) else ""
+    return Caption(
+        f"{listed}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
+        "Sorted by age; words without one come last, with the reason. Without “from” or “to”, the interval goes beyond "
+        "the steps. Surprisals in bits.",
+        hint="Click a row for the word's curve.",
+    )
+
+
+def acquired_table(run: Run) -> pd.DataFrame:
+    """Return the share of words acquired by each step, of all and of each category: group, step, value, n, low, high.
+
+    n counts the words that were measured, with an age or without. Raises ResultsError.
+    """
+    table = age_table(run)
+    table = table[table["n"].notna()]
+    steps = sorted(results.read_surprisals(run)["step"].unique())
+    rows = []
+    for group in [ALL, *table["category"].dropna().unique()]:
+        own = table if group == ALL else table[table["category"] == group]
+        values = [float((own["age"] <= step).mean()) for step in steps]
+        low, high = curves.interval(values, [len(own)] * len(steps))
+        rows += list(zip([group] * len(steps), steps, values, [len(own)] * len(steps), low, high, strict=True))
+    return pd.DataFrame(rows, columns=["group", "step", "value", "n", "low", "high"])
+
+
+def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return the share of words that are acquired by each step, by category. Raises FigureError and ResultsError."""
+    run = runs[0]
+    shares = Curves(by="group", y_title="words acquired", unit="words")
+
+    def caption(table: pd.DataFrame) -> Caption:
+        ages = age_table(run)
+        without = ages.loc[ages["age"].isna(), "why"].value_counts()
+        named = ", ".join(f"{count} {why}" for why, count in without.items())
+        return Caption(
+            "Share of the words that are acquired by a step: half-way from chance to their lowest surprisal.",
+            sentences(
+                "The age is where a sigmoid over log steps crosses the middle between chance (all pieces of the "
+                "vocabulary alike) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
+                f"Without an age: {quantity(int(without.sum()), 'word')} ({named})." if len(without) else "",
+            ),
+            f"Words: {data_note(run, METRIC, 'a list of words')}.",
+        )
+
+    name = f"{run.name}-words-acquired"
+    return curves_figure(runs, axis, acquired_table, shares, name, "Words acquired", caption, METRIC)
 
 
 # === One word ===
@@ -38,30 +173,80 @@ def curve_table(run: Run, word: str) -> pd.DataFrame:
     Columns: word, step, surprisal (bits), n, low, high (95 %, of a mean over the occurrences), chance.
     """
     table = results.read_surprisals(run, word)
-    spreads = [
-        np.frombuffer(each, "<f2").astype(float).std(ddof=1) if n > 1 else np.nan
-        for each, n in zip(table["occurrences"], table["n"], strict=True)
-    ]
+    each = [np.frombuffer(own, "<f2").astype(float) for own in table["occurrences"]]
+    spreads = [own.std(ddof=1) if len(own) > 1 else np.nan for own in each]
     reach = curves.Z * np.array(spreads, float) / np.sqrt(table["n"].to_numpy())
     table = table[["word", "step", "surprisal", "n", "chance"]]
     return table.assign(low=table["surprisal"] - reach, high=table["surprisal"] + reach)
 
 
 def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
-    """Return the mean surprisal of a word at every step. Raises FigureError and ResultsError."""
+    """Return the mean surprisal of a word at every step, with the first run's sigmoid, age and frequency.
+
+    Raises FigureError and ResultsError.
+    """
     run = runs[0]
 
     def caption(table: pd.DataFrame) -> Caption:
-        lowest = table.loc[table["surprisal"].idxmin()]
+        row = _row(run, word)
         return Caption(
-            f"Mean surprisal of “{word}”: from {table['surprisal'].iloc[0]:.1f} bits at the first step to "
-            f"{lowest['surprisal']:.1f} at its lowest.",
+            f"“{word}” {_describe_age(run, row)}.",
             sentences(
-                f"Surprisal: minus log2 of the probability of all its pieces. {HOW['masked_words' in run_gives(run)]}",
+                f"{SURPRISAL} {HOW['masked_words' in run_gives(run)]}",
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces of the vocabulary alike.",
+                "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
+                f"Grey line: {row['unigram']:.1f} bits, by the word's frequency in the training text."
+                if pd.notna(row["unigram"])
+                else "",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
 
     name, title = f"{run.name}-word-{word.replace(' ', '-')}", f"Surprisal of “{word}”"
-    return curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
+    figure = curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
+    if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
+        _add_fit(figure, run, axis, word)
+    return figure
+
+
+def _row(run: Run, word: str) -> pd.Series:
+    table = age_table(run)
+    own = table[table["word"] == word]
+    return own.iloc[0] if len(own) else pd.Series(dict.fromkeys(table.columns))
+
+
+def _describe_age(run: Run, row: pd.Series) -> str:
+    if pd.isna(row["age"]):
+        return f"has no age: {row['why']}"
+    return f"is acquired at {point(round(row['age']), run.step_unit)} (95 %: {describe_interval(row)})"
+
+
+def describe_interval(row: Any) -> str:
+    """Return the steps between which the age of a row may be, as words."""
+    low = "before the first step" if np.isinf(row["earliest"]) else f"{round(row['earliest']):,}"
+    high = "after the last" if np.isinf(row["latest"]) else f"{round(row['latest']):,}"
+    return f"{low} to {high}"
+
+
+def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
+    """Add the sigmoid of a word, its age and the surprisal by its frequency to the figure of its curve."""
+    row, own = _row(run, word), axis.of(run)
+    steps = [int(step) for step in figure.table.loc[figure.table["run"] == figure.table["run"].iloc[0], "step"]]
+    after = [step for step in steps if step > 0]
+    quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
+    if pd.notna(row["age"]):
+        fit = Sigmoids(*(np.array([row[name]], float) for name in ("top", "bottom", "rate", "middle")))
+        line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
+        figure.plot.add_scatter(x=own.values(after), y=fit.at(after)[0], name="sigmoid", line=line, **quiet)
+        figure.plot.add_scatter(
+            x=own.values([round(row["age"])]),
+            y=[(row["chance"] + row["lowest"]) / 2],
+            name="age",
+            mode="markers",
+            marker={"symbol": "star", "size": 14, "color": style.VERMILION},
+            hovertemplate=f"age: {point(round(row['age']), run.step_unit)} ({describe_interval(row)})<extra></extra>",
+        )
+    if pd.notna(row["unigram"]):
+        line = {"color": style.GREY, "width": 1.5}
+        ends = own.values([min(steps), max(steps)])
+        figure.plot.add_scatter(x=ends, y=[row["unigram"]] * 2, name="by frequency", line=line, **quiet)

@@ -1,0 +1,165 @@
+"""The age of acquisition of words: the step at which a word's surprisal is half-way from chance to its best.
+
+Chang and Bergen (2022), "Word Acquisition in Neural Language Models": a sigmoid over the logarithm of the steps is
+fitted to the surprisals of a word; the word is acquired where the sigmoid crosses the middle between chance (all pieces
+alike) and the lowest surprisal that the word reaches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+MIN_STEPS = 4  # after step 0, for a curve of four numbers
+MIN_OCCURRENCES = 5
+RESAMPLES = 200  # of the occurrences of a word
+SEED = 0
+TAILS = (0.025, 0.975)
+FINE, COARSE = (480, 64), (120, 16)  # middles and rates of the grid on which sigmoids are fitted; coarse for samples
+VALUES_AT_ONCE = 2**22  # of curves times sigmoids
+FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
+FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
+CHANCE = "never surely below chance"
+EARLY, LATE = "half-way before the first step", "half-way after the last step"
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoids:
+    """N falling curves: bottom + (top - bottom) / (1 + exp(rate * (log10(step) - middle))), arrays [N]."""
+
+    top: Floats
+    bottom: Floats
+    rate: Floats
+    middle: Floats
+
+    def at(self, steps: ArrayLike) -> Floats:
+        """Return the values [N, S] at steps above 0."""
+        return self.bottom[:, None] + (self.top - self.bottom)[:, None] * _falls(
+            np.log10(np.asarray(steps, float)), self.middle[:, None], self.rate[:, None]
+        )
+
+    def crossing(self, level: ArrayLike) -> Floats:
+        """Return log10 of the step [N] at which each falls to its level: -inf if always below it, inf if never."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (np.asarray(level, float) - self.bottom) / (self.top - self.bottom)
+            found = self.middle - np.log(share / (1 - share)) / self.rate
+        return np.where(share >= 1, -np.inf, np.where(share > 0, found, np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Ages:
+    """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN with a reason.
+
+    `earliest` is -inf and `latest` inf where the interval reaches beyond the steps.
+    """
+
+    step: Floats
+    earliest: Floats
+    latest: Floats
+    reasons: tuple[str, ...]  # why a word has no age; "" if it has one
+    fits: Sigmoids
+
+
+def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]], chance: ArrayLike) -> Ages:
+    """Return the ages of W words from the surprisals of their occurrences, [S, n] each, and that by chance [W].
+
+    Intervals are percentiles over samples of the occurrences with replacement, the same at all steps.
+    """
+    chance, words = np.asarray(chance, float), len(occurrences)
+    after = np.asarray(steps) > 0
+    known = np.asarray(steps, float)[after]
+    if len(known) < MIN_STEPS:
+        none = np.full(words, np.nan)
+        return Ages(none, none, none, (FEW_STEPS,) * words, Sigmoids(none, none, none, none))
+    curves = [np.asarray(own, float)[after] for own in occurrences]
+    means = np.stack([own.mean(axis=1) for own in curves])
+    fits = fit_sigmoids(known, means)
+    found = fits.crossing((chance + means.min(axis=1)) / 2)
+    ages, low, high = (np.full(words, np.nan) for _ in range(3))
+    reasons = [FEW if own.shape[1] < MIN_OCCURRENCES else "" for own in curves]
+    resampled = _resample([own for own, why in zip(curves, reasons, strict=True) if not why])
+    again = fit_sigmoids(known, resampled.reshape(-1, len(known)), COARSE)
+    few = np.array([bool(why) for why in reasons])
+    levels = (chance[~few, None] + resampled.min(axis=2)) / 2
+    crossings = again.crossing(levels.ravel()).reshape(-1, RESAMPLES)
+    for i, samples, own in zip(np.flatnonzero(~few), resampled, crossings, strict=True):
+        reasons[i] = _why_not(known, means[i], samples, chance[i], found[i])
+        if not reasons[i]:
+            ends = 10 ** np.quantile(own, TAILS, method="inverted_cdf")
+            low[i], high[i] = np.where(ends < known[0], -np.inf, np.where(ends > known[-1], np.inf, ends))
+            ages[i] = 10 ** found[i]
+    return Ages(ages, low, high, tuple(reasons), fits)
+
+
+def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
+    """Return why a word has no age, from its mean surprisals [S] and those of its samples [RESAMPLES, S]."""
+    if np.quantile(samples[:, mean.argmin()], TAILS[1]) >= chance:
+        return CHANCE
+    if crossing < np.log10(steps[0]):
+        return EARLY
+    return LATE if crossing > np.log10(steps[-1]) else ""
+
+
+def _resample(curves: Sequence[Floats]) -> Floats:
+    """Return mean curves of samples with replacement: [W, RESAMPLES, S] of curves [S, n]."""
+    rng, found = np.random.default_rng(SEED), []
+    for own in curves:
+        n = own.shape[1]
+        found.append(rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) @ own.T / n)
+    return np.stack(found) if found else np.zeros((0, RESAMPLES, 1))
+
+
+# === Fitting ===
+
+
+def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FINE) -> Sigmoids:
+    """Fit a falling sigmoid over log10 of S steps above 0 to each row of values [N, S] by least squares.
+
+    Top and bottom are linear, so that only middle and rate are searched: on a grid, then between its middles. A curve
+    that does not fall best is flat: its top is its bottom.
+    """
+    x, y = np.log10(np.asarray(steps, float)), np.asarray(values, float)
+    reach = x[-1] - x[0]
+    middles = np.linspace(x[0] - 0.1 * reach, x[-1] + 0.1 * reach, grid[0])
+    rates = np.log(81) / (reach * np.geomspace(0.02, 2, grid[1]))  # between nine tenths of a fall and a tenth
+    flat = _unit(_falls(x, np.tile(middles, grid[1])[:, None], np.repeat(rates, grid[0])[:, None])).astype(np.float32)
+    best, gain = np.zeros(len(y), int), np.zeros((len(y), 3))
+    at_once = VALUES_AT_ONCE // len(flat)
+    for start in range(0, len(y), at_once):
+        own = slice(start, start + at_once)
+        fitted = (y[own] - y[own].mean(axis=1, keepdims=True)).astype(np.float32) @ flat.T
+        best[own] = fitted.argmax(axis=1)
+        near = np.clip(best[own, None] + [-1, 0, 1], 0, len(flat) - 1)
+        gain[own] = np.take_along_axis(fitted, near, axis=1)
+    place = best % len(middles)
+    inner = (place > 0) & (place < len(middles) - 1)
+    middle = middles[place] + np.where(inner, _vertex(gain), 0) * (middles[1] - middles[0])
+    rate = rates[best // len(middles)]
+    shape = _falls(x, middle[:, None], rate[:, None])
+    spread = shape - shape.mean(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        height = np.nan_to_num((spread * y).sum(axis=1) / (spread**2).sum(axis=1), posinf=0, neginf=0)
+    bottom = y.mean(axis=1) - height * shape.mean(axis=1)
+    return Sigmoids(np.where(height > 0, bottom + height, bottom), bottom, rate, middle)
+
+
+def _falls(x: Floats, middle: Floats, rate: Floats) -> Floats:
+    """Return sigmoids that fall from 1 to 0."""
+    return 0.5 - 0.5 * np.tanh(rate * (x - middle) / 2)
+
+
+def _unit(shapes: Floats) -> Floats:
+    """Return shapes [..., S] with mean 0 and length 1; one that is constant over the steps becomes 0."""
+    shapes = shapes - shapes.mean(axis=-1, keepdims=True)
+    length = np.linalg.norm(shapes, axis=-1, keepdims=True)
+    return np.where(length > 1e-3, shapes / np.maximum(length, 1e-3), 0)
+
+
+def _vertex(gain: Floats) -> Floats:
+    """Return where the parabola through three gains [N, 3] is highest, up to half a cell from the middle one."""
+    below, top, above = gain.T
+    bend = below - 2 * top + above
+    return np.where(bend < 0, np.clip(0.5 * (below - above) / np.where(bend < 0, bend, -1), -0.5, 0.5), 0)

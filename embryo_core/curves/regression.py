@@ -1,0 +1,64 @@
+"""Linear regression by least squares: how far each predictor moves a value, with its interval."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+TAIL = 0.975
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """How much a value changes with a predictor, all others alike, with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Coefficients, the share of the variance that they explain, and the number of cases."""
+
+    coefficients: tuple[Coefficient, ...]
+    r2: float
+    n: int
+
+
+def regress(
+    values: NDArray[np.floating], numbers: Mapping[str, NDArray[np.floating]], classes: Sequence[Any] = ()
+) -> Regression | None:
+    """Regress values [n] on numbers [n] each, in standard deviations, and on classes [n], against the largest class.
+
+    Numbers that do not vary are left out. Intervals are Student's. Returns None if there are too few cases, or if the
+    predictors determine one another.
+    """
+    columns, names = [np.ones(len(values))], [""]
+    for name, own in numbers.items():
+        if (spread := own.std()) > 0:
+            columns.append((own - own.mean()) / spread)
+            names.append(name)
+    known = sorted({*classes}, key=lambda one: (-list(classes).count(one), str(one)))
+    for one in known[1:]:
+        columns.append(np.array([own == one for own in classes], float))
+        names.append(f"{one}, not {known[0]}")
+    design = np.stack(columns, axis=1)
+    free = len(values) - design.shape[1]
+    if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    inverse = np.linalg.inv(design.T @ design)
+    found = inverse @ design.T @ values
+    rest = values - design @ found
+    reach = stdtrit(free, TAIL) * np.sqrt(np.diag(inverse) * (rest @ rest) / free)
+    total = float(((values - values.mean()) ** 2).sum())
+    rows = zip(names, found.tolist(), (found - reach).tolist(), (found + reach).tolist(), strict=True)
+    return Regression(
+        tuple(Coefficient(*row) for row in rows if row[0]),
+        1 - float(rest @ rest) / total if total else 0.0,
+        len(values),
+    )

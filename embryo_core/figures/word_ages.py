@@ -1,0 +1,263 @@
+"""Ages of words: in their order, beside children's, and what predicts them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core.corpora.groups import ALL
+from embryo_core.curves.agreement import rank_agreement
+from embryo_core.curves.regression import regress
+from embryo_core.errors import FigureError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.words import METRIC, age_table, describe_interval
+from embryo_core.types import Run
+from embryo_core.words import point, quantity
+
+UNKNOWN = "no category"
+FREQUENCY, PIECES, CONCRETENESS = "log frequency", "pieces", "concreteness"
+AGES = "Age: the step at which a word's surprisal is half-way from chance to its lowest."
+
+
+def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
+    """Return the words with an age in each run that the axis supports and that has some."""
+    found = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
+    return {
+        name: table.assign(category=table["category"].fillna(UNKNOWN)) for name, table in found.items() if len(table)
+    }
+
+
+def _require(tables: dict[str, Any], runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the runs that have nothing to draw. Raises FigureError if that are all."""
+    if not tables:
+        raise FigureError(f"No word of {', '.join(run.name for run in runs)} has an age, so there is nothing to draw.")
+    return tuple(run.name for run in runs if run.name not in tables)
+
+
+def _colours(tables: dict[str, pd.DataFrame]) -> dict[str, tuple[str, str]]:
+    return style.default_styles(sorted({one for table in tables.values() for one in table["category"]}))
+
+
+def _note(runs: Sequence[Run]) -> str:
+    return f"Words: {data_note(runs[0], METRIC, 'a list of words')}."
+
+
+# === In their order ===
+
+
+def ages(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return the age of every word with its interval, in the first run's order; other runs' ages in the same rows.
+
+    Raises FigureError and ResultsError.
+    """
+    tables = _tables(runs, axis)
+    missing = _require(tables, runs)
+    drawn = [run for run in runs if run.name in tables]
+    first, looks = drawn[0], _colours(tables)
+    rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
+    plot, steps = go.Figure(), _ends(tables[first.name])
+    for i, run in enumerate(drawn):
+        own = tables[run.name][tables[run.name]["word"].isin(list(rank))]
+        along = axis.of(run, runs)
+        for category, rows in own.groupby("category"):
+            places = rows["word"].map(rank)
+            colour, symbol = looks[str(category)]
+            if i == 0:
+                _add_intervals(plot, rows, places, colour, along, steps, str(category))
+            plot.add_scatter(
+                x=along.values(rows["age"].round().astype(int)),
+                y=places,
+                mode="markers",
+                name=style.plain(str(category)) if i == 0 else style.plain(run.name),
+                legendgroup=str(category) if i == 0 else run.name,
+                showlegend=i == 0 or category == own["category"].iloc[0],
+                marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
+                opacity=1 if i == 0 else 0.45,
+                customdata=[[row.word, round(row.age), _hover(row, run)] for row in rows.itertuples()],
+                hovertemplate="%{customdata[2]}<extra></extra>",
+            )
+    style.finish(plot, "words, by their age in the run", height=560)
+    axis.of(first, runs).set_range(plot, [int(step) for step in steps])
+    axis.of(first, runs).mark_step(plot, int(max(steps)))
+    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
+    agreement = [_agree(tables, first.name, run.name) for run in drawn[1:]]
+    caption = Caption(
+        f"Words of {first.name} from the first acquired to the last: {quantity(len(rank), 'word')} with an age.",
+        sentences(
+            AGES,
+            "Lines: 95 %, by samples of the word's occurrences. Fainter marks: the same words in other runs."
+            if len(drawn) > 1
+            else "Lines: 95 %, by samples of the word's occurrences.",
+            *agreement,
+        ),
+        _note(drawn),
+        "Click a word for its curve.",
+    )
+    title = "Words by their age of acquisition"
+    name = f"{first.name}-words-ages"
+    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
+
+
+def _ends(own: pd.DataFrame) -> list[float]:
+    numbers = own[["earliest", "age", "latest"]].to_numpy(float)
+    return [float(numbers[np.isfinite(numbers)].min()), float(numbers[np.isfinite(numbers)].max())]
+
+
+def _add_intervals(
+    plot: go.Figure, rows: pd.DataFrame, places: pd.Series, colour: str, axis: Any, steps: Sequence[float], group: str
+) -> None:
+    low = rows["earliest"].clip(lower=min(steps)).round().astype(int)
+    high = rows["latest"].clip(upper=max(steps)).round().astype(int)
+    x = np.column_stack([axis.values(low), axis.values(high), np.full(len(rows), np.nan)]).ravel()
+    y = np.column_stack([places, places, np.full(len(rows), np.nan)]).ravel()
+    line = {"color": style.faint(colour, 0.35), "width": 1.5}
+    plot.add_scatter(x=x, y=y, mode="lines", line=line, legendgroup=group, showlegend=False, hoverinfo="skip")
+
+
+def _hover(row: Any, run: Run) -> str:
+    age = f"{point(round(row.age), run.step_unit)} ({describe_interval(row._asdict())})"
+    months = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
+    return f"<b>{style.plain(row.word)}</b>, {style.plain(row.category)}<br>{style.plain(run.name)}: {age}{months}"
+
+
+def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:
+    both = tables[first].merge(tables[second], on="word", suffixes=("", "_other"))
+    found = rank_agreement(both["age"].tolist(), both["age_other"].tolist())
+    if found is None:
+        return f"The orders of {first} and {second} cannot be compared: {quantity(len(both), 'word')} in both."
+    return (
+        f"The orders of {first} and {second} agree with Spearman's rho = {found.rho:.2f} (95 %: {found.low:.2f} to "
+        f"{found.high:.2f}) over {quantity(found.n, 'word')}."
+    )
+
+
+# === Beside children ===
+
+
+def children_table(run: Run) -> pd.DataFrame:
+    """Return how far a run's ages of words agree with children's, of all words and of each category.
+
+    Columns: group, rho (Spearman's), low, high (95 %), n; NaN for fewer than four words. Raises ResultsError.
+    """
+    table = age_table(run).dropna(subset=["age", "children"])
+    table = table.assign(category=table["category"].fillna(UNKNOWN))
+    rows = []
+    for group in [ALL, *sorted(table["category"].unique())]:
+        own = table if group == ALL else table[table["category"] == group]
+        found = rank_agreement(own["age"].tolist(), own["children"].tolist())
+        numbers = (found.rho, found.low, found.high) if found else (np.nan,) * 3
+        rows.append((group, *numbers, len(own)))
+    return pd.DataFrame(rows, columns=["group", "rho", "low", "high", "n"])
+
+
+def children(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return the rank correlation of the ages of words with children's, by category, for each run.
+
+    Raises FigureError and ResultsError.
+    """
+    tables = {run.name: table for run in runs if len(table := children_table(run).dropna(subset="rho"))}
+    if not tables:
+        raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
+    drawn = [run for run in runs if run.name in tables]
+    whole = tables[drawn[0].name].set_index("group").loc[ALL]
+    sure = "more often in the order" if whole["low"] > 0 else "in the reverse order" if whole["high"] < 0 else ""
+    verdict = f"words come {sure} in which children say them" if sure else "the orders are not surely alike or reverse"
+    caption = Caption(
+        f"Spearman's rho of {drawn[0].name} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
+        f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
+        sentences(
+            f"{AGES} Children: the month at which half of them say the word, as listed.",
+            "Words without one of the two are left out. Lines: 95 % (Bonett and Wright, 2000).",
+        ),
+        _note(drawn),
+    )
+    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
+    plot = _plot_rows(table.rename(columns={"group": "row", "rho": "value"}), "Spearman's rho with children's ages")
+    missing = tuple(run.name for run in runs if run.name not in tables)
+    name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
+    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
+
+
+# === Predictors ===
+
+
+def predictor_table(run: Run) -> pd.DataFrame:
+    """Return the regression of log10 of a run's ages on what is known of the words; empty if there are too few.
+
+    Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high
+    (95 %), n, r2. Words that lack one of the predictors are left out; one that most words lack is. Raises ResultsError.
+    """
+    table = age_table(run).dropna(subset="age")
+    numbers = {
+        FREQUENCY: np.log10(table["count"].astype(float)),
+        PIECES: table["pieces"].astype(float),
+        CONCRETENESS: table["concreteness"].astype(float),
+    }
+    numbers = {name: own for name, own in numbers.items() if own.notna().mean() > 0.5}
+    there = pd.Series(True, table.index)
+    for own in numbers.values():
+        there &= own.notna()
+    classes = table.loc[there, "category"].fillna(UNKNOWN).tolist()
+    known = {name: own[there].to_numpy() for name, own in numbers.items()}
+    found = regress(np.log10(table.loc[there, "age"].to_numpy(float)), known, classes)
+    rows = [(one.name, one.value, one.low, one.high, found.n, found.r2) for one in found.coefficients] if found else []
+    return pd.DataFrame(rows, columns=["predictor", "value", "low", "high", "n", "r2"])
+
+
+def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return what predicts the ages of words, for each run. Raises FigureError and ResultsError."""
+    tables = {run.name: table for run in runs if len(table := predictor_table(run))}
+    if not tables:
+        raise FigureError("Too few words have an age and all predictors, so there is no regression.")
+    drawn = [run for run in runs if run.name in tables]
+    first = tables[drawn[0].name]
+    sure = [row.predictor for row in first.itertuples() if row.low > 0 or row.high < 0]
+    named = ", ".join(sure) if sure else "none of them surely"
+    fits = "; ".join(f"{name}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for name, own in tables.items())
+    caption = Caption(
+        f"What moves the age of a word, all else alike: {named}.",
+        sentences(
+            "Linear regression of log10 of the age; above 0 is later. Numbers count in standard deviations, categories "
+            "against the largest. Lines: 95 % (Student's).",
+            f"Frequency is that in the training text. Words without a predictor are left out. {fits}.",
+        ),
+        _note(drawn),
+    )
+    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
+    plot = _plot_rows(table.rename(columns={"predictor": "row"}), "change of log10 of the age")
+    missing = tuple(run.name for run in runs if run.name not in tables)
+    name, title = f"{drawn[0].name}-words-predictors", "Predictors of the age of words"
+    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
+
+
+def _plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
+    """Return a row for each of `row`, in it a mark with its interval for each run; a line at 0."""
+    rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
+    plot = go.Figure()
+    for i, name in enumerate(names):
+        own = table[table["run"] == name]
+        shift = 0.5 * (i / (len(names) - 1) - 0.5) if len(names) > 1 else 0.0
+        texts = [
+            f"<b>{style.plain(row.row)}</b>, {style.plain(name)}<br>{row.value:.2f} ({row.low:.2f} to {row.high:.2f}), "
+            f"n = {row.n}"
+            for row in own.itertuples()
+        ]
+        plot.add_scatter(
+            x=own["value"],
+            y=[len(rows) - 1 - rows.index(one) - shift for one in own["row"]],
+            error_x={"array": own["high"] - own["value"], "arrayminus": own["value"] - own["low"], "thickness": 2},
+            mode="markers",
+            name=style.plain(name),
+            marker={"size": 10, "symbol": style.run_look(i)[0], "color": style.PALETTE[i % len(style.PALETTE)]},
+            text=texts,
+            hovertemplate="%{text}<extra></extra>",
+        )
+    plot.add_vline(x=0, line={"color": style.GREY, "width": 1.5, "dash": "dash"})
+    style.finish(plot, "", height=110 + 40 * len(rows), legend=len(names) > 1)
+    style.set_axes(plot, "x", title={"text": title})
+    ticks = {"tickvals": [len(rows) - 1 - i for i in range(len(rows))], "ticktext": [style.plain(one) for one in rows]}
+    return style.set_axes(plot, "y", **ticks, range=[-0.6, len(rows) - 0.4], showgrid=False)
