@@ -17,7 +17,7 @@ from embryo_core.figures.words import METRIC
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words", lambda run: results.default_scale(run, METRIC))
+    view = widgets.open_page("Words")
     ages = results.word_ages(view.run)
     measured = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured:

@@ -71,7 +71,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     chance, words = np.asarray(chance, float), len(occurrences)
     after = np.asarray(steps) > 0
     known = np.asarray(steps, float)[after]
-    if len(known) < MIN_STEPS:
+    if len(known) < MIN_STEPS or not words:
         none = np.full(words, np.nan)
         return Ages(none, none, none, (FEW_STEPS,) * words, Sigmoids(none, none, none, none))
     curves = [np.asarray(own, float)[after] for own in occurrences]
@@ -104,11 +104,12 @@ def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossi
 
 
 def _resample(curves: Sequence[Floats]) -> Floats:
-    """Return mean curves of samples with replacement: [W, RESAMPLES, S] of curves [S, n]."""
-    rng, found = np.random.default_rng(SEED), []
+    """Return mean curves of samples with replacement: [W, RESAMPLES, S] of curves [S, n]; no word changes another's."""
+    found = []
     for own in curves:
         n = own.shape[1]
-        found.append(rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) @ own.T / n)
+        drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        found.append(drawn @ own.T / n)
     return np.stack(found) if found else np.zeros((0, RESAMPLES, 1))
 
 

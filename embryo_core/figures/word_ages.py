@@ -14,7 +14,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
-from embryo_core.figures.words import METRIC, age_table, describe_interval
+from embryo_core.figures.words import METRIC, age_table, category_styles, describe_interval
 from embryo_core.types import Run
 from embryo_core.words import point, quantity
 
@@ -38,10 +38,6 @@ def _require(tables: dict[str, Any], runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(run.name for run in runs if run.name not in tables)
 
 
-def _colours(tables: dict[str, pd.DataFrame]) -> dict[str, tuple[str, str]]:
-    return style.default_styles(sorted({one for table in tables.values() for one in table["category"]}))
-
-
 def _note(runs: Sequence[Run]) -> str:
     return f"Words: {data_note(runs[0], METRIC, 'a list of words')}."
 
@@ -57,7 +53,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     tables = _tables(runs, axis)
     missing = _require(tables, runs)
     drawn = [run for run in runs if run.name in tables]
-    first, looks = drawn[0], _colours(tables)
+    first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
     rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
     plot, steps = go.Figure(), _ends(tables[first.name])
     for i, run in enumerate(drawn):

@@ -38,6 +38,12 @@ SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word.
 PARTLY = "measured at some steps alone"
 
 
+def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return a colour and a symbol for each category, the same in every figure of the page, in their order."""
+    looks = style.default_styles(sorted({*names} - {ALL})) | {ALL: (style.GREY, "circle")}
+    return {name: looks[name] for name in names}
+
+
 # === Ages ===
 
 
@@ -59,7 +65,8 @@ def age_table(run: Run) -> pd.DataFrame:
     fits = {name: getattr(found.fits, name) for name in ("top", "bottom", "rate", "middle")}
     ages = {"age": found.step, "earliest": found.earliest, "latest": found.latest, "why": found.reasons}
     rows = pd.DataFrame([_known(own) for own in groups.values()], columns=[*_known(table.iloc[:1])])
-    rows = rows.merge(pd.DataFrame({"word": [*whole], **ages, **fits}), on="word", how="left")
+    estimates = pd.DataFrame({"word": pd.Series([*whole], dtype="str"), **ages, **fits})
+    rows = rows.astype({"word": "str"}).merge(estimates, on="word", how="left")
     rows["why"] = rows["why"].fillna(PARTLY)
     rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts, total = _counts(run)
@@ -144,7 +151,7 @@ def acquired_table(run: Run) -> pd.DataFrame:
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return the share of words that are acquired by each step, by category. Raises FigureError and ResultsError."""
     run = runs[0]
-    shares = Curves(by="group", y_title="words acquired", unit="words")
+    shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
 
     def caption(table: pd.DataFrame) -> Caption:
         ages = age_table(run)

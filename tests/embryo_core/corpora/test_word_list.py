@@ -1,0 +1,78 @@
+"""Lists of words in the columns of Wordbank and plain ones, and where their words are in sentences."""
+
+from pathlib import Path
+
+import pytest
+
+from embryo_core.corpora.word_list import SEVERAL, find_occurrences, read_sentences, read_word_list
+from embryo_core.errors import CorpusError
+from embryo_core.types import ListedWord
+from tests.conftest import SAMPLE_DATA
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_wordbanks_columns_are_read(tmp_path):
+    """The definition gives back capitals and apostrophes, and homographs are one word with their means."""
+    rows = "definition,word_clean,lexical_category,category,aoa,concreteness\n"
+    rows += "I,i,function_words,pronouns,24,3.9\ndon't,dont,function_words,x,25,NA\n"
+    rows += "can (auxiliary),can,function_words,x,28,4\ncan (object),can,nouns,y,26,\n"
+    found = read_word_list(write(tmp_path / "cdi.csv", rows))
+    assert found == [
+        ListedWord("I", "function words", 24.0, 3.9),
+        ListedWord("don't", "function words", 25.0, None),
+        ListedWord("can", SEVERAL, 27.0, 4.0),
+    ]
+
+
+def test_a_plain_list_has_words_alone(tmp_path):
+    assert read_word_list(write(tmp_path / "list.txt", "dog\n\nice  cream\ndog\n")) == [
+        ListedWord("dog"),
+        ListedWord("ice cream"),
+    ]
+    tabs = read_word_list(write(tmp_path / "list.tsv", "word\tage\ndog\t14.5\n"))
+    assert tabs == [ListedWord("dog", None, 14.5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("a.csv", "name,age\ndog,3\n", "name, age"),
+        ("a.csv", "word,age\ndog,old\n", "'old'"),
+        ("a.csv", "word,age\ndog\n", "received 1"),
+        ("a.csv", "word\n!\n", "'!'"),
+        ("a.txt", "\n", "no word"),
+        ("a.csv", "word,age\ndog,inf\n", "'inf'"),
+    ],
+)
+def test_a_faulty_list_is_reported(tmp_path, name, text, named):
+    with pytest.raises(CorpusError, match=named):
+        read_word_list(write(tmp_path / name, text))
+
+
+def test_occurrences_are_whole_words_as_listed():
+    """With a capital at the start of a sentence alone; a phrase has one blank, and marks of apostrophes are alike."""
+    sentences = ["Can the cat eat ice cream? Will can", "don’t US us catalogue, cat's Cat", "ice-cream"]
+    words = [ListedWord(one) for one in ("can", "cat", "ice cream", "don't", "us", "will")]
+    found = find_occurrences(words, sentences)
+    text = {word: [sentences[i][a:b] for i, a, b in places] for word, places in found.items()}
+    assert text == {
+        "can": ["Can", "can"],
+        "cat": ["cat", "cat"],
+        "ice cream": ["ice cream"],
+        "don't": ["don’t"],
+        "us": ["us"],
+        "will": [],
+    }
+
+
+def test_sentences_are_those_of_a_treebank_or_lines(tmp_path):
+    assert read_sentences(SAMPLE_DATA["text"])[0] == "The old baker opened the door."
+    write(tmp_path / "b.txt", "Two.\n\n")
+    write(tmp_path / "a.txt", "One.\n")
+    assert read_sentences(tmp_path) == ["One.", "Two."]
+    with pytest.raises(CorpusError, match="no sentence"):
+        read_sentences(write(tmp_path / "b.txt", "\n"))

@@ -1,0 +1,81 @@
+"""Ages of words are those of scipy's curve_fit from many starts, and their intervals hold the planted age."""
+
+import numpy as np
+import pytest
+from scipy.optimize import curve_fit
+
+from embryo_core.curves.ages import CHANCE, EARLY, FEW, FEW_STEPS, LATE, find_ages, fit_sigmoids
+
+STEPS = np.array([0, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384])
+X = np.log10(STEPS[1:])
+
+
+def sigmoid(x, top, bottom, rate, middle):
+    return bottom + (top - bottom) / (1 + np.exp(np.clip(rate * (x - middle), -500, 500)))
+
+
+def slow_fit(values):
+    """Return the best of curve_fit's results from a grid of starts, and its sum of squares."""
+    best = None
+    for middle in np.linspace(X[0], X[-1], 5):
+        for rate in (2, 5, 12):
+            try:
+                found, _ = curve_fit(sigmoid, X, values, [values.max(), values.min(), rate, middle], maxfev=5000)
+            except RuntimeError:
+                continue
+            rest = float(((sigmoid(X, *found) - values) ** 2).sum())
+            best = min(best or (np.inf, found), (rest, found), key=lambda one: one[0])
+    return best
+
+
+def word(rng, middle, rate=4.0, n=30, top=13.0, bottom=5.0):
+    """Return surprisals of n occurrences [S, n] that fall from top to bottom around a middle."""
+    own = sigmoid(X, top, bottom, rate, middle)[:, None] + rng.normal(0, 1.5, n) + rng.normal(0, 1, (len(X), n))
+    return np.concatenate([np.full((1, n), 13.0), own])
+
+
+@pytest.mark.filterwarnings("ignore::scipy.optimize.OptimizeWarning")
+def test_fits_and_ages_are_those_of_a_slow_search():
+    """The sum of squares is within a tenth of the least, and the age within 1 %."""
+    rng = np.random.default_rng(0)
+    words = [word(rng, middle, rate) for middle in (2, 2.5, 3, 3.3) for rate in (3.0, 5.0, 8.0)]
+    found = find_ages(STEPS, words, [13.0] * len(words))
+    for i, own in enumerate(words):
+        values = own[1:].mean(axis=1)
+        rest, best = slow_fit(values)
+        assert ((found.fits.at(STEPS[1:])[i] - values) ** 2).sum() <= 1.1 * rest + 1e-6
+        level = (13.0 + values.min()) / 2
+        x = np.linspace(X[0], X[-1], 100_001)
+        crossing = x[np.abs(sigmoid(x, *best) - level).argmin()]
+        assert np.log10(found.step[i]) == pytest.approx(crossing, abs=0.005)
+        assert found.earliest[i] <= found.step[i] <= found.latest[i]
+
+
+def test_intervals_hold_the_age_of_all_occurrences():
+    """In about 95 of 100 samples of a large population of occurrences."""
+    rng = np.random.default_rng(1)
+    population = word(rng, 2.7, n=4000)
+    whole = find_ages(STEPS, [population], [13.0]).step[0]
+    samples = [population[:, rng.choice(4000, 40, replace=False)] for _ in range(100)]
+    found = find_ages(STEPS, samples, [13.0] * 100)
+    held = (found.earliest <= whole) & (whole <= found.latest)
+    assert 86 <= held.sum() <= 100
+
+
+def test_words_without_an_age_have_a_reason():
+    """And no number."""
+    rng = np.random.default_rng(2)
+    rising = np.tile(np.linspace(13, 15, len(STEPS))[:, None], 10) + rng.normal(0, 0.3, (len(STEPS), 10))
+    known = np.full((len(STEPS), 10), 3.0)
+    late = np.tile(np.r_[[13.0] * (len(STEPS) - 1), 12.0][:, None], 10)
+    found = find_ages(STEPS, [rising, known, late, word(rng, 3)[:, :3], word(rng, 3)], [13.0] * 5)
+    assert found.reasons == (CHANCE, EARLY, found.reasons[2], FEW, "")
+    assert found.reasons[2] in (LATE, "")
+    assert np.isnan(found.step[[0, 1, 3]]).all() and np.isfinite(found.step[4])
+    assert find_ages(STEPS[:4], [word(rng, 3)[:4]], [13.0]).reasons == (FEW_STEPS,)
+
+
+def test_a_rising_or_constant_curve_is_flat():
+    fits = fit_sigmoids(STEPS[1:], [np.linspace(1, 5, len(X)), np.full(len(X), 4.0)])
+    assert fits.top == pytest.approx(fits.bottom)
+    assert np.isfinite(fits.at(STEPS[1:])).all()

@@ -1,0 +1,41 @@
+"""Coefficients are scikit-learn's, and intervals those of the textbook."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+
+from embryo_core.curves.regression import regress
+
+
+def test_coefficients_and_intervals_are_those_of_a_plain_computation():
+    """A number per standard deviation, and a class against the largest one."""
+    rng = np.random.default_rng(0)
+    n = 60
+    first, second = rng.normal(2, 3, n), rng.normal(0, 1, n)
+    classes = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
+    values = 0.5 * first + np.array([0.0 if one == "a" else 1.0 for one in classes]) + rng.normal(0, 1, n)
+    found = regress(values, {"first": first, "second": second, "constant": np.ones(n)}, classes)
+    design = np.column_stack(
+        [(first - first.mean()) / first.std(), (second - second.mean()) / second.std()]
+        + [[one == name for one in classes] for name in "bc"]
+    ).astype(float)
+    model = LinearRegression().fit(design, values)
+    rest = values - model.predict(design)
+    whole = np.column_stack([np.ones(n), design])
+    free = n - whole.shape[1]
+    errors = np.sqrt(np.diag(np.linalg.inv(whole.T @ whole)) * (rest @ rest) / free)[1:]
+    assert [one.name for one in found.coefficients] == ["first", "second", "b, not a", "c, not a"]
+    assert [one.value for one in found.coefficients] == pytest.approx(model.coef_.tolist())
+    reach = stats.t.ppf(0.975, free) * errors
+    assert [one.high for one in found.coefficients] == pytest.approx((model.coef_ + reach).tolist())
+    assert (found.r2, found.n) == (pytest.approx(model.score(design, values)), n)
+
+
+def test_nothing_is_returned_without_freedom():
+    """Too few cases, predictors that determine one another, or none that varies."""
+    x = np.arange(3.0)
+    assert regress(x, {"x": x, "square": x**2}) is None
+    many = np.arange(20.0)
+    assert regress(many, {"x": many, "twice": 2 * many}) is None
+    assert regress(many, {"x": np.ones(20)}) is None

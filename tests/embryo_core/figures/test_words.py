@@ -1,0 +1,171 @@
+"""Figures of the Words page: every number is recomputed from planted surprisals."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from embryo_core import results, runs
+from embryo_core.curves.ages import CHANCE, FEW, find_ages
+from embryo_core.errors import FigureError
+from embryo_core.figures import word_ages, word_frequency, words
+from embryo_core.figures.axis import Axis
+from embryo_core.types import Findings, Run, WordSurprise
+from tests.conftest import at
+
+AXIS = Axis("log", "step", 1)
+STEPS = (0, 8, 32, 128, 512, 2048)
+N, TOP = 12, 9.0
+NAMES = ("the", "of", "and", "dog", "cat", "ball", "run", "see", "flat", "rare")
+COUNTS = {"the": 900, "The": 100, "of": 500, "and": 400, "dog": 20, "cat": 30, "ball": 5, "run": 40, "see": 60}
+
+
+def occurrences(name: str, shift: float = 0.0) -> np.ndarray:
+    """Return planted surprisals [S, n] of a word, as they are stored: earlier words fall at earlier steps."""
+    rng = np.random.default_rng([*name.encode()])
+    n, middle = (3 if name == "rare" else N), 1.2 + 0.2 * NAMES.index(name) + shift
+    falls = 1 / (1 + np.exp(4 * (np.log10(np.maximum(STEPS, 1)) - middle)))[:, None]
+    own = TOP + 1 + 0 * falls if name == "flat" else 3 + (TOP - 3) * falls
+    return (own + rng.normal(0, 0.4, (len(STEPS), n))).astype(np.float16)
+
+
+def plant(run: Run, shift: float = 0.0) -> None:
+    for place, step in enumerate(STEPS):
+        found = []
+        for i, name in enumerate(NAMES):
+            own = occurrences(name, shift)[place]
+            category = "function words" if i < 3 else "nouns" if i < 6 else "predicates"
+            age = None if name == "see" else 30.0 - i
+            mean = float(own.astype(float).mean())
+            found.append(WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2))
+        summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "harmless": {"a": 1}}
+        results.write(at(run, step), words.METRIC, Findings(surprisals=found), {"data": "list.csv"}, summary)
+    lines = [f"{word}\t{count}" for word, count in COUNTS.items()]
+    run.frequencies.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def run(own_run: Run) -> Run:
+    """Return a run with planted surprisals of ten words and counts of eight."""
+    plant(own_run)
+    return own_run
+
+
+@pytest.fixture
+def other(run: Run) -> Run:
+    """Return the same run under another name, which learns later."""
+    copy = runs.read_run(shutil.copytree(run.path, run.path.with_name("later")))
+    plant(copy, 0.3)
+    return copy
+
+
+def test_every_word_of_the_list_has_an_age_or_a_reason(run):
+    """Sorted by age; with its counts, whatever the case, and the surprisal by them."""
+    table = words.age_table(run).set_index("word")
+    expected = find_ages(STEPS, [occurrences(name).astype(float) for name in NAMES], [TOP] * len(NAMES))
+    assert table["age"].reindex(NAMES).to_numpy() == pytest.approx(expected.step, nan_ok=True)
+    assert table["earliest"].reindex(NAMES).to_numpy() == pytest.approx(expected.earliest, nan_ok=True)
+    assert table["why"].to_dict() == dict.fromkeys(NAMES[:8], "") | {
+        "flat": CHANCE,
+        "rare": FEW,
+        "zoo": "never in the text",
+    }
+    assert table["age"].dropna().is_monotonic_increasing and table.index[0] == "the"
+    assert table["count"]["the"] == 1000 and table["unigram"]["dog"] == pytest.approx(-np.log2(20 / 2055))
+    assert table["lowest"]["cat"] == pytest.approx(occurrences("cat").astype(float).mean(axis=1).min(), abs=1e-5)
+    assert pd.isna(table["n"]["zoo"]) and pd.isna(table["count"]["zoo"])
+
+
+def test_words_measured_at_some_steps_alone_have_no_age(run):
+    extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
+    results.write(at(run, 4096), words.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
+    table = words.age_table(run)
+    assert set(table["why"]) == {words.PARTLY, "never in the text"}
+    with pytest.raises(FigureError, match="No word"):
+        word_ages.ages([run], AXIS)
+
+
+def test_the_curve_of_a_word_has_its_mean_and_interval(run, other):
+    """And in the plot the sigmoid, age and frequency of the first run."""
+    figure = words.curve([run, other], AXIS, "dog")
+    own = figure.table[figure.table["run"] == run.name]
+    each = occurrences("dog").astype(float)
+    assert own["surprisal"].to_numpy() == pytest.approx(each.mean(axis=1), abs=1e-5)
+    reach = 1.96 * each.std(axis=1, ddof=1) / np.sqrt(N)
+    assert (own["high"] - own["surprisal"]).to_numpy() == pytest.approx(reach, rel=1e-3)
+    assert {"sigmoid", "age", "by frequency"} <= {trace.name for trace in figure.plot.data}
+    assert "no age" in str(words.curve([run], AXIS, "flat").caption)
+    with pytest.raises(FigureError):
+        words.curve([run], AXIS, "zoo")
+
+
+def test_acquired_words_are_counted_by_step(run):
+    """Of all that were measured, with an age or without."""
+    table, ages = words.acquired_table(run), words.age_table(run)
+    whole = table[table["group"] == "all"].set_index("step")
+    assert set(whole["n"]) == {10}
+    for step in STEPS:
+        assert whole["value"][step] == pytest.approx((ages["age"] <= step).sum() / 10)
+    caption = str(words.acquired([run], AXIS).caption)
+    assert "3 words" in caption and "1 never in the text" in caption
+
+
+def test_a_search_finds_words_categories_and_reasons(run):
+    table = words.age_table(run)
+    assert set(words.search(table, "NOUNS")["word"]) == {"dog", "cat", "ball"}
+    assert set(words.search(table, "never in")["word"]) == {"zoo"}
+    assert len(words.search(table, "")) == 11
+    assert "8 of 11 words have an age" in str(words.describe_words(table, table))
+
+
+def test_ages_of_two_runs_are_in_the_rows_of_the_first(run, other):
+    figure = word_ages.ages([run, other], AXIS)
+    ages = [words.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
+    both = pd.concat(ages, axis=1, keys=["first", "second"]).dropna()
+    rho = spearmanr(both["first"], both["second"]).statistic
+    assert f"rho = {rho:.2f}" in str(figure.caption) and f"{len(both)} words" in str(figure.caption)
+    points = [point for trace in figure.plot.data if trace.customdata is not None for point in trace.customdata]
+    assert len(points) == sum(map(len, ages)) - (~ages[1].index.isin(ages[0].index)).sum()
+
+
+def test_correlations_with_children_are_spearmans(run):
+    """By category too, where it has four words."""
+    table = words.age_table(run).dropna(subset=["age", "children"])
+    found = word_ages.children_table(run).set_index("group")
+    assert found["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
+    assert found["n"].to_dict() == {"all": 7, "function words": 3, "nouns": 3, "predicates": 1}
+    assert np.isnan(found["rho"]["nouns"])
+    assert "reverse" in word_ages.children([run], AXIS).caption.summary
+
+
+def test_predictors_are_those_of_a_regression_of_the_logarithm_of_ages(run):
+    """Words without a count are left out."""
+    table = words.age_table(run).dropna(subset=["age", "count"])
+    numbers = [np.log10(table["count"]), table["pieces"], table["concreteness"]]
+    design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]
+    design += [(table["category"] == name).astype(float) for name in ("nouns", "predicates")]
+    expected = np.linalg.lstsq(np.array(design, float).T, np.log10(table["age"].astype(float)), rcond=None)[0]
+    found = word_ages.predictor_table(run).set_index("predictor")["value"]
+    order = ["log frequency", "pieces", "concreteness", "nouns, not function words", "predicates, not function words"]
+    assert found[order].tolist() == pytest.approx(expected[1:].tolist(), abs=1e-6)
+    assert set(word_ages.predictors([run], AXIS).table["n"]) == {8}
+
+
+def test_distances_are_from_the_words_counts(run):
+    """Over the words that were counted."""
+    table = word_frequency.distance_table(run)
+    whole = table[table["group"] == "all"].set_index("step")
+    names = [name for name in NAMES if name in COUNTS]
+    unigram = words.age_table(run).set_index("word")["unigram"]
+    for place, step in enumerate(STEPS):
+        each = [occurrences(name)[place].astype(float) for name in names]
+        distances = [abs(own.mean() - unigram[name]) for name, own in zip(names, each, strict=True)]
+        sure = [own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < unigram[name] for name, own in zip(names, each)]
+        assert whole["value"][step] == pytest.approx(np.mean(distances), abs=1e-4)
+        assert (whole["below"][step], whole["n"][step]) == (pytest.approx(np.mean(sure)), 8)
+    run.frequencies.unlink()
+    results.compact(run)
+    with pytest.raises(FigureError, match="frequency"):
+        word_frequency.distance([run], AXIS)
