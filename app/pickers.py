@@ -26,7 +26,7 @@ MAX_CHARACTERS = {  # of the texts that readers type, by their names in the URL
     "word": 100,
     "search": 100,
     "facts": 100,
-    "words": 100,
+    "word_search": 100,
 }
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 

@@ -17,12 +17,13 @@ from embryo_core.figures.words import METRIC
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words")
+    view = widgets.open_page("Words", lambda run: results.evaluated(run, METRIC))
     ages = results.word_ages(view.run)
     measured = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured:
         message = f"Run '{view.run.name}' has no surprisals of words yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
+    widgets.show_headline(words.headline(view.run, ages))
     first, second = st.columns(2, gap="large")
     with first:
         st.header("One word", anchor=False)
@@ -71,7 +72,7 @@ def _choose_step(word: str, step: int) -> None:
 
 def _show_table(ages: pd.DataFrame) -> None:
     """Draw a row for each word of the list that the search finds, with its age or why it has none."""
-    search = pickers.pick_text("words", "Search", placeholder="a word, a category, or why there is no age")
+    search = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
     table = words.search(ages, search)
     measured = table["n"].notna()
 

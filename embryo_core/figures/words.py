@@ -35,6 +35,7 @@ HOW = {  # whether the models predict masked words
     False: "A piece is predicted from those before it.",
 }
 SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word."
+MIN_WORDS = 5  # of a category that a headline names
 PARTLY = "measured at some steps alone"
 
 
@@ -109,6 +110,18 @@ def _counts(run: Run) -> tuple[dict[str, int], int]:
     for word, count in run_files.read_counts(run.frequencies).items():
         counts[word.casefold()] = counts.get(word.casefold(), 0) + count
     return counts, sum(counts.values()) or 1
+
+
+def headline(run: Run, table: pd.DataFrame) -> str:
+    """Return how many words of an `age_table` are acquired, and which category comes first and last."""
+    measured, there = table[table["n"].notna()], table.dropna(subset="age")
+    if there.empty:
+        return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
+    medians = there.groupby("category")["age"].agg(["median", "size"])
+    medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
+    half = point(round(there["age"].median()), run.step_unit)
+    order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
+    return f"The run acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by {half}{order}."
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:

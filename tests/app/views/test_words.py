@@ -24,8 +24,9 @@ def test_the_page_shows_one_word_and_every_word(look, own_run):
     test = look(own_run, listed_word="dog")
     assert not test.exception and not test.error
     assert any("“dog” is acquired at step" in caption for caption in captions_of(test))
+    assert any("8 of 10 words" in line.value for line in test.markdown)
     assert len(test.dataframe[0].value) == 11
-    assert list(look(own_run, words="zoo").dataframe[0].value["word"]) == ["zoo"]
+    assert list(look(own_run, word_search="zoo").dataframe[0].value["word"]) == ["zoo"]
 
 
 def test_two_runs_are_compared(look, own_run):
