@@ -1,6 +1,6 @@
 """Results on disk: what metrics found, written to parquet and read back as frames; no other room touches parquet."""
 
-from embryo_core.results.fact_histories import classify_answers, read_histories, read_right_answers
+from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import remembered, results_state
 from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.position_weights import read_position_weights
@@ -36,7 +36,6 @@ __all__ = [
     "AttentionHistory",
     "DatasetId",
     "check_dataset",
-    "classify_answers",
     "compact",
     "done",
     "note_dataset",

@@ -27,6 +27,7 @@ SCHEMA = HISTORIES.schema
 STEPS = b"steps"  # in the metadata
 WHOLE = b"asked_at_every_step"  # in the metadata: "yes" if every fact was
 COLUMNS = ("relation", "fact", "step", "rank")
+WORDS = ["relation", "fact", "subject", "object"]
 DECODER = Decoder(list[int])
 
 
@@ -80,14 +81,10 @@ def _compute(run: Run) -> pa.Table:
     """Compute the summary relation by relation: all answers together may not fit into memory."""
     found = [_of_relation(run, relation) for relation in read_values(run, CLOZE, "relation")]
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in found)]))
-    frames = []
-    for facts, ranks in found:
-        correct = np.zeros((len(facts), len(steps)), bool)
-        correct[:, np.searchsorted(steps, ranks.columns)] = ranks == 1
-        frames.append(facts.assign(right=[row.tobytes() for row in np.packbits(correct, axis=1)]))
+    right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in found)]
     whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in found)
-    schema = SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if whole else "no"})
-    return pa.Table.from_pandas(pd.concat(frames), schema, preserve_index=False) if frames else schema.empty_table()
+    words = pa.concat_tables([SCHEMA.empty_table().select(WORDS), *(words for words, _ in found)])
+    return _summary(words, steps, np.concatenate(right), whole)
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
@@ -103,34 +100,25 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
         if at == len(steps) or steps[at] != step:
             steps, right = np.insert(steps, at, step), np.insert(right, at, False, axis=1)
         right[:, at] = answers["rank"].to_numpy() == 1
+    return _summary(summary.select(WORDS), steps, right, whole=True)
+
+
+def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, whole: bool) -> pa.Table:
+    """Return the summary of facts, by the steps [S] at which each was answered right, bool [F, S]."""
     history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
-    schema = SCHEMA.with_metadata({**summary.schema.metadata, STEPS: encode(steps.tolist())})
-    columns = dict(zip(summary.column_names, summary.columns, strict=True))
-    columns |= {"history": history, "first": first, "right": packed}
-    return pa.table(columns, schema=schema)
+    columns = {name: words[name] for name in WORDS} | {"history": history, "first": first, "right": packed}
+    return pa.table(columns, SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if whole else "no"}))
 
 
-def _of_relation(run: Run, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the histories of a relation's facts, and the rank of each at each step."""
-    columns = ["relation", "fact", "step", "rank", "subject", "object"]
+def _of_relation(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
+    """Return the facts of a relation in words, and the rank of each at each step."""
+    columns = [*WORDS, "step", "rank"]
     cloze = read_table(run, CLOZE, pc.field("relation") == relation, columns=columns).to_pandas()
-    return classify_answers(cloze), _ranks(cloze)
-
-
-def classify_answers(cloze: pd.DataFrame) -> pd.DataFrame:
-    """Return the histories, as `read_histories` does, of answers with a row for each fact and step, in any order."""
-    ranks = _ranks(cloze)
-    correct = (ranks == 1).to_numpy()
-    first = pd.array(ranks.columns.to_numpy()[correct.argmax(axis=1)], dtype="Int64")
-    first[~correct.any(axis=1)] = pd.NA
-    found = pd.DataFrame({"history": curves.classify_histories(correct), "first": first}, index=ranks.index)
+    ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
     words = cloze.drop_duplicates(["relation", "fact"]).set_index(["relation", "fact"])[["subject", "object"]]
-    return words.join(found, how="right").reset_index()
-
-
-def _ranks(cloze: pd.DataFrame) -> pd.DataFrame:
-    return cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
+    words = words.reindex(ranks.index).reset_index()
+    return pa.table({name: pa.array(words[name], pa.string()) for name in WORDS}), ranks
 
 
 FACTS = Summary(HISTORIES, CLOZE, _compute, _check, COLUMNS, _add)

@@ -8,7 +8,6 @@ from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge, knowledge_tables
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.results import classify_answers
 from embryo_core.types import ClozeAnswer, Findings, Run, Score, StepUnit
 from tests.conftest import at
 
@@ -28,6 +27,13 @@ def cloze_of(**histories: str) -> pd.DataFrame:
             rows.append((step, fact, "P36", f"subject of {fact}", "Rome", rank, 0.25, prediction, 0.5))
     columns = "step fact relation subject object rank probability prediction prediction_probability".split()
     return pd.DataFrame(rows, columns=columns)
+
+
+def facts_of(cloze: pd.DataFrame) -> pd.DataFrame:
+    """Histories of these facts, as `results.read_histories` returns them."""
+    right = cloze.assign(right=cloze["rank"] == 1).pivot(index="fact", columns="step", values="right")
+    words = cloze.drop_duplicates("fact")[["relation", "fact", "subject", "object"]].sort_values("fact")
+    return words.reset_index(drop=True).assign(history=curves.classify_histories(right), first=pd.NA)
 
 
 @pytest.fixture
@@ -137,7 +143,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     coverage = pd.DataFrame(
         {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
     )
-    facts = classify_answers(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
+    facts = facts_of(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
@@ -155,7 +161,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
 def test_facts_at_a_step_are_the_answers_of_that_step():
     """The list behind a point has that step's answer, rank and probabilities of every fact."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze)).set_index("fact")
+    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], facts_of(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
     assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
@@ -164,7 +170,7 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
 def test_search_takes_words_as_they_are():
     """Capitals do not matter, and signs have no special meaning."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], classify_answers(cloze))
+    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], facts_of(cloze))
     assert list(knowledge_tables.search(table, "SUBJECT OF a")["fact"]) == ["a"]
     assert list(knowledge_tables.search(table, "<b>")["fact"]) == ["a"]
     assert knowledge_tables.search(table, "(.*").empty

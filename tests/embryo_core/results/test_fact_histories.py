@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves, results
-from embryo_core.results import classify_answers, fact_histories
+from embryo_core.results import fact_histories
 from embryo_core.types import ClozeAnswer, Findings, Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import lose
@@ -55,14 +55,6 @@ def test_every_fact_has_its_history(run, ranks, compacted):
     assert (run.results / fact_histories.FACTS.file).exists() == compacted
     found = results.read_histories(run)
     assert shown(found) == slow(ranks) and set(found["history"]) == set(curves.HISTORIES)
-
-
-def test_answers_may_come_in_any_order(ranks):
-    """The order of rows says nothing."""
-    rows = [(*key, s, rank, "", "") for key, drawn in ranks.items() for s, rank in zip(STEPS, drawn, strict=True)]
-    table = pd.DataFrame(rows, columns=["relation", "fact", "step", "rank", "subject", "object"])
-    found = classify_answers(table.sample(frac=1, random_state=1)).set_index(["relation", "fact"])["history"]
-    assert found.to_dict() == {row[:2]: row[4] for row in slow(ranks)}
 
 
 def test_a_later_step_is_summed_up_at_once(run, ranks):
