@@ -118,7 +118,7 @@ class PairFamily(Family[P]):
             **initial,
         )
         made: dict[str, keras.layers.Layer] = {"masked_lm": words}
-        learned: dict[str, objectives.Objective] = {"masked_lm": objectives.masked_language_model}
+        learned: dict[str, objectives.Objective] = {"masked_lm": objectives.predicted_tokens}
         if sentence := SENTENCE_LOSSES[config.sentence_loss]:
             made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
             learned[sentence.objective] = objectives.sentence_pair

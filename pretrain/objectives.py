@@ -33,16 +33,14 @@ class Outcome(NamedTuple):
 Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 
-def masked_language_model(logits, targets) -> Outcome:
-    """Compute the loss at the masked positions: logits [B, P, V]; labels [B, P], weights [B, P] (1 used, 0 not)."""
+def predicted_tokens(logits, targets) -> Outcome:
+    """Compute the loss of masked tokens, or of the token after each: logits [B, P, V]; labels and weights [B, P].
+
+    A weight is 1 for a position in use, 0 for an unused one.
+    """
     true = ops.take_along_axis(ops.log_softmax(logits), targets["labels"][..., None], axis=-1)[..., 0]
     right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), targets["labels"]), "float32")
     return Outcome(-true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
-
-
-def next_token(logits, targets) -> Outcome:
-    """Compute the loss of the token after each: logits [B, L, V]; labels [B, L], weights [B, L] (1 used, 0 not)."""
-    return masked_language_model(logits, targets)
 
 
 def sentence_pair(logits, targets) -> Outcome:

@@ -212,15 +212,15 @@ def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> p
 
 
 @remembered
-def read_answers(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
+def read_answers(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to the development examples of a task: step, task, seed, example, gold, answer."""
-    return _read_tuned(run, ANSWERS, task, step)
+    return _read_tuned(run, ANSWERS, task)
 
 
 @remembered
-def read_spans(run: Run, task: str, step: int | None = None) -> pd.DataFrame:
+def read_spans(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to questions about paragraphs: step, task, seed, question, start, end, exact, f1."""
-    return _read_tuned(run, SPANS, task, step)
+    return _read_tuned(run, SPANS, task)
 
 
 def _read_tuned(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
@@ -251,34 +251,29 @@ def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None 
     return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
 
 
-def read_attention_layers(run: Run, head: int, steps: Iterable[int]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return one head of every layer at some steps: steps [S], weights [layers, S, L, L], sentences."""
-    rows = read_table(run, ATTENTION, pc.field("head") == head, _as_set(steps))
-    found, weights, sentences = _all_heads(run, rows)
-    return found, np.moveaxis(weights[:, :, 0], 0, 1), sentences
-
-
 def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
     """Return all heads at one step: weights [layers, heads, L, L] float32, and sentences (0 if there are no maps)."""
-    _, weights, sentences = _all_heads(run, read_table(run, ATTENTION, step=step))
+    _, weights, sentences = read_attention_steps(run, [step])
     return weights[0] if len(weights) else weights.reshape(weights.shape[1:]), sentences
 
 
-def read_attention_steps(run: Run, steps: Iterable[int] | None = None) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return all heads at every evaluated step, or at some: steps [S], weights [S, layers, heads, L, L], sentences."""
-    return _all_heads(run, read_table(run, ATTENTION, step=_as_set(steps)))
+def read_attention_steps(
+    run: Run, steps: Iterable[int] | None = None, head: int | None = None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return all heads, or one of each layer, at every evaluated step, or at some.
 
-
-def _all_heads(run: Run, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
+    That is steps [S], weights [S, layers, heads, L, L] float32, and sentences.
+    """
+    rows = read_table(run, ATTENTION, _equals("head", head), _as_set(steps))
     weights, sentences = _maps(run, rows)
-    steps = np.unique(rows["step"].to_numpy())
+    found = np.unique(rows["step"].to_numpy())
     layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
-    if len(weights) != layers * heads * len(steps):
-        at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} steps"
+    if len(weights) != layers * heads * len(found):
+        at = f"step {found[0]}" if len(found) == 1 else f"{len(found)} steps"
         raise _unusable(
             run, f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads"
         )
-    return steps, weights.reshape(len(steps), layers, heads, *weights.shape[1:]), sentences  # rows are sorted by these
+    return found, weights.reshape(len(found), layers, heads, *weights.shape[1:]), sentences  # rows are sorted by these
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:

@@ -153,7 +153,7 @@ class Electra(Family[ElectraConfig]):
             self._encoder(config, embeddings, "encoder"),
             heads={"masked_lm": words, "replaced_token": tokens},
             objectives={
-                "masked_lm": objectives.masked_language_model,
+                "masked_lm": objectives.predicted_tokens,
                 "replaced_token": objectives.replaced_tokens,
             },
         )

@@ -85,7 +85,7 @@ class Gpt2(Family[Gpt2Config]):
         return PretrainingModel(
             encoders.Decoder(embeddings, transformer, epsilon=config.layer_norm_eps, name="encoder"),
             heads={"next_token": heads.NextTokenHead(embeddings, name="next_token")},
-            objectives={"next_token": objectives.next_token},
+            objectives={"next_token": objectives.predicted_tokens},
         )
 
     def modules(self, model) -> dict[str, Any]:

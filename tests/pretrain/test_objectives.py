@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from pretrain.objectives import Detection, at_positions, masked_language_model, replaced_tokens, sentence_pair
+from pretrain.objectives import Detection, at_positions, predicted_tokens, replaced_tokens, sentence_pair
 
 
 def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
@@ -19,7 +19,7 @@ def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
         losses.append(np.log(np.exp(scores).sum()) - scores[labels[row, column]])
         right.append(scores.argmax() == labels[row, column])
     targets = {"labels": ops.convert_to_tensor(labels), "weights": weights}
-    found = masked_language_model(ops.convert_to_tensor(logits), targets)
+    found = predicted_tokens(ops.convert_to_tensor(logits), targets)
     assert float(found.mean_loss) == pytest.approx(np.mean(losses), rel=1e-5)
     assert float(found.accuracy) == pytest.approx(np.mean(right))
     assert float(found.count) == len(losses)

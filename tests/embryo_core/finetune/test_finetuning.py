@@ -40,7 +40,7 @@ def test_scores_answers_and_curves_are_kept(own_run: Run, cola: Path):
     assert len(scores) == 8 and set(scores["predictor"]) == {"model", "majority"}
     assert set(zip(scores["step"], scores["seed"], strict=True)) == {(0, 1), (0, 2), (16, 1), (16, 2)}
     assert (scores.loc[scores["predictor"] == "majority", "value"] == 0).all() and (scores["n"] == 64).all()
-    answers = results.read_answers(own_run, "cola", step=16)
+    answers = results.read_answers(own_run, "cola").query("step == 16")
     assert len(answers) == 128 and set(answers["answer"]) <= {0.0, 1.0}
     assert results.read_tuning(own_run, "cola").groupby(["step", "seed"])["update"].last().eq(4).all()
 

@@ -187,9 +187,9 @@ def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
         for layer, head in np.ndindex(2, 3):
             np.testing.assert_array_equal(one[layer, head], given[step, layer + 1, head + 1].astype(np.float16))
     for head in (1, 2, 3):
-        steps, layers, _ = results.read_attention_layers(run, head, STEPS[1:3])
+        steps, layers, _ = results.read_attention_steps(run, STEPS[1:3], head)
         assert steps.tolist() == list(STEPS[1:3])
-        np.testing.assert_array_equal(layers, weights[1:3, :, head - 1].swapaxes(0, 1))
+        np.testing.assert_array_equal(layers[:, :, 0], weights[1:3, :, head - 1])
 
 
 def test_an_attention_history_tells_the_fewest_sentences_of_its_steps(run):

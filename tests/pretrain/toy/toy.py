@@ -62,7 +62,7 @@ class Toy(Family[ToyConfig]):
                 "sentence_order": heads.PairHead(config.hidden_size, stddev=config.initializer_range, name="order"),
                 "masked_lm": heads.MaskedWordHead(embeddings, activation=layers.gelu, name="words", **common),
             },
-            objectives={"sentence_order": objectives.sentence_pair, "masked_lm": objectives.masked_language_model},
+            objectives={"sentence_order": objectives.sentence_pair, "masked_lm": objectives.predicted_tokens},
         )
 
     def modules(self, model) -> dict[str, Any]:
