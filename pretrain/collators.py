@@ -47,7 +47,7 @@ class Collator(ABC):
     def measured(self) -> list[MeasurePlan]:
         """Return the ways in which held-out text is measured, that of the log's means first."""
 
-    def check(self, name: str, text: Text) -> None:
+    def check(self, name: str, text: Text) -> None:  # noqa: B027  # most collators accept every text
         """Raise ConfigError if no batches can be made of the text of this name."""
 
 
