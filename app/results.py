@@ -216,7 +216,7 @@ def head_scores(run: Run) -> pd.DataFrame:
 
 @cached(results_state, 16)
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Pattern, layer and head to open on (see `charts.patterns.strongest`); without measurements the first.
+    """Return pattern, layer and head to open on (see `patterns.strongest`); without measurements the first.
 
     Raises ResultsError.
     """

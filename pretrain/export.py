@@ -19,7 +19,7 @@ from pretrain.state import Progress
 # === Tensors ===
 
 
-class Stored(NamedTuple):
+class StoredTensor(NamedTuple):
     """Variables of one tensor, side by side along its last axis, and whether it is stored transposed."""
 
     variables: tuple[Any, ...]
@@ -44,18 +44,21 @@ class Stored(NamedTuple):
         return (*first, last * len(self.variables))[:: -1 if self.transposed else 1]
 
 
-def stored(modules: dict[str, Any]) -> dict[str, Stored]:
+def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
     """Return the variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredTensor] = {}
     for name, module in modules.items():
         if isinstance(module, keras.layers.Dense):
-            found |= {f"{name}.weight": Stored((module.kernel,), True), f"{name}.bias": Stored((module.bias,))}
+            found |= {
+                f"{name}.weight": StoredTensor((module.kernel,), True),
+                f"{name}.bias": StoredTensor((module.bias,)),
+            }
         elif isinstance(module, keras.layers.LayerNormalization):
-            found |= {f"{name}.weight": Stored((module.gamma,)), f"{name}.bias": Stored((module.beta,))}
+            found |= {f"{name}.weight": StoredTensor((module.gamma,)), f"{name}.bias": StoredTensor((module.beta,))}
         elif isinstance(module, keras.layers.Embedding):
-            found[f"{name}.weight"] = Stored((module.embeddings,))
+            found[f"{name}.weight"] = StoredTensor((module.embeddings,))
         else:
-            found[name] = Stored(module if isinstance(module, tuple) else (module,))
+            found[name] = StoredTensor(module if isinstance(module, tuple) else (module,))
     return found
 
 

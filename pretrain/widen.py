@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from embryo_core import runs
 from embryo_core.types import Checkpoint, Run
 from pretrain.config import Config
-from pretrain.export import Stored, assign, stored, write_checkpoint
+from pretrain.export import StoredTensor, assign, stored, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.state import Progress
 
@@ -36,7 +36,9 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
     write_checkpoint(model, replace(config, checkpoint_dtype="float32"), run.path, progress)
 
 
-def widened(narrow: dict[str, np.ndarray], wide: dict[str, Stored], draw: np.random.Generator) -> dict[str, np.ndarray]:
+def widened(
+    narrow: dict[str, np.ndarray], wide: dict[str, StoredTensor], draw: np.random.Generator
+) -> dict[str, np.ndarray]:
     """Return the tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
 
     Tensors that `wide` does not have, or that do not fit, stay as they are.
@@ -47,7 +49,7 @@ def widened(narrow: dict[str, np.ndarray], wide: dict[str, Stored], draw: np.ran
     }
 
 
-def _widened(array: np.ndarray, into: Stored, draw: np.random.Generator) -> np.ndarray:
+def _widened(array: np.ndarray, into: StoredTensor, draw: np.random.Generator) -> np.ndarray:
     for axis, (size, wanted) in enumerate(zip(array.shape, into.shape, strict=False)):
         if wanted != 2 * size:
             continue
