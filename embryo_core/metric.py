@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What of a run's models decides how data is read: length, direction, and known words; the same at every step."""
+    """Properties of a run's models, the same at every step, that decide how data are read."""
 
     positions: int  # pieces in a sequence, including [CLS] and [SEP]
     frequencies: Path | None = None  # frequencies.tsv, if pretraining counted its words

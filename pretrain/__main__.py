@@ -24,7 +24,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Arguments of the command line."""
+    """Return the parser of the command line."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
         description="Pretrain a language model and keep its checkpoints. "
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def import_parser() -> argparse.ArgumentParser:
-    """Arguments of `import`."""
+    """Return the parser of `import`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain import",
         description="Checkpoints of TensorFlow 1, written by google-research's albert, bert or electra, as a run.",
@@ -66,7 +66,7 @@ def import_parser() -> argparse.ArgumentParser:
 
 
 def measure_parser() -> argparse.ArgumentParser:
-    """Arguments of `measure`."""
+    """Return the parser of `measure`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain measure",
         description="Measure the checkpoints of a pretrained run again: on its own held-out text, which adds to the "
@@ -91,7 +91,7 @@ def _run_folder(text: str) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; 0 when the last step is reached, 2 with one sentence on stderr when something is wrong."""
+    """Run the command; return 0 once the last step is reached, or 2 after one sentence on stderr for an error."""
     arguments = sys.argv[1:] if arguments is None else arguments
     command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
     run = partial(command, arguments[1:]) if command else partial(_pretrain, arguments)

@@ -108,7 +108,7 @@ def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
 
 
 def _refuse_other_past(before: Run, run: Run, step: int) -> None:
-    """Raise ConfigError where an update that was made would be another one under the new plan."""
+    """Raise ConfigError if an update that was already made would differ under the new plan."""
     if step - _first_step(run) <= min(_last_common_step(before), _last_common_step(run)):
         return
     name = next(name for name in RATE_PLAN if before.config[name] != run.config[name])
@@ -123,7 +123,7 @@ def _first_step(run: Run) -> int:
 
 
 def _last_common_step(run: Run) -> int:
-    """How many updates do not depend on when the run ends: those before the rate decays; none if the masks change."""
+    """Return how many updates do not depend on the run's end: those before the rate decays; 0 if the masks change."""
     if run.config.get("masked_share_end") is not None:
         return 0
     return max(run.config["warmup_steps"], run.config["constant_steps"])

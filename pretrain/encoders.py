@@ -7,7 +7,7 @@ from pretrain.layers import DecoderEmbeddings, Embeddings, PreNormLayer, Transfo
 
 
 def padding_bias(attention_mask):
-    """Return what hides padding when added to attention scores: [B, 1, 1, L] in float32."""
+    """Return the bias that masks padding when added to attention scores: [B, 1, 1, L] in float32."""
     return (1.0 - ops.cast(attention_mask, "float32"))[:, None, None, :] * -1e9
 
 
@@ -51,7 +51,7 @@ class Encoder(keras.layers.Layer):
 
 
 def causal_bias(attention_mask):
-    """Return what hides later tokens and padding from attention: [B, 1, L, L] in float32, row = from, column = to."""
+    """Return the bias that masks later tokens and padding: [B, 1, L, L] in float32, row = from, column = to."""
     place = ops.arange(ops.shape(attention_mask)[1])
     later = ops.cast(place[None, :] > place[:, None], "float32") * -1e9  # (L, L)
     return padding_bias(attention_mask) + later

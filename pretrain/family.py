@@ -71,7 +71,7 @@ class Family(ABC, Generic[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class PairConfig(MaskedConfig):
-    """Settings of a model that also learns what two segments are to each other."""
+    """Settings of a model that also learns the relation of two segments."""
 
     sentence_loss: str = "sop"  # sop (order of two segments), nsp (whether the second follows the first) or none
 
@@ -87,7 +87,7 @@ P = TypeVar("P", bound=PairConfig)
 
 
 class PairFamily(Family[P]):
-    """A family whose encoder learns masked words and, by the setting `sentence_loss`, what two segments are.
+    """A family whose encoder learns masked words and, by the setting `sentence_loss`, the relation of two segments.
 
     `heads` of its models are that of the masked words and, if there is a sentence loss, that of the pairs.
     """

@@ -43,7 +43,7 @@ class NextTokenHead(keras.layers.Layer):
         self.embeddings = embeddings
 
     def build(self, *_):
-        """Make nothing: its one matrix is that of the embeddings."""
+        """Create no weights: the output matrix is that of the embeddings."""
 
     def call(self, states):
         table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
@@ -51,10 +51,7 @@ class NextTokenHead(keras.layers.Layer):
 
 
 class PairHead(keras.layers.Layer):
-    """Logits [B, 2] in float32 of what the two segments are to each other, from the state of [CLS], [B, 1, H].
-
-    The pooler is in here.
-    """
+    """Logits [B, 2] in float32 of the relation of two segments, from the state of [CLS], [B, 1, H], with the pooler."""
 
     def __init__(self, hidden_size: int, *, stddev: float, **options):
         super().__init__(**options)
@@ -73,7 +70,7 @@ class PairHead(keras.layers.Layer):
 
 
 class TokenHead(keras.layers.Layer):
-    """Logits [B, L] of a yes or no about every token, from all states [B, L, H]: a dense layer and one number."""
+    """One logit for each token [B, L], from all states [B, L, H]: a dense layer and one output."""
 
     def __init__(self, hidden_size: int, *, activation: Callable, stddev: float, **options):
         super().__init__(**options)

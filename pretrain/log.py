@@ -51,7 +51,7 @@ class Means:
 class Log:
     """log.jsonl of a run; lines that are no rows, and rows after the step of the resume, are dropped first.
 
-    So is the held-out row of the run's `first` step, which is measured again where no update was made yet.
+    The held-out row of the run's `first` step is dropped too if no update was made yet: it is measured again.
     """
 
     def __init__(self, path: Path, after: int, writer: Any = None, first: int = 0):

@@ -31,7 +31,7 @@ class PretrainingModel(keras.Model):
         self.train_function: Any = None
 
     def build(self, *_):
-        """Make all weights."""
+        """Create all weights."""
         build({self.encoder: None} | dict.fromkeys(self.heads.values(), self.encoder.states_shape))
 
     def call(self, inputs, training=False):
@@ -68,7 +68,7 @@ class PretrainingModel(keras.Model):
 
 
 def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> dict:
-    """Return what each head makes of the last states: all, or those at its `rows`; then no others are computed."""
+    """Apply each head to the last states: to all, or to those at its `rows`, and then no others are computed."""
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
     if not all(hasattr(head, "rows") for head in heads.values()):
         states = encoder(inputs["ids"], segments, mask, training=training)[-1]
@@ -99,7 +99,7 @@ class GeneratorModel(PretrainingModel):
         self.generator = generator
 
     def build(self, *_):
-        """Make all weights."""
+        """Create all weights."""
         build({self.generator: None, self.heads["masked_lm"]: self.generator.states_shape})
         super().build()
 

@@ -1,4 +1,4 @@
-"""What a resume needs: every variable of model and optimizer in full precision; the last two states are kept.
+"""States from which a run resumes: every variable of model and optimizer in full precision; the last two are kept.
 
 A state is an archive with a checksum (CRC-32) for each variable, all verified before it is taken.
 """
@@ -64,7 +64,7 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep
 
 
 def latest_state(run_path: Path) -> Path | None:
-    """Return the last state that is as it was written, or None. Raises BrokenRun if all states are damaged."""
+    """Return the last state that is intact, or None. Raises BrokenRun if all states are damaged."""
     found = _states(run_path)
     for _, path in reversed(found):
         if _is_whole(path):

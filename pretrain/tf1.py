@@ -261,7 +261,7 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
 
 
 def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
-    """Write the tokenizer of a new run, and for one that is there only to compare; returns its SHA-256."""
+    """Write the tokenizer of a new run, or only compare it with an existing run's; return its SHA-256."""
     with TemporaryDirectory() as elsewhere:
         target = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
         pieces = write_tokenizer(vocabulary, target, cased)

@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def replaced(document: str) -> str:
-    """Return the document with the tree of today between its two markers."""
+    """Return the document with the current tree between its two markers."""
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
     tree = "\n".join(line for root in ROOTS for line in folder_lines(REPOSITORY / root, depth=0))

@@ -145,7 +145,7 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
     """Return the plot of onsets by design; `lines` has the axis of each run, in the order of the legend.
 
-    Rows are in the order of the first run. A single run has places in front of its categories, and a grey ground behind
+    Rows are in the order of the first run. A single run has places in front of its categories, and a grey background behind
     rows that share one.
     """
     there, figure = table.dropna(subset="onset"), go.Figure()
@@ -244,7 +244,7 @@ def _with_places(there: pd.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:
-    """Draw a grey ground behind the rows that share a place."""
+    """Draw a grey background behind the rows that share a place."""
     for _, rows in there.reset_index(drop=True).groupby("place"):
         if len(rows) > 1:
             top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
