@@ -18,11 +18,10 @@ from embryo_core.errors import (
     MissingWeights,
     OtherData,
 )
-from embryo_core.finetune import tuning_cache
 from embryo_core.finetune.squad import QuestionTask, read_questions
 from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice, TuningSettings, results_name
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
-from embryo_core.finetune.workers import JobTask, TuningJob
+from embryo_core.finetune.workers import JobTask, TuningJob, is_readable, mnli_file, mnli_files
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import quantity
 
@@ -254,14 +253,14 @@ def _mnli_chain(
         return []
     mnli = next(plan for plan in plans if plan.name == "mnli")
     first = mnli.job_task(written="mnli" in pending)
-    weights = tuning_cache.mnli_file(checkpoint, seed, first.settings, mnli.identity)
-    again = "mnli" in pending or not tuning_cache.is_readable(weights)
+    weights = mnli_file(checkpoint, seed, first.settings, mnli.identity)
+    again = "mnli" in pending or not is_readable(weights)
     return [TuningJob(checkpoint, seed, (*([first] if again else []), *(plan.job_task() for plan in after)), weights)]
 
 
 def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
     """Remove weights after MNLI whose tasks are done, left by a process that was killed just before it did so."""
     after, done = [plan for plan in plans if plan.from_mnli], results.done(run)
-    for (step, seed), file in tuning_cache.mnli_files(run) if after else ():
+    for (step, seed), file in mnli_files(run) if after else ():
         if all(step in done[results_name(plan.name, seed)] for plan in after):
             file.unlink(missing_ok=True)

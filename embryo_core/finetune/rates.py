@@ -16,10 +16,9 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.errors import ResultsError
-from embryo_core.finetune import tuning_cache
 from embryo_core.finetune.task_specs import QUICK_RATES, RateChoice, TuningSettings, quick_settings
 from embryo_core.finetune.training import tune
-from embryo_core.finetune.workers import ClusterWorkers, EncodedTasks, Workers
+from embryo_core.finetune.workers import ClusterWorkers, EncodedTasks, Workers, cache_folder, fingerprint
 from embryo_core.types import Checkpoint
 
 log = logging.getLogger(__name__)
@@ -40,7 +39,8 @@ class RateTrial:
     @property
     def file(self) -> Path:
         """Return the file that keeps the result."""
-        return tuning_cache.trial_file(self.checkpoint, self.settings, {**self.identity, "task": self.task})
+        key = fingerprint(self.checkpoint, self.settings, {**self.identity, "task": self.task})
+        return cache_folder(self.checkpoint.run) / f"rate-{key}.json"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> 
 def _read(trial: RateTrial) -> TrialResult | None:
     """Read the stored result of a trial; None if there is none or its file is damaged."""
     try:
-        return runs.read_json(trial.file, tuning_cache.cache_folder(trial.checkpoint.run), TrialResult, ResultsError)
+        return runs.read_json(trial.file, cache_folder(trial.checkpoint.run), TrialResult, ResultsError)
     except ResultsError:
         return None
 

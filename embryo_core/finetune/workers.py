@@ -1,8 +1,11 @@
 """Fine-tuning jobs, and the processes of this machine or of a Ray cluster that do them."""
 
+import hashlib
+import json
 import logging
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -24,12 +27,13 @@ from embryo_core.evaluate.cluster import RayWorkers, connected
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
-from embryo_core.types import Checkpoint, Findings
+from embryo_core.types import Checkpoint, Findings, Run
 
 log = logging.getLogger(__name__)
 
 EncodedTasks = Mapping[str, EncodedTask]
 Work = Callable[[Any, EncodedTasks, str], Any]  # of a job, the encoded tasks and a device
+MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
 _given: dict[str, Any] = {}  # in a worker process: the encoded tasks, and the device
 
 
@@ -125,6 +129,43 @@ def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> F
     found = encoded.findings(tuned.outputs, job.seed)
     found.tuning = tuned.curve
     return found
+
+
+# === Files kept in the data folder's cache until they are used: weights after MNLI, and rate trials (rates.py) ===
+
+
+def mnli_file(checkpoint: Checkpoint, seed: int, settings: TuningSettings, identity: Mapping[str, Any]) -> Path:
+    """Return the file of a checkpoint's weights after MNLI, kept until the tasks that start from them are done."""
+    key = fingerprint(checkpoint, settings, identity)
+    return cache_folder(checkpoint.run) / f"step{checkpoint.step}-seed{seed}-{key}.safetensors"
+
+
+def mnli_files(run: Run) -> list[tuple[tuple[int, int], Path]]:
+    """List the files of weights after MNLI, each with its step and seed; half-written files are included."""
+    files = [(MNLI_WEIGHTS.match(file.name), file) for file in sorted(cache_folder(run).glob("step*"))]
+    return [((int(found[1]), int(found[2])), file) for found, file in files if found]
+
+
+def is_readable(weights: Path) -> bool:
+    """Return whether a file of weights is complete by its header and size; a damaged one is removed."""
+    try:
+        with safetensors.safe_open(weights, "numpy"):
+            return True
+    except (OSError, safetensors.SafetensorError):
+        weights.unlink(missing_ok=True)
+        return False
+
+
+def cache_folder(run: Run) -> Path:
+    """Return the folder of a run's files. Raises ResultsError if it is a link, or contains one."""
+    path = run.path.parents[1] / "cache" / "finetuning" / run.name
+    return runs.own_folder(path, path, ResultsError)
+
+
+def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapping[str, Any]) -> str:
+    """Return a short hash of what a kept file depends on."""
+    key = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
+    return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
 # === Processes of this machine ===

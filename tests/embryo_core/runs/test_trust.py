@@ -13,7 +13,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.errors import BrokenRun, CorpusError, EmbryoError, ResultsError
-from embryo_core.finetune import tuning_cache
+from embryo_core.finetune import workers
 from embryo_core.runs import read_checksums, trust, write_checksums
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Findings, Run, Score
@@ -220,12 +220,12 @@ def test_thinning_removes_no_weights_behind_a_link(own_run: Run, link: Callable[
 
 def test_weights_kept_by_finetuning_are_not_removed_behind_a_link(own_run, other):
     """`finetune` looks for its leftovers in its own folder only."""
-    folder = tuning_cache.cache_folder(own_run)
+    folder = workers.cache_folder(own_run)
     folder.parent.mkdir(parents=True)
     (other / "step8-seed1-0123456789ab.safetensors").write_bytes(b"precious")
     folder.symlink_to(other)
     with pytest.raises(ResultsError, match="is a link"):
-        tuning_cache.mnli_files(own_run)
+        workers.mnli_files(own_run)
 
 
 def test_a_junction_is_a_link(tmp_path, monkeypatch):
