@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -80,30 +79,6 @@ def _repeats(name: str, config: Mapping[str, Any]) -> bool:
 PASSES = 3  # one forward pass, and a backward pass that costs two
 
 
-@dataclass(frozen=True)
-class EncoderSizes:
-    """The sizes that the cost of an encoder depends on."""
-
-    layers: int
-    hidden: int
-    inner: int
-    embedding: int
-    vocabulary: int
-
-    def encoder(self, length: int) -> float:
-        """Return the FLOPs of one sequence through all layers, plus the projection of its embeddings, if any."""
-        projection = 2 * length * self.embedding * self.hidden if self.embedding != self.hidden else 0
-        return self.layers * layer_flops(length, self.hidden, self.inner) + projection
-
-    def masked_words(self, positions: float) -> float:
-        """Return the FLOPs of the masked-word head at `positions`: its dense layer, and the output product."""
-        return 2 * positions * self.embedding * (self.hidden + self.vocabulary)
-
-    def next_words(self, positions: int) -> float:
-        """Return the FLOPs of a decoder's head, which is its output product alone, at every position."""
-        return 2 * positions * self.embedding * self.vocabulary
-
-
 def training_flops(run: Run, step: int) -> float | None:
     """Count the FLOPs of a run up to a step, including those of its parent run; None if they are unknown.
 
@@ -149,17 +124,25 @@ def _parent_flops(origin: Origin, step: int) -> float | None:
 
 def _sequence_flops(settings: Settings, length: int, decoder: bool) -> float:
     """Count the FLOPs of one sequence, forward and backward."""
-    hidden, layers, vocabulary = settings.hidden_size, settings.num_hidden_layers, settings.vocab_size
+    hidden, vocabulary = settings.hidden_size, settings.vocab_size
     embedding = settings.embedding_size or hidden
-    model = EncoderSizes(layers, hidden, settings.intermediate_size, embedding, vocabulary)
-    if decoder:
-        return PASSES * (model.encoder(length) + model.next_words(length))
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
-    share = settings.generator_size
-    if share is None:
-        return PASSES * (model.encoder(length) + model.masked_words(masked))
-    small = round(hidden * share)
-    generator = EncoderSizes(layers, small, 4 * small, embedding, vocabulary)
-    discriminator = model.encoder(length) + 2 * length * hidden * (hidden + 1)
-    return PASSES * (discriminator + generator.encoder(length) + generator.masked_words(masked))
+
+    def encoder(width: int, inner: int) -> float:
+        """Count all layers of this width, and the projection of embeddings of another size."""
+        projection = 2 * length * embedding * width if embedding != width else 0
+        return settings.num_hidden_layers * layer_flops(length, width, inner) + projection
+
+    def masked_words(width: int) -> float:
+        """Count the head of masked words: its dense layer, and the output product."""
+        return 2 * masked * embedding * (width + vocabulary)
+
+    main = encoder(hidden, settings.intermediate_size)
+    if decoder:  # the head is its output product alone, at every position
+        return PASSES * (main + 2 * length * embedding * vocabulary)
+    if settings.generator_size is None:
+        return PASSES * (main + masked_words(hidden))
+    small = round(hidden * settings.generator_size)
+    discriminator = main + 2 * length * hidden * (hidden + 1)
+    return PASSES * (discriminator + encoder(small, 4 * small) + masked_words(small))
