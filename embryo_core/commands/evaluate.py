@@ -1,7 +1,6 @@
 """`evaluate` computes metrics at the checkpoints of a run."""
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, add_device, add_ray, named_path, positive, whole
-from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders
+from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders, print_report
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
@@ -75,11 +74,7 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         print(f"Left out, because no data were given: {', '.join(report.left_out)}.")
     for sentence in report.thinned:
         print(sentence)
-    computed = f"{quantity(report.computed, 'result')} computed"
-    print(f"{computed}, {report.done_before:,} done before; results are in {run.results}.")
-    for failure in report.failures:
-        print(f"Failed: {failure}", file=sys.stderr)
-    return 1 if report.failures else 0
+    return print_report(run, report, f"{quantity(report.computed, 'result')} computed")
 
 
 def _compute(options: argparse.Namespace) -> "Compute":

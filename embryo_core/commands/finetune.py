@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, add_ray, named_path, positive, whole
@@ -12,6 +12,9 @@ from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name
 from embryo_core.types import Run
 from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.evaluate import Report
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -56,7 +59,11 @@ def finetune_and_report(run: Run, folders: Mapping[str, Path], **settings: Any) 
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
     report = finetune(run, folders, **settings, progress=True)
-    done = f"{quantity(report.computed, 'fine-tuning')} done"
+    return print_report(run, report, f"{quantity(report.computed, 'fine-tuning')} done")
+
+
+def print_report(run: Run, report: "Report", done: str) -> int:
+    """Print what was `done`, done before, remarked and failed; return 1 if anything failed."""
     print(f"{done}, {report.done_before:,} done before; results are in {run.results}.")
     for remark in report.remarks:
         print(f"Note: {remark}")
