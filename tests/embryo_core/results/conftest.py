@@ -23,6 +23,7 @@ from embryo_core.types import (
     TaskScore,
     TuningPoint,
     WordCount,
+    WordSurprise,
 )
 
 STEPS = (0, 1, 2, 8)
@@ -70,6 +71,10 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
         ]
         findings.pairs = [
             PairScore(f"blimp/a/p{i % 3}", int(i), -float(rng.random()), -0.5) for i in rng.permutation(9)
+        ]
+        findings.surprisals = [
+            WordSurprise(f"w{i}", 2, float(rng.random()), 9.0, np.ones(2, "<f2").tobytes(), 1.5)
+            for i in rng.permutation(9)
         ]
     else:
         findings.words = [
