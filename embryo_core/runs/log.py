@@ -143,7 +143,7 @@ class PositionGroup(Struct, frozen=True):
     n: Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 
-class Measure(Struct, frozen=True):
+class LoggedMeasure(Struct, frozen=True):
     """Held-out sequences of one length, masked in one way."""
 
     length: Count
@@ -184,10 +184,10 @@ def read_measures(run: Run) -> list[Measured]:
     ]
 
 
-def _measures(value: Any) -> list[Measure]:
+def _measures(value: Any) -> list[LoggedMeasure]:
     """Return a row's measures; none if one has another form, as those of replaced tokens have."""
     try:
-        return convert(value, list[Measure])
+        return convert(value, list[LoggedMeasure])
     except ValidationError:
         return []
 

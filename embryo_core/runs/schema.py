@@ -305,7 +305,7 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other column
         "split": Required[Literal["train", "heldout"]],
         "step": Required[Count],
         "by_length": Nested2,  # the numbers of sequences of each length
-        "measures": Nested4,  # see `log.Measure`
+        "measures": Nested4,  # see `log.LoggedMeasure`
     }
     | dict.fromkeys(NUMBERS, Whole | Number | None),
     total=False,
