@@ -81,8 +81,8 @@ def describe_designs(several: bool) -> Caption:
             *rest,
             "Tokens per second is the median of the log; machines may differ. FLOPs are counted from the configuration "
             "(docs/metrics.md). Seeds of one design are one column; numbers in which they differ are a mean with its "
-            "range. Dates are in UTC, from the log; those marked “(file)” are of the files here: of a copied run, "
-            "those of the copy.",
+            "range. Dates are in UTC, from the log; those marked “(file)” are the dates of the files, which a copy "
+            "changes.",
         ),
     )
 
@@ -169,15 +169,15 @@ def describe_differences(
     stored = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
     parts = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
-        "Of a run that continues the other: at its last step, minus where it began.": not table["step_first"].equals(
+        "A run that continues the other: its last step minus the step where it began.": not table["step_first"].equals(
             table["step_second"]
         ),
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
-        "Of a design with a single seed, it does not cover what another seed would give.": min(seeds.values()) == 1,
-        "World knowledge and minimal pairs: those that all were asked, drawn alike for all runs.": stored,
+        "For a design with a single seed, the interval does not cover other seeds.": min(seeds.values()) == 1,
+        "World knowledge and minimal pairs: cases that all runs were asked, resampled together.": stored,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
-        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces can be read off.": differs,
+        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces are visible to the model.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
         f"Not measured at a step that all have: {', '.join(missing)}.": bool(missing),
     }
