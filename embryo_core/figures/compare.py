@@ -177,7 +177,7 @@ def describe_differences(
         "For a design with a single seed, the interval does not cover other seeds.": min(seeds.values()) == 1,
         "World knowledge and minimal pairs: cases that all runs were asked, resampled together.": stored,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
-        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces are visible to the model.": differs,
+        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces are visible.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
         f"Not measured at a step that all have: {', '.join(missing)}.": bool(missing),
     }
