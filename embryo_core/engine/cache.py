@@ -1,7 +1,7 @@
 """Keep loaded models between queries, within a limit in bytes; the least recently used go first.
 
 Transient models, such as those of a long series that is asked once, do not displace the others: they have a quarter of
-the limit among themselves, plus whatever is free.
+the limit among themselves, plus whatever is free. Models whose weights stay in their file are read each time.
 
 The environment variable EMBRYO_MODEL_MEMORY sets the limit, such as "500 MB" or "4GB" (default 2 GB). It limits
 resident memory: the memory of evicted models is returned to the system.
@@ -72,10 +72,10 @@ class ModelCache:
         limit = memory_limit() if self._limit is None else self._limit
         for checkpoint in checkpoints:
             try:
-                size = self.get(checkpoint).nbytes
+                model = self.get(checkpoint)
             except (BrokenCheckpoint, MissingWeights):
                 continue
-            if self.nbytes + size > limit:
+            if model.mapped or self.nbytes + model.nbytes > limit:
                 return
 
     @property
@@ -96,8 +96,8 @@ class ModelCache:
         with self._lock:
             for outdated in [other for other in self._models if other[0] == key[0]]:
                 self._evict(outdated)
-            if model.nbytes > limit:
-                return  # it would displace all others
+            if model.nbytes > limit or model.mapped:
+                return  # it would displace all others, or the system keeps its file in memory as long as there is room
             self._models[key] = model
             if transient:
                 self._transient[key] = None

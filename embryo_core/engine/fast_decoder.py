@@ -32,7 +32,8 @@ class FastDecoder:
         device.use_one_core_per_pass()
         sizes = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
-        self._network = _read_network(checkpoint, sizes, pieces)
+        self.mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
+        self._network = _read_network(checkpoint, sizes, pieces, self.mapped)
         self.max_positions = sizes.max_position_embeddings
         self.num_layers = sizes.num_hidden_layers
         self.num_heads = sizes.num_attention_heads
@@ -78,21 +79,20 @@ def _activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
     return str(config.activation_function or config.hidden_act or layout.activation)
 
 
-def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int) -> DecoderNetwork:
+def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
     """Read a checkpoint for a tokenizer of `pieces` pieces; further rows of the vocabulary are left out.
 
     Raises BrokenCheckpoint if a file or tensor is missing, unexpected or misshapen.
     """
     layout, config = DECODERS[sizes.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
     names, hidden = layout.names, sizes.hidden_size
-    large = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
-    stored = Stored(checkpoint, layout.unread, config.epsilon, mapped=large)
+    stored = Stored(checkpoint, layout.unread, config.epsilon, mapped)
     base = layout.base if stored.has_prefix(layout.base) else ""
     words = stored.take(f"{base}{names['words']}.weight", sizes.vocab_size, hidden)
     learned = names.get("positions")
     positions = stored.take(f"{base}{learned}.weight", sizes.max_position_embeddings, hidden) if learned else None
     found = DecoderNetwork(
-        words[:pieces] if large else words[:pieces].clone(),
+        words[:pieces] if mapped else words[:pieces].clone(),
         None if positions is None else own(positions),
         _frequencies(sizes, config) if layout.rotary else torch.empty(0),
         [_layer(sizes, config, stored, base, i) for i in range(sizes.num_hidden_layers)],

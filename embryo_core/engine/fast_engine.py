@@ -31,6 +31,8 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "ge
 class FastEngine:
     """A loaded checkpoint, as an `Engine` (see model.py)."""
 
+    mapped = False
+
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
         device.use_one_core_per_pass()

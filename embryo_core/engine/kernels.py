@@ -42,7 +42,7 @@ class Linear(NamedTuple):
 
     weight: Tensor
     bias: Tensor
-    form: str  # half | onednn | plain | stored
+    form: str  # half | onednn | plain | stored | across
     nbytes: int  # of memory
 
 
@@ -55,27 +55,50 @@ def make_linear(weight: Tensor, bias: Tensor) -> Linear:
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 
 
-def keep_linear(weight: Tensor, bias: Tensor) -> Linear:
-    """Return the linear map of a weight [out, in] that stays as stored, perhaps mapped from its file.
+def keep_linear(weight: Tensor, bias: Tensor, across: bool = False) -> Linear:
+    """Return the linear map of a weight [out, in], `across` if it is [in, out], that stays as stored, such as mapped.
 
     It is widened a part at a time whenever it is applied: packing takes as long as ten products with a sentence.
     """
-    return Linear(weight, own(bias), "stored", weight.nbytes + 4 * len(bias))
+    return Linear(weight, own(bias), "across" if across else "stored", weight.nbytes + 4 * len(bias))
 
 
 def linear(states: Tensor, part: Linear) -> Tensor:
     """Apply a linear map: [..., in] -> [..., out]."""
-    if part.form == "stored":
-        found: list[Tensor] = []
-        rows = max(1, 1048576 // part.weight.shape[1])  # whose float32 numbers stay in the processor's cache
-        for weight, bias in zip(part.weight.split(rows), part.bias.split(rows)):
-            found.append(torch.nn.functional.linear(states, weight.float(), bias))
-        return found[0] if len(found) == 1 else torch.cat(found, -1)
+    if part.form == "stored" or part.form == "across":
+        rows = states.reshape(-1, states.shape[-1])
+        found = apply_across(rows, part) if part.form == "across" else apply_stored(rows, part)
+        return found.view(states.shape[:-1] + found.shape[1:])
     if part.form == "half":
         return torch.fbgemm_linear_fp16_weight_fp32_activation(states, part.weight, part.bias)
     if part.form == "onednn":
         return torch.ops.mkldnn._linear_pointwise(states, part.weight, part.bias, "none", [], "")
     return torch.nn.functional.linear(states, part.weight, part.bias)
+
+
+def apply_stored(states: Tensor, part: Linear) -> Tensor:
+    """Multiply states [n, in] by a stored weight [out, in], some outputs at a time."""
+    weight, bias = part.weight, part.bias
+    out, into = weight.shape
+    step = max(1, 524288 // into)  # numbers that stay in the processor's cache
+    found, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
+    for i in range(0, out, step):
+        piece = weight[i : i + step]
+        numbers = widened[: len(piece)].copy_(piece)
+        found[:, i : i + step] = torch.addmm(bias[i : i + step], states, numbers.t())
+    return found
+
+
+def apply_across(states: Tensor, part: Linear) -> Tensor:
+    """Multiply states [n, in] by a stored weight [in, out], some inputs at a time."""
+    weight = part.weight
+    into, out = weight.shape
+    step = max(1, 524288 // out)
+    found, widened = part.bias.repeat(len(states), 1), torch.empty(min(step, into), out)
+    for i in range(0, into, step):
+        piece = weight[i : i + step]
+        found.addmm_(states[:, i : i + step], widened[: len(piece)].copy_(piece))
+    return found
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

@@ -36,6 +36,7 @@ class Engine(Protocol):
     num_heads: int
     hidden_size: int
     nbytes: int  # of memory
+    mapped: bool  # the weights stay in their file
     tokens_at_once: int  # in a batch
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
@@ -83,6 +84,7 @@ class Model:
         self.num_heads = engine.num_heads
         self.hidden_size = engine.hidden_size  # H
         self.nbytes = sum(one.nbytes for one in engines)  # of memory
+        self.mapped = engine.mapped  # the weights stay in their file
         self.passes_at_once = engine.passes_at_once()  # each in one thread
         self.tokens_at_once = min(one.tokens_at_once for one in engines)  # in a batch
 

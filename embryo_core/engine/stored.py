@@ -21,7 +21,7 @@ class Stored:
         """Read the tensors; large weights may stay mapped. Names with one of `unread` in them need not be taken."""
         self.checkpoint = checkpoint
         self._unread, self._epsilon = unread, epsilon
-        self._linear = keep_linear if mapped else make_linear
+        self._mapped = mapped
         self._missing: list[str] = []
         self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
         self._left = read_tensors(checkpoint, [] if mapped else None)
@@ -51,11 +51,13 @@ class Stored:
         weights = [self.take(f"{name}.weight", *shape) for name in names]
         biases = [self.take(f"{name}.bias", out) for name in names]
         weight, bias = (weights[0], biases[0]) if len(names) == 1 else (torch.cat(weights), torch.cat(biases))
-        return self.made(weight.t() if transposed else weight, bias)
+        return self.made(weight, bias, transposed)
 
-    def made(self, weight: Tensor, bias: Tensor) -> Linear:
+    def made(self, weight: Tensor, bias: Tensor, transposed: bool = False) -> Linear:
         """Return the linear map of tensors that were taken."""
-        return self._linear(weight, bias)
+        if self._mapped:
+            return keep_linear(weight, bias, transposed)
+        return make_linear(weight.t() if transposed else weight, bias)
 
     def norm(self, name: str, size: int) -> Norm:
         """Return the layer normalisation of that name."""

@@ -71,6 +71,8 @@ FAILURES = (
 class TransformersEngine:
     """A loaded checkpoint, as an `Engine` (see model.py)."""
 
+    mapped = False
+
     def __init__(self, checkpoint: Checkpoint, pieces: int, device: Device = CPU):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
         use_one_core_per_pass()

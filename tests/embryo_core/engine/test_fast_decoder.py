@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from embryo_core import runs
 from embryo_core.engine import fast_decoder
+from embryo_core.engine.cache import ModelCache
 from embryo_core.engine.fast_decoder import FastDecoder
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.tensor_statistics import TensorMeter
@@ -111,6 +112,18 @@ def test_every_number_is_transformers_own(
     stored = draw.choice([torch.float32, torch.float16, torch.bfloat16])
     monkeypatch.setattr(fast_decoder, "MAPPED_BYTES", draw.choice([0, 2**40]))
     check(load(write(own_run, model.to(stored), bare=draw.random() < 0.3)))
+
+
+def test_a_model_that_stays_in_its_file_is_not_kept(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take the place of others, and is read again at once."""
+    checkpoint = write(own_run, decoders.make("gpt2"))
+    models = ModelCache(limit=10**9)
+    assert models.get(checkpoint) is models.get(checkpoint) and models.nbytes
+    monkeypatch.setattr(fast_decoder, "MAPPED_BYTES", 0)
+    models = ModelCache(limit=10**9)
+    assert models.get(checkpoint).nbytes > checkpoint.path.joinpath("model.safetensors").stat().st_size / 2
+    models.fill([checkpoint, checkpoint])
+    assert models.get(checkpoint) is not models.get(checkpoint) and not models.nbytes
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
