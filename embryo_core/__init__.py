@@ -1,16 +1,37 @@
-"""Read runs, evaluate their checkpoints, make figures; `embryo.open` gives a run as data (docs/python.md)."""
+"""Read runs, evaluate their checkpoints, make figures; docs/python.md has the functions for notebooks."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from embryo_core import errors
+from embryo_core.errors import EmbryoError
 
 if TYPE_CHECKING:
-    from embryo_core.study import Study
+    from embryo_core.study import Comparison, Study, add, list_runs
 
-__all__ = ["open"]
+__all__ = ["Comparison", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
+
+OF_STUDY = ("Comparison", "Study", "add", "list_runs")
+ROOMS = ("compare", "evaluate")  # that are functions too
 
 
-def open(run: str | Path) -> "Study":  # named for `embryo.open(...)`
+def open(run: Any) -> "Study":  # named for `embryo.open(...)`
     """Open a run by its name in the data folders, or by its path. Raises UnknownRun, BrokenRun."""
-    from embryo_core.study import Study
+    return import_module("embryo_core.study").Study(run)
 
-    return Study(run)
+
+class Room(ModuleType):
+    """A room whose name is that of a function for notebooks: calling it calls the function in study.py."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return getattr(import_module("embryo_core.study"), self.__name__.rpartition(".")[2])(*arguments, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a notebook needs when it needs it: the command line starts without pandas."""
+    if name in OF_STUDY:
+        return getattr(import_module("embryo_core.study"), name)
+    if name in ROOMS:
+        return import_module(f"embryo_core.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -13,10 +13,25 @@ from embryo_core.commands.fetch import FETCH
 from embryo_core.commands.finetune import FINETUNE
 from embryo_core.commands.query import EXAMPLES, QUERY
 from embryo_core.commands.runs import RUNS, TRUST
-from embryo_core.commands.show import ANIMATE, APP
+from embryo_core.commands.show import ANIMATE, APP, EXPORT
 from embryo_core.errors import exit_status
 
-COMMANDS = (APP, ADD, AUDIT, EVALUATE, FINETUNE, FINDINGS, COMPARE, RUNS, TRUST, QUERY, EXAMPLES, ANIMATE, FETCH)
+COMMANDS = (
+    APP,
+    ADD,
+    AUDIT,
+    EVALUATE,
+    FINETUNE,
+    FINDINGS,
+    COMPARE,
+    RUNS,
+    TRUST,
+    QUERY,
+    EXAMPLES,
+    ANIMATE,
+    EXPORT,
+    FETCH,
+)
 # Packages that a report of a fault should name, in the order in which --version prints them.
 REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy keras tensorflow-cpu tensorflow jax ray"
 

@@ -1,16 +1,31 @@
-"""A run as data for notebooks and scripts: results as DataFrames, live answers, findings (docs/python.md)."""
+"""Runs as data for notebooks and scripts: results as DataFrames, live answers, figures (docs/python.md)."""
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from embryo_core import results, runs
+from embryo_core import compare as comparison
+from embryo_core import corpora, results, runs
+from embryo_core.compare import Rule
 from embryo_core.corpora import baselines
+from embryo_core.errors import CorpusError, UnknownMetric, unknown
 from embryo_core.findings.judge import judge
+from embryo_core.metrics import METRICS
+from embryo_core.plots import Plots
+from embryo_core.share.head_history import read_averaged
 from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.types import Checkpoint, Run
 from embryo_core.words import quantity
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
+    from embryo_core.evaluate import Report
 
 
 class Study:
@@ -20,11 +35,17 @@ class Study:
     tokenizer for a metric with words, BrokenRun or TokenizerMismatch.
     """
 
-    def __init__(self, run: str | Path):
-        self.run = runs.open_run(run)
+    def __init__(self, run: "str | Path | Run"):
+        self.run = run if isinstance(run, Run) else runs.open_run(run)
 
     def __repr__(self) -> str:
         return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
+
+    def _repr_html_(self) -> str:
+        """Return the card of the run as a notebook displays it: its design, row by row."""
+        rows = {row: value for row, value in comparison.design(self.run).items() if value is not None}
+        card = pd.DataFrame({self.run.name: rows.values()}, rows.keys(), dtype=object)
+        return card.to_html(formatters=[lambda value: f"{value:,}" if isinstance(value, int) else str(value)])
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -35,16 +56,41 @@ class Study:
         """Return the training log, a row per step and split ("train", "heldout"): losses, accuracies and n."""
         return pd.DataFrame(runs.read_log(self.run))
 
+    @property
+    def plot(self) -> Plots:
+        """The figures of the run."""
+        return Plots((self.run,))
+
+    def checkpoint(self, step: int) -> Checkpoint:
+        """Return the checkpoint of a step; transformers loads its `path`. Raises UnknownStep."""
+        return runs.checkpoint(self.run, step)
+
+    def model(self, step: int) -> "Model":
+        """Load the model of a step: token ids in, numpy arrays out. Raises UnknownStep, and errors of `engine.load`."""
+        from embryo_core.engine.model import load  # loads torch
+
+        return load(self.checkpoint(step))
+
     def scores(self, metric: str | None = None) -> pd.DataFrame:
-        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n."""
+        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n. Raises UnknownMetric."""
+        known = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
+        if metric is not None and metric not in known:
+            raise UnknownMetric(unknown("metric", metric, sorted(known)))
         return results.read_scores(self.run, metric)
 
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
-        Columns: metric, step, tag, word, band, n, correct.
+        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for a metric, group or step without
+        words.
         """
-        return results.read_words(self.run, metric, group, step)
+        found = results.read_words(self.run, metric, group, step)
+        scores = self.scores(metric)
+        if found.empty and len(scores):
+            for what, wanted, known in (("group", group, scores["group"]), ("step", step, scores["step"])):
+                if wanted is not None and wanted not in set(known):
+                    raise UnknownMetric(unknown(f"{what} of {metric}", str(wanted), map(str, known.unique())))
+        return found
 
     def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
         """Return each step's answers to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
@@ -62,15 +108,19 @@ class Study:
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
         """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n."""
-        return results.read_task_scores(self.run, task)
+        found = results.read_task_scores(self.run, task)
+        if found.empty and task is not None:
+            known = results.read_task_scores(self.run)["task"].unique()
+            raise UnknownMetric(unknown("task", task, map(str, known)))
+        return found
 
     def attention(self, layer: int, head: int) -> pd.DataFrame:
         """Return the averaged maps of a head, counted from 1: step, origin, target (positions from 0), weight."""
-        history = results.read_attention(self.run, layer, head)
+        history = read_averaged(self.run, layer, head)
         step, origin, target = np.indices(history.weights.shape)
         return pd.DataFrame(
             {
-                "step": history.steps[step.ravel()] if len(history.steps) else [],
+                "step": history.steps[step.ravel()],
                 "origin": origin.ravel(),
                 "target": target.ravel(),
                 "weight": history.weights.ravel(),
@@ -103,16 +153,28 @@ class Study:
     ) -> pd.DataFrame:
         """Return live answers at steps, by default at all that have weights: the table of `query/answers.py`.
 
-        Columns: step, mask, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks together
-        or for the greedy continuation; masks after the first are answered given the best answer before. `track` asks
-        for one word, at `mask`; `layers` for the answers of each layer there. Errors as for `query`.
+        Columns: step, mask, given, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks
+        together or the greedy continuation. Masks after the first are answered with the best answer in the masks
+        before, which `given` has: "" for an answer that depends on no other. `track` asks for one word, at `mask`;
+        `layers` for the answers of each layer there. Errors as for `query`.
         """
         from embryo_core import query  # loads torch
 
         if layers:
-            return query.ask_layers(self.run, text, mask, steps, k).table
+            table = query.ask_layers(self.run, text, mask, steps, k).table
+            return _with_given(table.assign(given=""))
         question = query.parse(self.run, text)
-        return query.ask(self.run, question.track(track, mask) if track else question, steps, k).table
+        asked = query.ask(self.run, question.track(track, mask) if track else question, steps, k)
+        if track or asked.masks < 2:
+            return _with_given(asked.table.assign(given=""))
+        best = {step: asked.best(step, query.TOGETHER)[0].token.split(query.SEPARATOR) for step in asked.steps}
+        rows = zip(asked.table["step"], asked.table["mask"], strict=True)
+        given = [query.SEPARATOR.join(best[step][: max(0, one - 1)]) for step, one in rows]
+        return _with_given(asked.table.assign(given=given))
+
+    def lens(self, text: str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10) -> pd.DataFrame:
+        """Return the answers of each layer, layer 0 being the embeddings: the table of `ask` with `layers`."""
+        return self.ask(text, steps, mask=mask, layers=True, k=k)
 
     def findings(self) -> pd.DataFrame:
         """Return the verdict on each finding of the paper (docs/metrics.md), a row for each.
@@ -133,3 +195,129 @@ class Study:
             for one in judge(self.run)
         ]
         return pd.DataFrame(rows)
+
+
+def _with_given(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the column `given` after the mask that it is about."""
+    columns = [column for column in table if column != "given"]
+    return table[[*columns[:2], "given", *columns[2:]]]
+
+
+# === Several runs ===
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs beside each other, as the Compare page and `python -m embryo_core compare` have them."""
+
+    runs: tuple[Run, ...]
+    metric: str
+    rule: Rule
+
+    @cached_property
+    def design(self) -> pd.DataFrame:
+        """The designs of the runs: row, a column for each run, differs."""
+        return comparison.designs(self.runs)
+
+    @cached_property
+    def acquisition(self) -> pd.DataFrame:
+        """When each run acquires each part of speech: run, place, group, onset, earliest, latest, last, n."""
+        return comparison.acquisitions(self.runs, self.metric, comparison.PARTS_OF_SPEECH, self.rule)
+
+    @cached_property
+    def agreement(self) -> pd.DataFrame:
+        """How far the orders agree with each other and with the paper's: first, second, rho, low, high, n."""
+        return comparison.agreements(self.acquisition)
+
+    @cached_property
+    def differences(self) -> pd.DataFrame:
+        """Each accuracy of each other design minus that of the first run's (`compare.differences`), with its runs."""
+        first, *others = comparison.group_by_design(self.runs)
+        tables = [
+            comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
+        ]
+        return pd.concat(tables, ignore_index=True) if tables else comparison.differences(first, first)[:0]
+
+    @property
+    def plot(self) -> Plots:
+        """The figures of the runs, drawn together."""
+        return Plots(self.runs)
+
+    def _repr_html_(self) -> str:
+        return self.design.to_html(index=False, na_rep="–")
+
+
+def compare(
+    chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
+) -> Comparison:
+    """Compare runs, given as Studies, names or paths; `metric` and `rule` decide the order of acquisition.
+
+    Raises UnknownRun, BrokenRun.
+    """
+    return Comparison(tuple(dict.fromkeys(map(_run_of, chosen))), metric, rule)
+
+
+def evaluate(
+    run: Study | Run | str | Path,
+    metrics: Sequence[str] | None = None,
+    data: Mapping[str, str | Path] | None = None,
+    steps: Iterable[int] | None = None,
+    *,
+    limit: int | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    **options: Any,
+) -> "Report":
+    """Compute metrics at the checkpoints of a run and write the results; what is done is skipped.
+
+    `data` has a path for each source, such as {"treebank": "ewt-test.conllu"}; fetched data need none. `options` are
+    those of the metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
+    that are missing or unreadable.
+    """
+    from embryo_core.evaluate.evaluation import evaluate as compute  # loads torch
+
+    declared = [option.name.replace("-", "_") for metric in METRICS for option in metric.options]
+    for name in options:
+        if name not in declared:
+            raise CorpusError(unknown("option", name, dict.fromkeys(declared)))
+    sources = {source for metric in METRICS for source in metric.sources}
+    paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
+    named = {name.replace("_", "-"): value for name, value in options.items()}
+    return compute(
+        _run_of(run), paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress
+    )
+
+
+def add(
+    source: str | Path | Sequence[str],
+    name: str,
+    steps: Iterable[int] | None = None,
+    patterns: Sequence[str] = (),
+    tokenizer: str | None = None,
+    copy: bool = False,
+    seed: int | None = None,
+) -> Study:
+    """Make a run of checkpoints that others wrote, and open it: a folder, "hf:OWNER/NAME", or several "STEP:PATH".
+
+    Warns of checkpoints that were left out. Arguments and errors are those of `sources.add`.
+    """
+    from embryo_core.sources import add as make
+
+    several = [str(source)] if isinstance(source, str | Path) else source
+    added = make(several, name, steps, patterns, tokenizer, copy, seed)
+    for trouble in added.troubles:
+        warnings.warn(trouble, stacklevel=2)
+    return Study(added.run)
+
+
+def list_runs() -> pd.DataFrame:
+    """Return the runs in the data folders: run, family, objective, checkpoints, last step."""
+    rows = []
+    for run in runs.list_runs():
+        steps = [one.step for one in runs.checkpoints(run)]
+        rows.append((run.name, run.family, run.objective, len(steps), max(steps, default=None)))
+    return pd.DataFrame(rows, columns=["run", "family", "objective", "checkpoints", "last step"])
+
+
+def _run_of(run: Study | Run | str | Path) -> Run:
+    return run.run if isinstance(run, Study) else Study(run).run

@@ -15,7 +15,7 @@ from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, r
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-GROUND_FLOOR = "__init__ __main__ types errors words metric cli study".split()
+GROUND_FLOOR = "__init__ __main__ types errors words metric cli study plots".split()
 CORPORA = tuple(
     module
     for module in MODULES
@@ -25,7 +25,7 @@ LOCKS = "embryo_core/runs/atomic_files.py"
 CHECKS = "embryo_core/tokenizers/checks.py"
 LIGHT = (
     *(RUNS + COMMANDS + CORPORA),
-    *(f"embryo_core/{name}.py" for name in GROUND_FLOOR if name != "study"),
+    *(f"embryo_core/{name}.py" for name in GROUND_FLOOR if name not in ("study", "plots")),
     "embryo_core/engine/capabilities.py",
     CHECKS,
 )
@@ -155,7 +155,7 @@ def test_requirements_are_what_is_imported():
     What one command alone needs has a file of its own, or is in pretrain's.
     """
     assert requirements("requirements-cluster.txt") == {"ray"}  # `evaluate --ray`
-    apart = {"datasets", "ray"}  # `fetch glue` asks for the former
+    apart = {"datasets", "ray", "tensorboard"}  # asked for by `fetch glue`, `evaluate --ray`, `export --to tensorboard`
     needed = third_party("app/", "embryo_core/") - apart
     assert needed | {"orjson", "kaleido", "nbformat"} == requirements("requirements.txt")  # plotly uses them
     backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embryo_core import runs
+from embryo_core import corpora, runs
 from embryo_core.commands.arguments import RUN, Command, add_device, add_ray, named_path, positive, whole
 from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders, print_report
 from embryo_core.errors import CorpusError
@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     run = runs.open_run(options.run)
     tasks = glue_folders(options.glue) if options.glue else {}
     tasks |= {SQUAD: options.squad} if options.squad else {}
-    data = _fetched({*_forms()}) | _by_name(options.data)
+    data = corpora.fetched({*_forms()}) | _by_name(options.data)
     status = 0
     if data or options.metrics or not tasks:
         status = _evaluate(run, data, options)
@@ -155,12 +155,6 @@ def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
         if names.count(name) > 1:
             raise CorpusError(f"The data '{name}' are given twice; give each path a different name.")
     return dict(data)
-
-
-def _fetched(sources: set[str]) -> dict[str, Path]:
-    """Return the folders in data/corpora that are named after a source; for a treebank its test split."""
-    folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
-    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
 
 
 EVALUATE = Command(

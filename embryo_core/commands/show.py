@@ -1,4 +1,4 @@
-"""`app` opens the dashboard; `animate` saves the development of an attention head as a file."""
+"""`app` opens the dashboard; `animate` saves a head's development as a file, `export` scores for other tools."""
 
 import argparse
 import os
@@ -46,10 +46,30 @@ def animate(options: argparse.Namespace) -> int:
     return 0
 
 
+def add_export_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the run, the form and the folder."""
+    from embryo_core.share.trackers import FORMS
+
+    command.add_argument("run", metavar="RUN", help=RUN)
+    command.add_argument("--to", choices=FORMS, required=True, help="what reads the files")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
+
+
+def export_scores(options: argparse.Namespace) -> int:
+    """Write the scores, and print where."""
+    from embryo_core.share.trackers import export
+
+    print(f"Written: {export(runs.open_run(options.run), options.to, options.folder)}")
+    return 0
+
+
 APP = Command("app", "open the dashboard in a server on this machine", add_app_arguments, open_app)
 ANIMATE = Command(
     "animate",
     "save the development of an attention head as a GIF or a web page",
     add_animate_arguments,
     animate,
+)
+EXPORT = Command(
+    "export", "write the scores for TensorBoard, or as CSV or parquet", add_export_arguments, export_scores
 )

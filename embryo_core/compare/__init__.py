@@ -1,5 +1,8 @@
 """Compare runs: how far each had come, seeds of one design, designs, orders of acquisition, and differences."""
 
+import sys
+
+from embryo_core import Room
 from embryo_core.compare.acquisition import (
     CHANCE,
     PAPER,
@@ -13,7 +16,7 @@ from embryo_core.compare.acquisition import (
 )
 from embryo_core.compare.cost import parameters, training_flops
 from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
-from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, continues, differences, measures
+from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, differences, measures
 from embryo_core.compare.early_signals import MIN_RUNS, early_signals
 from embryo_core.compare.progress import UNITS, StepCounts, Unit, progress
 from embryo_core.compare.seeds import (
@@ -22,6 +25,8 @@ from embryo_core.compare.seeds import (
     group_by_design,
     group_by_size,
 )
+
+sys.modules[__name__].__class__ = Room  # `embryo.compare(...)` for notebooks
 
 __all__ = [
     "CHANCE",
@@ -43,7 +48,6 @@ __all__ = [
     "agreements",
     "average_acquisitions",
     "average_seeds",
-    "continues",
     "design",
     "designs",
     "differences",

@@ -6,7 +6,7 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +38,12 @@ def split_file(folder: Path, name: str) -> Path:
         found = f"the folder has {names or 'no files'}" if folder.is_dir() else "nor does its folder"
         raise CorpusError(f"{files[0]} (or .xz, .gz) does not exist, {found}; add that split.")
     return path
+
+
+def fetched(sources: Collection[str]) -> dict[str, Path]:
+    """Return the folders in data/corpora that are named after a source; for a treebank its test split."""
+    folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
+    return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
 
 
 def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:

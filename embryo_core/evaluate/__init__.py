@@ -1,5 +1,10 @@
 """Evaluate a run: compute metrics at its checkpoints, on this machine or on a cluster, and write the results."""
 
+import sys
+
+from embryo_core import Room
 from embryo_core.evaluate.evaluation import Report, evaluate, run_locally
+
+sys.modules[__name__].__class__ = Room  # `embryo.evaluate(...)` for notebooks
 
 __all__ = ["Report", "evaluate", "run_locally"]

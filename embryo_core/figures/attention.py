@@ -1,6 +1,7 @@
 """Figures of averaged attention maps: a head's weight on fixed positions, its map, the maps of all heads (Figure 4)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
+from embryo_core.words import step_name
 
 METRIC = "attention"
 NEEDS = frozenset({"attentions"})
@@ -96,6 +98,22 @@ def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Fi
     title = f"Layer {history.layer}, head {history.head}"
     notes = {history.run: history.note}
     return Figure(name, title, plot, map_table(history, step), caption, (history.run,), notes, at=f"step{step}")
+
+
+def head_maps(run: Run, history: HeadHistory) -> Figure:
+    """Return one head's averaged maps with a slider over the steps; the table has all of them."""
+    steps = history.steps.tolist()
+    caption = describe_head(run, history, (), normalised=False, evaluated=len(steps))
+    name = f"{run.name}-attention-layer{history.layer}-head{history.head}"
+    last = head_map(history, steps[-1], caption, name)
+    moves = [
+        {"method": "restyle", "label": f"{step:,}", "args": [{"z": [weights.tolist()]}]}
+        for step, weights in zip(steps, history.weights.round(4), strict=True)
+    ]
+    slider = {"active": len(steps) - 1, "currentvalue": {"prefix": f"{step_name(run.step_unit)} "}, "steps": moves}
+    last.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
+    table = pd.concat([map_table(history, step) for step in steps], ignore_index=True)
+    return replace(last, table=table, at="")
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:

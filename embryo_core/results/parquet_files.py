@@ -42,6 +42,7 @@ from embryo_core.runs import (
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
+    import pandas as pd
     from datasets import Dataset
 
 MAX_BYTES = 2**31  # of a file
@@ -308,8 +309,8 @@ def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
     return columns
 
 
-def write_foreign(rows: "Dataset", path: Path) -> None:
-    """Write the rows of a data set of Hugging Face."""
+def write_foreign(rows: "Dataset | pd.DataFrame", path: Path) -> None:
+    """Write rows for other tools to read: those of a frame, or of a data set of Hugging Face."""
     rows.to_parquet(path)
 
 

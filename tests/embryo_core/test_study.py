@@ -1,7 +1,10 @@
 """A run as data: the tables of the results, live answers, and a document whose examples run."""
 
+import ast
 import doctest
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,9 +13,10 @@ import pytest
 import embryo_core as embryo
 from embryo_core import query, results
 from embryo_core.corpora import baselines
-from embryo_core.errors import UnknownRun
+from embryo_core.errors import EmbryoError, ResultsError, UnknownRun, UnknownStep
 from embryo_core.types import Run
 from tests import demo
+from tests.conftest import SAMPLE_DATA
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
@@ -58,21 +62,23 @@ def test_a_question_is_answered_at_the_last_step_or_another(tiny_results: Run):
 def test_answers_at_all_steps_are_one_table(tiny_results: Run):
     """Those of `query.ask`, of a tracked word, and of each layer."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
-    pd.testing.assert_frame_equal(study.ask(text), query.ask(tiny_results, text).table)
+    pd.testing.assert_frame_equal(study.ask(text).drop(columns="given"), query.ask(tiny_results, text).table)
     tracked = study.ask(text, [8, 16], track="rivers", mask=2)
     assert tracked["step"].tolist() == [8, 16] and {*tracked["mask"]} == {2} and {*tracked["token"]} == {"rivers"}
     layers = study.ask(text, [16], mask=2, layers=True, k=3)
-    pd.testing.assert_frame_equal(layers, query.ask_layers(tiny_results, text, 2, [16], 3).table)
+    pd.testing.assert_frame_equal(layers.drop(columns="given"), query.ask_layers(tiny_results, text, 2, [16], 3).table)
 
 
 def test_a_run_without_results_has_empty_tables(own_run: Run):
-    """Nothing measured is an empty table with its columns, no error."""
+    """Nothing measured is an empty table with its columns; maps name the command that makes them."""
     study = embryo.open(own_run.path)
-    assert study.scores().empty and study.words().empty and study.attention(1, 1).empty
+    assert study.scores().empty and study.scores("mask_prediction").empty and study.words().empty
+    with pytest.raises(ResultsError, match="evaluate"):
+        study.attention(1, 1)
     assert set(study.findings()["verdict"]) == {"cannot be said"}
 
 
-def test_an_unknown_run_is_told(tiny_results: Run):
+def test_an_unknown_run_is_named(tiny_results: Run):
     """The name that was asked for stands in the error."""
     with pytest.raises(UnknownRun, match="no-such-run"):
         embryo.open("no-such-run")
@@ -89,3 +95,93 @@ def test_the_document_is_true(monkeypatch: pytest.MonkeyPatch):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(test, out=said.append)
     assert not runner.failures, "".join(said)
+
+
+def test_a_conditional_answer_names_what_was_given(tiny_results: Run):
+    """Masks after the first are answered with the best joint answer in the masks before."""
+    table = embryo.open(tiny_results.path).ask("The [MASK] sat on the [MASK] .", k=3)
+    assert set(table[table["mask"] < 2]["given"]) == {""}
+    for step, rows in table.groupby("step"):
+        best = rows[(rows["mask"] == query.TOGETHER) & (rows["rank"] == 1)]["token"].iloc[0]
+        assert set(rows[rows["mask"] == 2]["given"]) == {best.split(query.SEPARATOR)[0]}, step
+
+
+def test_a_lens_is_the_answer_of_each_layer(tiny_results: Run):
+    """The last layer answers as the model does."""
+    study, text = embryo.open(tiny_results.path), "The [MASK] sat ."
+    table = study.lens(text, k=2)
+    assert set(table["layer"]) == {0, 1, 2} and set(table["step"]) == {0, 8, 16}
+    last, own = table[table["layer"] == 2], study.ask(text, k=2)
+    assert last["token"].tolist() == own[own["listed"]]["token"].tolist()
+
+
+def test_a_checkpoint_and_its_model_are_at_hand(tiny_results: Run):
+    """For one's own code: the folder for transformers, and the facade for arrays."""
+    study = embryo.open(tiny_results.path)
+    assert study.checkpoint(8).path == tiny_results.path / "checkpoints" / "step8"
+    assert study.model(8).checkpoint == study.checkpoint(8)
+    with pytest.raises(UnknownStep, match="8"):
+        study.checkpoint(9)
+
+
+def test_the_card_of_a_run_is_its_design(tiny_results: Run):
+    """As HTML, whatever characters a name has."""
+    card = embryo.Study(replace(tiny_results, objective="masked <b> + order"))._repr_html_()
+    assert "albert" in card and "<b>" not in card and "hidden size" in card
+
+
+@pytest.mark.parametrize(
+    ("read", "known"),
+    [
+        (lambda study: study.scores("nonsense"), "mask_prediction"),
+        (lambda study: study.words(group="nonsense"), "noun"),
+        (lambda study: study.words(step=5), "16"),
+        (lambda study: study.attention(3, 1), "1 to 2"),
+        (lambda study: study.task_scores("nonsense"), "rte"),
+        (lambda study: embryo.evaluate(study, ["nonsense"]), "mask_prediction"),
+        (lambda study: embryo.evaluate(study, nonsense=1), "as_written"),
+    ],
+)
+def test_unknown_names_are_errors_that_name_what_exists(tiny_results: Run, read, known: str):
+    """Never an empty table."""
+    with pytest.raises(EmbryoError, match=known):
+        read(embryo.open(tiny_results.path))
+
+
+def test_a_run_is_added_evaluated_and_compared(tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """From a folder of checkpoints to a table of two runs, by the functions of a notebook."""
+    monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
+    study = embryo.add(tiny_run.path / "checkpoints", "mine", tokenizer=str(tiny_run.tokenizer))
+    report = embryo.evaluate(study, ["mask_prediction"], {"treebank": SAMPLE_DATA["treebank"]}, [8, 16], progress=False)
+    assert report.computed == 2 and study.scores("mask_prediction")["step"].unique().tolist() == [8, 16]
+    assert embryo.list_runs()[["run", "checkpoints", "last step"]].values.tolist() == [["mine", 3, 16]]
+    compared = embryo.compare(["mine", tiny_run])
+    assert compared.acquisition["run"].unique().tolist() == ["mine"]
+    assert {"mine", tiny_run.name} <= set(compared.design) and "mine" in compared._repr_html_()
+    assert compared.differences.empty or compared.differences["difference"].isna().all()
+
+
+def test_names_for_notebooks_are_complete():
+    """Each exists, without importing what the command line does not need."""
+    assert all(getattr(embryo, name) is not None for name in embryo.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        embryo.nonsense  # noqa: B018
+
+
+def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch):
+    """Every cell of docs/example.ipynb, on the demo; what its last lines give can be displayed."""
+    monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
+    cells = json.loads(DOCUMENT.with_name("example.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, object] = {}
+    shown = []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            *lines, last = ast.parse("".join(cell["source"])).body
+            exec(compile(ast.Module(lines, []), "cell", "exec"), names)  # noqa: S102
+            if isinstance(last, ast.Expr):
+                shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+            else:
+                exec(compile(ast.Module([last], []), "cell", "exec"), names)  # noqa: S102
+    kinds = {type(value).__name__ for value in shown}
+    assert {"Study", "DataFrame", "Figure", "Comparison"} <= kinds
+    assert all(hasattr(value, "_repr_html_") or hasattr(value, "_repr_mimebundle_") for value in shown)

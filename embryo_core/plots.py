@@ -1,0 +1,201 @@
+"""The figures of runs for notebooks: `run.plot.tokens()`, `embryo.compare([...]).plot.tokens()` (docs/python.md)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from embryo_core import results
+from embryo_core.compare import Rule, Unit
+from embryo_core.curves.step_scales import Scale
+from embryo_core.errors import FigureError, unknown
+from embryo_core.figures import (
+    acquisition,
+    attention,
+    compare,
+    early_signals,
+    finetuning,
+    grammar,
+    head_behaviour,
+    knowledge,
+    lens,
+    ngrams,
+    overview,
+    probing,
+    probing_layers,
+    tokens,
+)
+from embryo_core.figures import query as asked
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Figure
+from embryo_core.figures.patterns import PATTERNS
+from embryo_core.findings.words import measured_as
+from embryo_core.share.head_history import read_averaged
+from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    from embryo_core.query import Answers
+
+
+@dataclass(frozen=True)
+class Plots:
+    """The figures of one run, or of several drawn together, on one axis of steps.
+
+    Each method returns a `Figure`, which a notebook displays and `save` writes. Without a choice it is that of the
+    dashboard. Methods raise FigureError, which names what exists, and ResultsError.
+    """
+
+    runs: tuple[Run, ...]
+    axis: Axis = field(default_factory=Axis)
+
+    def __call__(self, scale: Scale = "log", unit: Unit = "step", smoothing: int = 1) -> "Plots":
+        """Return the same figures on another axis: "log" or "linear", of steps, tokens, FLOPs, ..., smoothed."""
+        return replace(self, axis=Axis(scale, unit, smoothing))
+
+    # === Training ===
+
+    def training(self, quantity: str | None = None) -> Figure:
+        """Return a loss or accuracy of the training log, by default the total loss."""
+        known = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
+        return self._make(overview.training_curve, quantity=_known("quantity", quantity, known))
+
+    def ngrams(self) -> Figure:
+        """Return how far predictions are from the unigrams and bigrams of the text."""
+        return self._make(ngrams.divergence)
+
+    # === Words ===
+
+    def tokens(self, metric: str = "mask_prediction", groups: Sequence[str] | None = None) -> Figure:
+        """Return the accuracy by category, by default the nine parts of speech of the paper."""
+        known = self._groups(metric)
+        default = [group for group in tokens.SETS["parts of speech"] if group in known]
+        return self._make(tokens.accuracy, metric=metric, groups=_subset("group", groups, known, default))
+
+    def acquisition(
+        self, metric: str = "mask_prediction", groups: Sequence[str] | None = None, rule: Rule = "half"
+    ) -> Figure:
+        """Return the order in which categories are acquired."""
+        known = self._groups(metric)
+        default = [group for group in tokens.SETS["parts of speech"] if group in known]
+        chosen = _subset("group", groups, known, default)
+        return self._make(acquisition.acquisition, metric=metric, groups=chosen, rule=rule)
+
+    # === Layers and heads ===
+
+    def attention(self, layer: int = 1, head: int = 1) -> Figure:
+        """Return a head's averaged maps of the first run, with a slider over the steps."""
+        return attention.head_maps(self.runs[0], read_averaged(self.runs[0], layer, head))
+
+    def positions(self, layer: int = 1, head: int = 1) -> Figure:
+        """Return the weight of a head's averaged maps on fixed positions."""
+        return self._make(attention.positions, layer=layer, head=head)
+
+    def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
+        """Return how much of a pattern, such as "previous" or "nsubj", each head shows over the steps."""
+        known = [
+            one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
+        ]
+        pattern = _known("pattern", pattern, known)
+        return self._make(head_behaviour.over_steps, what=pattern, change=None, chosen=(layer, head))
+
+    def probing(self, layer: str | int = "best") -> Figure:
+        """Return the F1 of all probing tasks: of the best layer at each step, or of one layer."""
+        return self._make(probing.tasks, layer=layer)
+
+    def layers(self, task: str, quantity: str = "f1") -> Figure:
+        """Return one probing task layer by layer."""
+        known = [
+            str(name)
+            for run in self.runs
+            for name in results.read_scores(run, f"{probing.METRIC}_f1")["group"].unique()
+        ]
+        task = _known("probing task", task, list(dict.fromkeys(known)))
+        return self._make(probing_layers.layers, task=task, quantity=quantity)
+
+    # === Facts, grammar, tasks ===
+
+    def knowledge(self, relations: Sequence[str] | None = None) -> Figure:
+        """Return precision at 1 on LAMA's relations, by default those that the Knowledge page opens with."""
+        table = knowledge.precision_table(self.runs[0])
+        known = table["relation"].unique().tolist()
+        chosen = _subset("relation", relations, known, knowledge.default_relations(table) if known else [])
+        return self._make(knowledge.precision, relations=chosen)
+
+    def fact(self, relation: str, fact: str) -> Figure:
+        """Return the rank and probability of a fact's object."""
+        return self._make(knowledge.fact, relation=relation, fact=fact)
+
+    def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
+        """Return accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
+        known = list(dict.fromkeys(name for run in self.runs for name in grammar.sets(run)))
+        return self._make(grammar.accuracy, pairs=_known("set of pairs", pairs, known), level=level)
+
+    def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
+        """Return the scores of fine-tuned checkpoints."""
+        known = list(dict.fromkeys(str(task) for run in self.runs for task in results.read_task_scores(run)["task"]))
+        return self._make(finetuning.scores, tasks=_subset("task", tasks, known, known))
+
+    # === Runs against each other ===
+
+    def differences(self) -> list[Figure]:
+        """Return what each choice of design changed against the design of the first run, a figure for each."""
+        changed = compare.changed_choices(self.runs) if len(self.runs) > 1 else {}
+        return [self._make(compare.differences, choices=choices) for choices in changed]
+
+    def early_signals(self, measure: str | None = None) -> Figure:
+        """Return how early a measure ranks three runs or more as they rank in the end."""
+        known = early_signals.measured(self.runs)
+        return self._make(early_signals.early_signals, measure=_known("measure", measure, known))
+
+    # === Questions ===
+
+    def answers(self, text: str, track: str | None = None, mask: int = 1) -> Figure:
+        """Return the probability of the first run's answers to a text over its checkpoints, computed now.
+
+        `track` follows one word. Raises QueryError.
+        """
+        from embryo_core import query  # loads torch
+
+        run, axis = self.runs[0], self.axis
+        found = query.ask(run, text)
+        words = {asked.TRACKED: query.ask(run, found.question.track(track, mask))} if track else {}
+        table = asked.curve_table(found, mask, words)
+        shared = asked.share_axes([table], [axis.of(run)], log_probability=False)
+        return asked.probability([run], axis, _subject(found, mask), table, found.lead(mask), shared)
+
+    def lens(self, text: str, mask: int = 1) -> Figure:
+        """Return the best answer of each layer of the first run over its checkpoints. Raises QueryError."""
+        from embryo_core import query  # loads torch
+
+        found = query.ask_layers(self.runs[0], text, mask)
+        return lens.lens(self.runs[:1], self.axis, _subject(found, mask), found.table, None, {})
+
+    def _make(self, make: Callable[..., Figure], **options: Any) -> Figure:
+        return make(self.runs, self.axis, **options)
+
+    def _groups(self, metric: str) -> list[str]:
+        scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
+        known = [str(group) for table in scores for group in table["group"].unique()]
+        if not known:
+            raise FigureError(
+                unknown("metric", metric, sorted({name for run in self.runs for name in results.done(run)}))
+            )
+        return list(dict.fromkeys(known))
+
+
+def _subject(found: "Answers", mask: int) -> asked.Subject:
+    question = found.question
+    return asked.Subject(question.text, mask, found.masks, continues=question.continues)
+
+
+def _known(what: str, wanted: str | None, known: Sequence[str]) -> str:
+    """Return what is wanted, or the first that exists. Raises FigureError, which names what exists."""
+    if not known:
+        raise FigureError(f"There is no {what} to draw yet.")
+    if wanted is not None and wanted not in known:
+        raise FigureError(unknown(what, wanted, known))
+    return wanted or known[0]
+
+
+def _subset(what: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
+    """Return those that are wanted, each of which must be known, or the default."""
+    return [_known(what, one, known) for one in wanted] if wanted is not None else [*default]

@@ -1,0 +1,102 @@
+"""Figures for notebooks are those of embryo_core/figures, with the dashboard's choices; unknown names are errors."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import embryo_core as embryo
+from embryo_core import results, share
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures import tokens
+from embryo_core.figures.axis import Axis
+from embryo_core.plots import Plots
+from embryo_core.types import Findings, Run, Score
+from tests.conftest import at, copy_run
+
+
+def test_a_figure_is_that_of_its_function(tiny_results: Run):
+    """With the paper's parts of speech that were measured, on the chosen axis."""
+    plot = embryo.open(tiny_results.path).plot
+    figure = plot("linear").tokens()
+    groups = [group for group in tokens.SETS["parts of speech"] if group in set(figure.table["group"])]
+    expected = tokens.accuracy([tiny_results], Axis("linear"), "mask_prediction", groups)
+    assert figure.table.equals(expected.table) and figure.plot.layout.xaxis.type != "log"
+    assert plot.tokens(groups=["noun"]).table["group"].unique().tolist() == ["noun"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("training", {}),
+        ("ngrams", {}),
+        ("positions", {}),
+        ("heads", {"pattern": "previous"}),
+        ("probing", {}),
+        ("layers", {"task": "pos"}),
+        ("knowledge", {}),
+        ("finetuning", {}),
+        ("answers", {"text": "The [MASK] sat .", "track": "cat"}),
+        ("lens", {"text": "The [MASK] sat ."}),
+    ],
+)
+def test_every_figure_has_rows_and_a_caption(tiny_results: Run, name: str, options: dict):
+    """Each displays in a notebook."""
+    figure = getattr(Plots((tiny_results,)), name)(**options)
+    assert len(figure.table) and figure.caption.summary
+    assert {"text/html", "text/plain"} <= set(figure._repr_mimebundle_())
+
+
+def test_a_slider_has_the_map_of_each_step(tiny_results: Run):
+    """And opens at the last."""
+    figure = Plots((tiny_results,)).attention(2, 1)
+    history = share.read_averaged(tiny_results, 2, 1)
+    (slider,) = figure.plot.layout.sliders
+    assert [move.label for move in slider.steps] == [f"{step:,}" for step in history.steps]
+    for move, weights in zip(slider.steps, history.weights, strict=True):
+        assert move.args[0]["z"][0] == pytest.approx(weights, abs=1e-4)
+    assert figure.plot.data[0].z == pytest.approx(history.weights[-1])
+    assert len(figure.table) == history.weights.size
+
+
+def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
+    """As the dashboard overlays them; a choice of design has a figure of what it changed."""
+    runs = []
+    for name, layers in (("a", 2), ("b", 3)):
+        config = tiny_run.config | {"num_hidden_layers": layers}
+        run = replace(copy_run(tiny_run, tmp_path / name), name=name, config=config)
+        for step in (0, 8):
+            scores = [Score("mask_prediction", step / 20, 50, group) for group in ("noun", "all")]
+            results.write(at(run, step), "mask_prediction", Findings(scores=scores))
+        runs.append(run)
+    plot = embryo.compare(runs).plot
+    assert set(plot.tokens().table["run"]) == {"a", "b"}
+    (changed,) = plot.differences()
+    assert changed.table["run"].unique().tolist() == ["b"] and plot("log", "share").axis.unit == "share"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "known"),
+    [
+        ("tokens", {"metric": "nonsense"}, "mask_prediction"),
+        ("tokens", {"groups": ["nonsense"]}, "noun"),
+        ("knowledge", {"relations": ["P0"]}, "P36"),
+        ("heads", {"pattern": "nonsense"}, "previous"),
+        ("layers", {"task": "nonsense"}, "pos"),
+        ("attention", {"layer": 9}, "1 to 2"),
+        ("training", {"quantity": "nonsense"}, "loss"),
+        ("finetuning", {"tasks": ["nonsense"]}, "rte"),
+    ],
+)
+def test_what_is_unknown_is_answered_with_what_exists(tiny_results: Run, name: str, options: dict, known: str):
+    """No figure is empty without a word."""
+    with pytest.raises(EmbryoError, match=known):
+        getattr(Plots((tiny_results,)), name)(**options)
+
+
+def test_one_run_has_nothing_to_compare(tiny_results: Run):
+    """Neither differences nor early signals."""
+    plot = Plots((tiny_results,))
+    assert plot.differences() == []
+    with pytest.raises(FigureError, match="measure"):
+        plot.early_signals()
