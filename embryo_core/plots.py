@@ -14,6 +14,7 @@ from embryo_core.figures import (
     compare,
     early_signals,
     finetuning,
+    geometry,
     grammar,
     head_behaviour,
     knowledge,
@@ -23,6 +24,7 @@ from embryo_core.figures import (
     probing,
     probing_layers,
     tokens,
+    words,
 )
 from embryo_core.figures import query as asked
 from embryo_core.figures.axis import Axis
@@ -79,6 +81,14 @@ class Plots:
         chosen = _subset("group", groups, known, default)
         return self._make(acquisition.acquisition, metric=metric, groups=chosen, rule=rule)
 
+    def word(self, word: str) -> Figure:
+        """Return the surprisal of a word of the evaluated list."""
+        return self._make(words.curve, word=word)
+
+    def ages(self) -> Figure:
+        """Return how many words of the evaluated list are acquired by each step."""
+        return self._make(words.acquired)
+
     # === Layers and heads ===
 
     def attention(self, layer: int = 1, head: int = 1) -> Figure:
@@ -110,6 +120,10 @@ class Plots:
         ]
         task = _known("probing task", task, list(dict.fromkeys(known)))
         return self._make(probing_layers.layers, task=task, quantity=quantity)
+
+    def geometry(self, measure: str = "rank_me") -> Figure:
+        """Return a measure of the geometry of the states, such as "rank_me", layer by layer."""
+        return self._make(geometry.layers, measure=_known("measure", measure, [*geometry.MEASURES]))
 
     # === Facts, grammar, tasks ===
 

@@ -32,6 +32,9 @@ def test_a_figure_is_that_of_its_function(tiny_results: Run):
         ("ngrams", {}),
         ("positions", {}),
         ("heads", {"pattern": "previous"}),
+        ("geometry", {"measure": "anisotropy"}),
+        ("ages", {}),
+        ("grammar", {}),
         ("probing", {}),
         ("layers", {"task": "pos"}),
         ("knowledge", {}),
@@ -85,6 +88,7 @@ def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
         ("layers", {"task": "nonsense"}, "pos"),
         ("attention", {"layer": 9}, "1 to 2"),
         ("training", {"quantity": "nonsense"}, "loss"),
+        ("geometry", {"measure": "nonsense"}, "anisotropy"),
         ("finetuning", {"tasks": ["nonsense"]}, "rte"),
     ],
 )
