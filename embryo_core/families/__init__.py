@@ -52,6 +52,11 @@ class DecoderLayout:
     parallel: bool = False  # attention and feed-forward read the same states, unless config.json says otherwise
 
 
-_LAYOUTS = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
-FAMILIES: dict[str, Layout] = {one.model_type: one for one in _LAYOUTS if isinstance(one, Layout)}
-DECODERS: dict[str, DecoderLayout] = {one.model_type: one for one in _LAYOUTS if isinstance(one, DecoderLayout)}
+def found() -> dict[str, Layout | DecoderLayout]:
+    """Return the LAYOUT of every file in this folder, by its model_type."""
+    layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
+    return {layout.model_type: layout for layout in layouts}
+
+
+FAMILIES: dict[str, Layout] = {name: one for name, one in found().items() if isinstance(one, Layout)}
+DECODERS: dict[str, DecoderLayout] = {name: one for name, one in found().items() if isinstance(one, DecoderLayout)}
