@@ -5,6 +5,7 @@ Chang and Bergen (2022) find that models first learn unigrams, then bigrams, the
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
-from embryo_core.figures.words import BITS, METRIC, age_table
+from embryo_core.figures.words import BITS, METRIC, age_table, category_styles
 from embryo_core.types import Run
 from embryo_core.words import percent, point
 
@@ -76,8 +77,7 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
 
-    bits = replace(
-        BITS, by="group", value="value", baseline=None, y_title="distance from frequency (bits)", unit="words"
-    )
+    named: dict[str, Any] = {"by": "group", "value": "value", "y_title": "distance (bits)", "unit": "words"}
+    bits = replace(BITS, **named, baseline=None, styles=category_styles)
     name = f"{run.name}-words-frequency"
     return curves_figure(runs, axis, distance_table, bits, name, "Distance from frequency", caption, METRIC)

@@ -239,7 +239,7 @@ def test_bad_new_data_cost_nothing(own_run, tmp_path):
 def test_metrics_without_data_are_left_out_unless_named(own_run):
     """By default what can be computed is. A metric that is named without its data is an error; so is no data at all."""
     report = evaluate(own_run, {"treebank": TREEBANK}, steps=[8])
-    without = ["world_knowledge", "minimal_pairs", "edge_probing", "ngram_divergence"]
+    without = "world_knowledge lama_variants minimal_pairs word_surprisal edge_probing ngram_divergence".split()
     assert report == Report(len(NAMES) - len(without), left_out=without)
     assert evaluate(own_run, {}, steps=[8]).left_out == without  # the others are done
     with pytest.raises(CorpusError, match=r"'edge_probing' needs data .* --probing PATH\.$"):

@@ -1,14 +1,21 @@
 """Surprisals of words are those of plain transformers: piece by piece, masked or from the left."""
 
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrainedTokenizerFast
 
-from embryo_core import runs
+from embryo_core import corpora, results, runs
 from embryo_core.corpora.word_list import find_occurrences, read_sentences, read_word_list
 from embryo_core.engine.model import Model, load
-from embryo_core.metrics.word_surprisal import WordSurprisal
+from embryo_core.errors import CorpusError, OtherData
+from embryo_core.evaluate import evaluate
+from embryo_core.metric import Limits, Source
+from embryo_core.metrics.word_surprisal import ABSENT, WordSurprisal
 from tests.conftest import SAMPLE_DATA
 from tests.decoders import add_series
 from tests.embryo_core.metrics.conftest import read
@@ -66,3 +73,69 @@ def test_surprisals_of_a_decoder_are_those_of_transformers(tmp_path, family):
     """Of the GPT-2, without a token before a text, words at its start are left out."""
     run = add_series(tmp_path, family, (5,), family == "llama", vocabulary=600)
     check_against_transformers(load(runs.checkpoint(run, 5)))
+
+
+def test_surprisals_of_a_bert_are_those_of_transformers(bert):
+    check_against_transformers(bert)
+
+
+# === Which occurrences ===
+
+
+def given(tmp_path: Path, words: str, text: str, limit: int | None = None, occurrences: int = 64) -> Source:
+    """Return a list of words and a text as the metric receives them."""
+    (tmp_path / "list.txt").write_text(words.replace(" ", "\n"), encoding="utf-8")
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    source = corpora.open_source(tmp_path / "list.txt", limit, occurrences=occurrences)
+    return replace(source, second=corpora.open_source(tmp_path / "text.txt"))
+
+
+def test_at_most_so_many_occurrences_are_drawn_the_same_each_time(trained, tmp_path):
+    """Whatever else the list has; from all over the text."""
+    text = "".join(f"Rome is {'very ' * (i % 7)}old.\n" for i in range(70))
+    one = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "is", text, occurrences=8))
+    two = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "old is", text, occurrences=8))
+    own = np.repeat([word.word == "is" for word in two.words], two.counts)
+    lengths = [
+        [len(data.sentences[i]) for i in which] for data, which in ((one, one.sentence), (two, two.sentence[own]))
+    ]
+    assert one.counts.tolist() == [8] and two.counts.tolist() == [8, 8]
+    assert lengths[0] == lengths[1] and len(set(lengths[0])) > 2
+    few = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "is", text, limit=3))
+    assert few.counts.tolist() == [3] and "3 sentences" in few.summary["note"]
+
+
+def test_what_cannot_be_measured_is_left_out_and_counted(trained, tmp_path):
+    """Words that never occur, long sentences, and words that the tokenizer cannot write."""
+    text = "The river is old.\nThe river 中.\nThe door" + " is old" * 40 + ".\n"
+    data = WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "river door zoo 中 old", text))
+    assert {word.word: n for word, n in zip(data.words, data.counts.tolist(), strict=True)} == {"river": 2, "old": 1}
+    left_out = data.summary["left_out"]
+    assert left_out[ABSENT] == ["zoo"] and sorted(chain(*left_out.values())) == ["door", "zoo", "中"]
+    assert "32 pieces" in data.summary["note"] and "41 occurrences" in data.summary["note"]
+    assert [word.word for word in data.words] == ["river", "old"]
+
+
+def test_a_text_without_any_of_the_words_is_reported(trained, tmp_path):
+    with pytest.raises(CorpusError, match="1 word never in the text"):
+        WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "zoo", "Rome is old.\n"))
+
+
+def test_a_list_without_a_text_says_what_to_give(own_run):
+    with pytest.raises(CorpusError, match="--text PATH"):
+        evaluate(own_run, {"words": SAMPLE_DATA["words"]}, ["word_surprisal"])
+
+
+def test_results_of_other_texts_do_not_mix(own_run, tmp_path):
+    """And hold no text but the words of the list."""
+    data = {name: SAMPLE_DATA[name] for name in ("words", "text")}
+    assert evaluate(own_run, data, ["word_surprisal"], [8]).computed == 1
+    (tmp_path / "other.txt").write_text("The river is old.\n", encoding="utf-8")
+    with pytest.raises(OtherData):
+        evaluate(own_run, data | {"text": tmp_path / "other.txt"}, ["word_surprisal"], [16])
+    stored = b"".join(file.read_bytes() for file in own_run.results.rglob("*") if file.is_file())
+    assert b"capital of France" not in stored
+    table = results.read_surprisals(own_run)
+    assert set(table["word"]) <= {word.word for word in read_word_list(SAMPLE_DATA["words"])}
+    scores = results.read_scores(own_run, "word_surprisal").set_index("group")["value"]
+    assert scores["all"] == pytest.approx(table["surprisal"].mean())

@@ -25,6 +25,7 @@ from embryo_core.types import (
     TaskScore,
     TuningPoint,
     WordCount,
+    WordSurprise,
 )
 from tests.conftest import at
 from tests.embryo_core.results.conftest import tree
@@ -107,6 +108,13 @@ def test_a_large_table_may_have_some_holes(monkeypatch: pytest.MonkeyPatch):
 
 
 SQUARE = np.full((2, 2), 0.5)
+
+
+def word(n: int, each: list[float]) -> WordSurprise:
+    """Return a word of n occurrences with these surprisals."""
+    return WordSurprise("dog", n, 1.5, 9.0, np.float16(each).tobytes(), 1.0)
+
+
 REFUSED = {
     "nothing at all": (Findings(), "found nothing"),
     "NaN": (Findings(scores=[Score("m", float("nan"), 3)]), "value nan"),
@@ -137,6 +145,11 @@ REFUSED = {
     ),
     "an answer that is NaN": (Findings(answers=[TaskAnswer("stsb", 1, 0, 2.5, float("nan"))]), "answer nan"),
     "a pair without a score": (Findings(pairs=[PairScore("a/b/c", 0, float("nan"), -1.0)]), "good nan"),
+    "a word with fewer numbers than occurrences": (
+        Findings(surprisals=[word(2, [1.5])]),
+        "occurrences are not as many",
+    ),
+    "a surprisal beyond float16": (Findings(surprisals=[word(1, [np.inf])]), "occurrences are not finite"),
     "a span that ends before it begins": (
         Findings(spans=[SpanAnswer("squad", 1, "q", 5, 3, 0.0, 0.0)]),
         "start is more than end",
