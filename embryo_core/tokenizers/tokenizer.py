@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,8 @@ class Tokenizer:
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if highest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
-        self._word_ids = lru_cache(maxsize=100_000)(self._ids)  # words repeat
+        # Words repeat. The cache must not hold this object, which would then be freed late, with its megabytes.
+        self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
         self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
         self.word_start = self._find_word_start()
 
@@ -205,8 +206,7 @@ class Tokenizer:
         return text if self.mask is None else text.replace(MASK, self.mask)
 
     def _ids(self, text: str) -> list[int]:
-        with _explained(self.path):
-            return self._tokenizer.encode(text, add_special_tokens=False).ids
+        return _ids_of(self._tokenizer, self.path, text)
 
     def _find(self, *names: str) -> int:
         """Return the id of the first of these tokens in the vocabulary. Raises BrokenRun."""
@@ -242,7 +242,7 @@ def load_tokenizer(run: Run) -> Tokenizer:
             f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
-    return _read_tokenizer(path, found, run.special_tokens)
+    return _read_tokenizer(_File(found, path), run.special_tokens)
 
 
 def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
@@ -255,13 +255,26 @@ def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _File:
+    """A tokenizer.json; files with the same content are equal, so that runs with one tokenizer share it."""
+
+    sha256: str
+    path: Path = field(compare=False)
+
+
 @lru_cache(maxsize=8)
-def _read_tokenizer(path: Path, sha256: str, special: SpecialTokens | None) -> Tokenizer:
-    """Read a tokenizer and try it on a text; `sha256` makes the cache notice a changed file."""
-    with _explained(path):
-        tokenizer = Tokenizer(path, special)
+def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
+    """Read a tokenizer and try it on a text."""
+    with _explained(file.path):
+        tokenizer = Tokenizer(file.path, special)
         tokenizer.encode_words(tokenizer.cut("Fail here, on this text, rather than later."))
         return tokenizer
+
+
+def _ids_of(tokenizer: tokenizers.Tokenizer, path: Path, text: str) -> list[int]:
+    with _explained(path):
+        return tokenizer.encode(text, add_special_tokens=False).ids
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A run's tokenizer gives the ids that pretraining and transformers give, and another one is refused."""
 
 import json
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from transformers import AutoTokenizer
 from embryo_core import runs
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenRun, TokenizerMismatch
-from embryo_core.tokenizers.tokenizer import load_tokenizer
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
@@ -31,6 +32,17 @@ def test_a_missing_tokenizer_is_named(own_run):
     (own_run.tokenizer / "tokenizer.json").unlink()
     with pytest.raises(BrokenRun, match=r"tokenizer.json does not exist"):
         load_tokenizer(own_run)
+
+
+def test_runs_with_one_tokenizer_share_it(own_run: Run, tiny_run: Run):
+    """It takes megabytes, and a dashboard shows many runs of one design."""
+    assert own_run.tokenizer != tiny_run.tokenizer and load_tokenizer(own_run) is load_tokenizer(tiny_run)
+
+
+def test_a_tokenizer_is_freed_with_its_last_user(tiny_run: Run):
+    """Not only by a collection of garbage, which a server puts off."""
+    found = weakref.ref(Tokenizer(tiny_run.tokenizer / "tokenizer.json", tiny_run.special_tokens))
+    assert found() is None
 
 
 def test_the_tokenizer_is_that_of_auto_tokenizer(tiny_run):
