@@ -172,7 +172,10 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
         _note(drawn),
     )
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    plot = _plot_rows(table.rename(columns={"group": "row", "rho": "value"}), "Spearman's rho with children's ages")
+    rows = table.rename(columns={"group": "row", "rho": "value"})
+    if len(drawn) == 1:
+        rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
+    plot = _plot_rows(rows, "Spearman's rho with children's ages")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)

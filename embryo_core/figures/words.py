@@ -1,6 +1,7 @@
 """Words over pretraining: the surprisal of a word, its age of acquisition, and its distance from its frequency."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -222,7 +223,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
 
-    name, title = f"{run.name}-word-{word.replace(' ', '-')}", f"Surprisal of “{word}”"
+    name, title = f"{run.name}-word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
     figure = curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
     if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
         _add_fit(figure, run, axis, word)

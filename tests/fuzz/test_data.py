@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from embryo_core import corpora
-from embryo_core.types import Example, Fact
+from embryo_core.corpora.word_list import read_word_list
+from embryo_core.types import Example, Fact, ListedWord
 from tests.conftest import SAMPLE_DATA
 from tests.fuzz.conftest import OF_A_KIND, attempt, watched
 from tests.fuzz.damage import damage
 
-READERS: dict[str, Callable[[Path], list[Example] | list[Fact]]] = {
+READERS: dict[str, Callable[[Path], list[Example] | list[Fact] | list[ListedWord]]] = {
     "treebank": corpora.read_treebank,
     "lama": corpora.read_lama,
+    "words": lambda path: read_word_list(path / "words.csv"),
     "probing": lambda path: corpora.read_probing(path / "pos", "dev"),
 }
 
@@ -39,5 +41,5 @@ def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
             continue
         with watched(tmp_path / "outside"):
             found = attempt(READERS[kind], folder)
-            assert all(isinstance(one, Example | Fact) for one in found or ())
+            assert all(isinstance(one, Example | Fact | ListedWord) for one in found or ())
         shutil.rmtree(folder, ignore_errors=True)
