@@ -41,20 +41,26 @@ def pick_one(
     optional: bool = False,
     report: bool = True,
     hidden: Mapping[str, str] = MappingProxyType({}),
+    then: Callable[[Any], None] = lambda chosen: None,
     **appearance: Any,
 ) -> Any:
     """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
 
     An `optional` choice is not in the URL while it is the first. If a link names none of the options, `report` says so,
     and the address stays until the reader chooses one. `hidden` maps options that another picker leaves out to that
-    picker's label.
+    picker's label. `then` gets what the reader chose, before the page is drawn again.
     """
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
     draw: Any = st.segmented_control if segmented else st.selectbox
     own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
-    chosen = draw(label, options, key=key, on_change=_keep, args=(name,), **appearance, **own)
+
+    def picked() -> None:
+        _keep(name)
+        then(st.session_state[key])
+
+    chosen = draw(label, options, key=key, on_change=picked, **appearance, **own)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
     if report and (wanted := permalink.get(name)) is not None and wanted not in texts:
         why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
@@ -89,11 +95,15 @@ def pick_many(
     format_func: Callable[[str], str] = str,
     pills: bool = False,
     report: bool = True,
+    bulk: bool = False,
 ) -> list[str]:
     """Pick some of the options with a list, or with pills if they are few; return them in the order of the options.
 
-    The URL has them joined (`permalink.joined`), unless they are the default. `report` is that of `pick_one`.
+    The URL has them joined (`permalink.joined`), unless they are the default. `report` is that of `pick_one`. With
+    `bulk`, one click takes all of them, none, or a single one.
     """
+    if bulk:
+        _pick_bulk(name, options, format_func)
     wanted = permalink.get(name)
     key = f"pick_{name}"
     kept = set(default if wanted is None else permalink.parts(wanted))
@@ -123,6 +133,21 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
     if wanted is not None and wanted not in SWITCHED:
         tell_unknown(name, [wanted], said)
     return chosen
+
+
+def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], str]) -> None:
+    key = f"only_{name}"
+
+    def only() -> None:
+        if (chosen := st.session_state[key]) in options:
+            permalink.choose(name, permalink.joined([chosen]))
+        st.session_state[key] = None
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        for label, taken in (("All", options), ("None", ())):
+            st.button(label, key=f"{label}_{name}", on_click=permalink.choose, args=(name, permalink.joined(taken)))
+        hidden: dict[str, Any] = {"label_visibility": "collapsed", "placeholder": "only this", "width": 180}
+        st.selectbox("Only this", options, None, key=key, format_func=format_func, on_change=only, **hidden)
 
 
 def fold(name: str, title: str, draw: Callable[[], None]) -> None:

@@ -130,6 +130,7 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 
 
 precision = cached(results_state, 32, "Reading the facts")(knowledge.precision_table)
+first_fact = cached(results_state, 16)(knowledge_tables.first_fact)
 relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
 
 

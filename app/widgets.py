@@ -1,7 +1,7 @@
 """Parts of every page: its head (run picker, time bar), captions, and errors as one sentence."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -54,11 +54,16 @@ PASSING = "step_passing"  # session: the chosen step is one that play passes thr
 # === Head of a page ===
 
 
-def open_page(title: str, stops: Callable[[Run], Collection[int]] = lambda run: (), alone: str = "") -> View:
+def open_page(
+    title: str,
+    stops: Callable[[Run], Collection[int]] = lambda run: (),
+    alone: str = "",
+    usual: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
+) -> View:
     """Draw the head of a page and return what it shows; without a run, say what to do and stop.
 
     Playing takes the `stops` of the run, the steps that the page has data for, or else all. If a page draws no other
-    runs, the sentence `alone` says where to see them.
+    runs, the sentence `alone` says where to see them; `usual` names those that are compared until the reader chooses.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -83,7 +88,7 @@ def open_page(title: str, stops: Callable[[Run], Collection[int]] = lambda run: 
     with overlay:
         if alone:
             st.caption(alone)
-        compared = () if alone else _pick_compared_runs(run, known, labels)
+        compared = () if alone else _pick_compared_runs(run, known, labels, usual(run, known.values()))
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
     view = _counted(view)
     _show_time(view, stops)
@@ -119,13 +124,15 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
     return checkpoints
 
 
-def _pick_compared_runs(run: Run, known: Mapping[str, Run], labels: Mapping[str, str]) -> tuple[Run, ...]:
+def _pick_compared_runs(
+    run: Run, known: Mapping[str, Run], labels: Mapping[str, str], usual: Sequence[str]
+) -> tuple[Run, ...]:
     """Return the runs that the reader wants to compare with a run; none if there is no other."""
     others = [name for name in known if name != run.name]
     if not others:
         st.caption("There is no other run to compare with this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Compared runs", others, (), labels.__getitem__, report=False)
+    chosen = pickers.pick_many("beside", "Compared runs", others, usual, labels.__getitem__, report=False)
     return tuple(known[name] for name in chosen)
 
 

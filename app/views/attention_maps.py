@@ -2,20 +2,22 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from app import figures, map_reads, maps, permalink, pickers, results, widgets
 from app.components import head_maps
 from app.figures import File
 from app.view import View
-from embryo_core.curves.step_scales import SCALES, Scale
+from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
 from embryo_core.figures.figure import listed
 from embryo_core.figures.markdown import literal
-from embryo_core.share import HeadHistory
+from embryo_core.share import HeadHistory, map_style
 
 METRIC = "attention"
 GRID = "head_grid"
+STRIP, STRIP_SIDE = 5, 120  # maps in the strip above, and their pixels
 ROWS = "rows"  # in the URL: whether rows are shown normalised
 
 
@@ -41,6 +43,7 @@ def show(view: View) -> None:
         _two_runs(view, history, drawn)
         _positions(view, history, normalised)
         return
+    _show_strip(view, history)
     left, right = st.columns(2, gap="large")
     with left:
         _one_head(view, history, drawn)
@@ -50,6 +53,14 @@ def show(view: View) -> None:
         head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
         _below_all_heads(view, steps, history.size, drawn)
     _positions(view, history, normalised)
+
+
+def _show_strip(view: View, history: HeadHistory) -> None:
+    """Draw the head's map, small, at a few steps from the first to the last: how it forms."""
+    with st.container(horizontal=True, gap="small", key="strip"):
+        for step in log_spaced(history.steps, STRIP):
+            (i,) = np.flatnonzero(history.steps == step)
+            st.image(map_style.picture(history, int(i)), view.point(int(step)), width=STRIP_SIDE)
 
 
 def stop_without_maps(view: View) -> None:

@@ -1,7 +1,8 @@
 """Compare: the design of runs side by side, their orders of acquisition, and what each choice changed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,27 +18,42 @@ from embryo_core.figures.figure import describe_readings, name_measures
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
 from embryo_core.findings.words import measured_as
+from embryo_core.types import Run
 
 METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
+WIDTH = 640  # pixels of the columns of all designs, in a narrow window
 RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", lambda run: results.evaluated(run, measured_as(run, METRICS[0])))
+    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), usual=one_of_each_family)
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = order.agreement(view.drawn, view.choice, METRICS[0], parts)
         first = next(iter(compare.seeds_by_design(view.drawn)))
         widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
+    if view.compared_runs:
+        _show_choices(view)
     _show_designs(view)
     if not view.compared_runs:
         words = "Choose runs under Overlay, above, to compare them with this one."
         st.info(words, icon=":material/info:")
         return
     _show_acquisition(view)
-    _show_choices(view)
     _show_signals(view)
+
+
+def _evaluated(metric: str, run: Run) -> set[int]:
+    return results.evaluated(run, measured_as(run, metric))
+
+
+def one_of_each_family(run: Run, known: Collection[Run]) -> list[str]:
+    """Return the longest run of each family but that of a run."""
+    longest: dict[str, Run] = {}
+    for one in sorted(known, key=lambda one: max(one.planned_steps, default=0)):
+        longest[one.family] = one
+    return [one.name for family, one in longest.items() if family != run.family]
 
 
 def _show_designs(view: View) -> None:
@@ -46,8 +62,9 @@ def _show_designs(view: View) -> None:
     seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
     table = compare.design_table(results.designs(runs), seeds)
     differs = st.column_config.TextColumn("≠", width=30) if view.compared_runs else None
-    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=300)}
-    columns |= {name: st.column_config.TextColumn(name, width=340) for name in table.columns[2:]}
+    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=250)}
+    width = min(340, WIDTH // max(1, len(seeds)))
+    columns |= {name: st.column_config.TextColumn(name, width=width) for name in table.columns[2:]}
     st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
     widgets.show_caption(compare.describe_designs(bool(view.compared_runs)))
 

@@ -37,19 +37,23 @@ def show() -> None:
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
         chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.label, pills=True)
-    with right:
+    with right, pickers.options():
+        panels = pickers.pick_switch("panels_of_tasks", "A panel for each task", default=True, optional=True)
+        published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
         pickers.pick_smoothing()
     if not chosen:
         st.info("Choose at least one task.", icon=":material/info:")
         return
-    figure = figures.draw(view, finetuning.scores, tasks=tuple(chosen))
+    figure = figures.draw(view, finetuning.scores, tasks=tuple(chosen), panels=panels, published=published)
     with headline:
         widgets.show_headline(figure.headline)
     figures.show(figure, on_point=_open_point)
     picked = scores[scores["task"].map(finetuning_tables.task_of).isin(chosen)]
     _show_tasks(view, picked)
     hidden = dict.fromkeys(tasks, "Tasks")
-    task = pickers.pick_one("task", "Task in detail", chosen, format_func=finetuning_tables.label, hidden=hidden)
+    gains = finetuning_tables.task_of(finetuning.gaining_most(picked))
+    named = {"format_func": finetuning_tables.label, "hidden": hidden}
+    task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **named)
     _show_associations(view, picked)
     _show_task(view, task, picked[picked["task"] == task])
 

@@ -1,5 +1,7 @@
 """The section "What a head does": a pattern of every head at one step, since when it is present, and over the steps."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -42,7 +44,10 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         options = [name for name in PATTERNS if name in measured]
         labels = {name: PATTERNS[name].label for name in options}
-        what = pickers.pick_one("pattern", "Pattern", options, first_pattern, labels.__getitem__, width=240)
+        to_best = partial(_choose_best, frame)
+        what = pickers.pick_one(
+            "pattern", "Pattern", options, first_pattern, labels.__getitem__, then=to_best, width=240
+        )
         layer = pickers.pick_layer(int(frame["layer"].max()), layer)
         head = pickers.pick_head(int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
@@ -58,6 +63,12 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
         )
         pickers.pick_smoothing()
     return what, (layer, head), changes[option]
+
+
+def _choose_best(frame: pd.DataFrame, what: str) -> None:
+    """Choose the head in which a pattern is clearest at the last step."""
+    if best := patterns.strongest(frame, (what,)):
+        pickers.choose_head(*best[1:])
 
 
 def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:

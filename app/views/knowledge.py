@@ -25,11 +25,11 @@ def show() -> None:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     precision = results.precision(view.run)
     widgets.show_headline(knowledge.headline(precision, view.run))
-    _show_precision(view, precision)
-    _show_variants(view)
     step = view.evaluated(precision["step"].unique())
-    _show_relations(view, precision, facts, step)
     knowledge_facts.show(view, precision, facts, step)
+    _show_variants(view)
+    _show_precision(view, precision)
+    _show_relations(view, precision, facts, step)
 
 
 def _show_precision(view: View, precision: pd.DataFrame) -> None:

@@ -7,6 +7,7 @@ from app import figures, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
+from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
 from embryo_core.types import Fact, Run
@@ -20,32 +21,41 @@ def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) ->
     st.header("Facts", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        relation, history, words = _pick(precision, set(facts["relation"]))
+        usual, first = results.first_fact(view.run)
+        relation, history, words = _pick(precision, set(facts["relation"]), usual)
     known = facts[facts["relation"] == relation]
     with left:
+        own = known if _pick_named() else known[~named_by_subject(known)]
         at_step = results.answers_at(view.run, relation, step)
-        found = _table(view, knowledge_tables.facts_at(at_step, known), history, words, relation, step)
+        at_step = at_step[at_step["fact"].isin(own["fact"])]
+        there = knowledge_tables.facts_at(at_step, own)
+        listed = _table(view, there, history, words, relation, step)
     with right:
-        if found:
-            _one_fact(view, known)
+        if len(listed) or there.empty:
+            _one_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else known, known, first)
             return
         st.info("No fact of this relation is found; change the search or the history.", icon=":material/info:")
         permalink.show("fact", permalink.get("fact"))
 
 
-def _pick(precision: pd.DataFrame, asked: set[str]) -> tuple[str, str, str]:
-    """Return a relation that was asked, the history of its facts or ANY, and words to search for."""
+def _pick_named() -> bool:
+    """Return whether facts whose subject's name holds the object are listed too."""
+    return pickers.pick_switch("named", "Also facts whose name holds the answer", optional=True)
+
+
+def _pick(precision: pd.DataFrame, asked: set[str], usual: str | None) -> tuple[str, str, str]:
+    """Return a relation that was asked, at first the `usual` one, the history of its facts, and a search."""
     one, two = st.columns(2)
     with one:
         relations = [relation for relation in knowledge.best_first(precision) if relation in asked]
-        relation = pickers.pick_one("relation", "Relation", relations, format_func=knowledge.label)
+        relation = pickers.pick_one("relation", "Relation", relations, usual, format_func=knowledge.label)
     with two:
         history = pickers.pick_one("history", "History", (ANY, *HISTORIES))
     return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
 
 
-def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> bool:
-    """Draw the facts of this history that contain the words; return False if there are none."""
+def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> pd.DataFrame:
+    """Draw the facts of this history that contain the words, and return them."""
     listed = knowledge_tables.search(table if history == ANY else table[table["history"] == history], words)
     number = st.column_config.NumberColumn
     show_rows(
@@ -65,7 +75,7 @@ def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: 
         height=420,
     )
     widgets.show_caption(knowledge_tables.describe_facts(table, listed, step, view.run.step_unit))
-    return table.empty or not listed.empty
+    return listed
 
 
 def _ask(run: Run, fact: Fact) -> None:
@@ -75,14 +85,14 @@ def _ask(run: Run, fact: Fact) -> None:
     permalink.lead_to("query")
 
 
-def _one_fact(view: View, known: pd.DataFrame) -> None:
-    """Draw the fact that is picked among the `known` ones of a relation: its figure, and its answers as a table."""
-    names = known.set_index("fact")
+def _one_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str | None) -> None:
+    """Draw the fact that is picked among those `listed` of a relation: its figure, and its answers as a table."""
+    names = listed.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
-    learned = known.loc[known["history"] == "learned", "fact"]
+    hidden = dict.fromkeys(known["fact"], "History, Search or names")
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        fact = pickers.pick_one("fact", "Fact", list(texts), next(iter(learned), None), texts.__getitem__)
+        fact = pickers.pick_one("fact", "Fact", list(texts), first, texts.__getitem__, hidden=hidden)
     relation = names["relation"][fact]
     if template := results.templates(view.run).get(relation):
         asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, pickers, widgets
+from app import maps, permalink, pickers, results, widgets
 from app.caching import cached, checkpoints_state
 from app.components.frame import frame
 from app.map_reads import MAPS
@@ -89,8 +89,9 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = at_step.weights.shape
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = pickers.pick_layer(layers)
-        head = pickers.pick_head(heads)
+        _, first_layer, first_head = results.default_head(view.run)
+        layer = pickers.pick_layer(layers, first_layer)
+        head = pickers.pick_head(heads, first_head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, found.skipped)

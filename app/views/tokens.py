@@ -24,6 +24,7 @@ def show() -> None:
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
     view = widgets.open_page("Tokens", lambda run: results.evaluated(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
+    above = st.container()  # the figure is before its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
         widgets.require(view.run, {"words"})
@@ -37,20 +38,24 @@ def show() -> None:
     with choices:
         family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
         rescaled = pickers.pick_rescaled("Accuracy")
-        bands = pickers.pick_switch("bands", "95 % bands", default=True)
-        pickers.pick_smoothing()
+        with pickers.options():
+            bands = pickers.pick_switch("bands", "95 % bands", default=True)
+            pickers.pick_smoothing()
     few = len(sets[family]) <= MAX_PILLS
     first = tokens.default_categories(family, sets[family])
-    groups = pickers.pick_many(family.replace(" ", "_"), "Categories", sets[family], first, tags.named, pills=few)
+    groups = pickers.pick_many(
+        family.replace(" ", "_"), "Categories", sets[family], first, tags.named, pills=few, bulk=True
+    )
     drawn = {"metric": metric, "groups": tuple(groups)}
     try:
         figure = figures.draw(view, tokens.accuracy, **drawn, rescaled=rescaled, bands=bands)
     except FigureError:
         st.info("Choose at least one category that has results.", icon=":material/info:")
         return
-    widgets.show_headline(figure.headline)
-    st.header(figure.title, anchor=False)
-    figures.show(figure, on_point=_open_point)
+    with above:
+        widgets.show_headline(figure.headline)
+        st.header(figure.title, anchor=False)
+        figures.show(figure, on_point=_open_point)
     left, right = st.columns([4, 3], gap="large")
     with left:
         own = figure.table[figure.table["run"] == figure.table["run"].iloc[0]]

@@ -10,6 +10,7 @@ from embryo_core import results, runs
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_counts
+from embryo_core.findings.layers import NAMES as PROBED
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
@@ -141,4 +142,4 @@ def measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     probes = scores[scores["metric"] == PROBES]
     for task, rows in probes.groupby("group"):
         best = rows.loc[rows.groupby("step")["value"].idxmax()]
-        yield f"probing: {task}", best.set_index("step")[["value", "n"]]
+        yield f"probing: {PROBED.get(task, task)}", best.set_index("step")[["value", "n"]]

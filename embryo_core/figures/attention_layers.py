@@ -86,7 +86,7 @@ def steps_around(known: Sequence[int], chosen: int, count: int = MAX_COLUMNS) ->
 
 
 def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
-    """Plot maps [layers, S, M, M], layer 1 at the bottom, with a frame around the column of the chosen step.
+    """Plot maps [layers, S, M, M], layer 1 at the top, with a frame around the column of the chosen step.
 
     Only files show its colour bar; the page has `colour_scale`, which stays in sight when the plot is scrolled.
     """
@@ -95,7 +95,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
     inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # from the middle of a map
     positions = np.append(inside, 0.5)  # the last one is the gap after the map
     rows = np.full((layers, size + 1, columns, size + 1), np.nan, np.float32)
-    rows[:, :size, :, :size] = maps[:, :, ::-1].transpose(0, 2, 1, 3)
+    rows[:, :size, :, :size] = maps[::-1, :, ::-1].transpose(0, 2, 1, 3)
     figure.add_heatmap(
         z=rows.reshape(layers * (size + 1), columns * (size + 1)),
         x=(np.arange(columns)[:, None] + positions).ravel(),
@@ -111,7 +111,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
     add_points(
         figure,
         [column for _, column in where],
-        [layer for layer, _ in where],
+        [layers - 1 - layer for layer, _ in where],
         [[layer + 1, int(steps[column])] for layer, column in where],
         f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', unit)}; click to see it large",
     )
@@ -120,7 +120,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
     ticks = {"tickvals": [*range(columns)], "ticktext": style.apart(steps)}
     style.set_axes(figure, "x", title={"text": step_name(unit)}, range=[-0.53, columns - 0.47], **ticks)
-    numbers = {"tickvals": [*range(layers)], "ticktext": [str(layer + 1) for layer in range(layers)]}
+    numbers = {"tickvals": [*range(layers)], "ticktext": [str(layers - layer) for layer in range(layers)]}
     figure.update_layout(width=70 + SIDE * columns)
     square = {"scaleanchor": "x", "constrain": "domain"}
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)

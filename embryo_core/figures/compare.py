@@ -68,7 +68,7 @@ def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> p
     table = designs[["row"]].assign(**columns)
     differs = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
     table.insert(0, "differs", differs)
-    return table
+    return table.sort_values("differs", ascending=False, kind="stable", ignore_index=True)
 
 
 def describe_designs(several: bool) -> Caption:

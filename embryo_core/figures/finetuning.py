@@ -1,6 +1,7 @@
 """Figures of the Fine-tuning page: scores of tasks over pretraining, and one fine-tuning's own curve (Section 5)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from embryo_core.results import of_other_data
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
+PANELS, PANELS_WIDTH = 4, 1280  # in a row, and pixels of the figure
 MAX_TICKS = 8  # evaluations of a fine-tuning up to which each has a tick
 # ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
 PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
@@ -29,11 +31,14 @@ PUBLISHED_SQUAD = {  # versions 1.1 and 2.0
 # === Scores over pretraining ===
 
 
-def scores(runs: Sequence[Run], axis: Axis, tasks: Sequence[str]) -> Figure:
+def scores(
+    runs: Sequence[Run], axis: Axis, tasks: Sequence[str], panels: bool = False, published: bool = False
+) -> Figure:
     """Return the scores of some tasks over pretraining, with the spread of their seeds and their controls.
 
-    With several tasks of GLUE their average is a curve too, over the tasks that all runs have. Raises FigureError if no
-    run was fine-tuned on one, and ResultsError.
+    With `panels` each task has its own, and with `published` the scores of ALBERT-base are lines. With several tasks of
+    GLUE their average is a curve too, over the tasks that all runs have. Raises FigureError if no run was fine-tuned on
+    one, and ResultsError.
     """
     run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
     described = next((one for one in runs if len(tables[one])), run)
@@ -51,7 +56,7 @@ def scores(runs: Sequence[Run], axis: Axis, tasks: Sequence[str]) -> Figure:
         runs,
         axis,
         read,
-        CURVES,
+        replace(CURVES, across=PANELS, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
         f"{run.name}-finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
@@ -61,7 +66,7 @@ def scores(runs: Sequence[Run], axis: Axis, tasks: Sequence[str]) -> Figure:
         headline=lambda _: headline(tables[described], described.step_unit),
     )
     _mark_best_steps(figure.plot)
-    if len(figure.runs) == 1:
+    if published and len(figure.runs) == 1:
         _add_published_scores(figure.plot, figure.table, axis.of(described).values([*figure.table["step"]]))
     return figure
 
@@ -107,11 +112,12 @@ def published_score(task: str, rows: pd.DataFrame) -> float | None:
 
 
 def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[float]) -> None:
-    colours = {trace.name: trace.marker.color for trace in plot.data if trace.customdata is not None}
+    curves = {trace.name: trace for trace in plot.data if trace.customdata is not None}
     for task, rows in table.groupby("task", sort=False):
         if (value := published_score(task, rows)) is None:
             continue
-        name, colour = label(task), colours[label(task)]
+        name = label(task)
+        curve, colour = curves[name], curves[name].marker.color
         line: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": "dashdot"}}
         if min(x) == max(x):  # a line would have no length
             line = {
@@ -123,8 +129,22 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
             y=[value, value],
             name=f"{name}, ALBERT-base",
             hovertemplate=f"{name}, ALBERT-base as published: %{{y:.3f}}<extra></extra>",
+            xaxis=curve.xaxis,
+            yaxis=curve.yaxis,
             **line,
         )
+
+
+def gaining_most(table: pd.DataFrame) -> str:
+    """Return the task of a `score_table` that gains most, or is farthest above its control at its only step."""
+    return str(_gains(table).idxmax())
+
+
+def _gains(table: pd.DataFrame) -> pd.Series:
+    by_task = table.sort_values("step").groupby("task", sort=False)
+    first, last = by_task.first(), by_task.last()
+    rises = bool((by_task["step"].nunique() > 1).any())
+    return (last["value"] - (first["value"] if rises else last["control"])).fillna(0)
 
 
 def headline(table: pd.DataFrame, unit: StepUnit) -> str:
@@ -135,8 +155,7 @@ def headline(table: pd.DataFrame, unit: StepUnit) -> str:
     by_task = table.sort_values("step").groupby("task", sort=False)
     first, last = by_task.first(), by_task.last()
     rises = bool((by_task["step"].nunique() > 1).any())
-    gains = last["value"] - (first["value"] if rises else last["control"])
-    task = gains.fillna(0).idxmax()
+    gains, task = _gains(table), gaining_most(table)
     start, end = first.loc[task], last.loc[task]
     if not rises and not gains[task] > 0:
         return f"No score is above its control, which reads no text, at {point(int(end['step']), unit)}."

@@ -59,6 +59,9 @@ def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
     return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # float32 has 2.0799999 for 2.08
 
 
+CHANGING = ("learned", "forgotten", "oscillating")  # histories of examples whose answer changes
+
+
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
     """Return the answers of one seed by the question's id: history, a column for each step.
 
@@ -79,7 +82,12 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
 
 
 def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
-    """Return a table of examples with at most MAX_STEPS steps, evenly on a log axis, and the chosen one."""
+    """Return a table of examples with at most MAX_STEPS steps, evenly on a log axis, and the chosen one.
+
+    Examples whose answer changes come first.
+    """
+    if "history" in table:
+        table = table.sort_values("history", key=lambda names: ~names.isin(CHANGING), kind="stable")
     steps = sorted(column for column in table if not isinstance(column, str))
     shown = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
     others = [column for column in table if isinstance(column, str)]

@@ -21,6 +21,20 @@ RULES = (
 )
 
 
+def first_fact(run: Run) -> tuple[str | None, str | None]:
+    """Return relation and fact to open on: the one right at most steps of those that were forgotten, else learned.
+
+    Its subject's name does not hold the answer. (None, None) if no such fact was ever right. Raises ResultsError.
+    """
+    facts = results.read_histories(run)
+    facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~named_by_subject(facts)]
+    for history in ("forgotten", "learned", "oscillating"):
+        if len(found := facts[facts["history"] == history]):
+            best = found.loc[found["right"].idxmax()]
+            return str(best["relation"]), str(best["fact"])
+    return None, None
+
+
 # === Relations ===
 
 

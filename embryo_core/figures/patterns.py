@@ -1,6 +1,6 @@
 """Patterns of attention heads: their names and units, tables of their scores, and when a head begins to show one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -158,13 +158,13 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     return pd.DataFrame(rows).astype({"appears": "Int64"})
 
 
-def strongest(frame: pd.DataFrame) -> tuple[str, int, int] | None:
-    """Return pattern, layer and head of the highest weight of a pattern that averaged maps show, at the last step.
+def strongest(frame: pd.DataFrame, among: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
+    """Return pattern, layer and head of the clearest of some patterns at the last step; None if none was measured.
 
-    None without weights. A head that always looks at [SEP] is no clear picture: sentences end at different positions.
+    By default of those that averaged maps show: sentences end at different positions, so that [SEP] is no picture.
     """
-    last = frame[frame["what"].isin(IN_MAPS) & (frame["step"] == frame["step"].max())]
+    last = frame[frame["what"].isin(among) & (frame["step"] == frame["step"].max())]
     if last.empty:
         return None
-    row = last.loc[last["value"].idxmax()]
+    row = last.loc[last["value"].idxmin() if PATTERNS[among[0]].falls else last["value"].idxmax()]
     return str(row["what"]), int(row["layer"]), int(row["head"])

@@ -76,6 +76,12 @@ class Legend:
 # === Colours ===
 
 
+def picture(history: HeadHistory, i: int) -> np.ndarray:
+    """Return the map at the i-th step as a picture [L, L, 3] of bytes, on the linear scale of its history."""
+    shares = np.minimum(history.weights[i] / end_of(history), 1)
+    return colours()[np.rint((COLOURS - 1) * shares).astype(int)]
+
+
 def colours(count: int = COLOURS) -> np.ndarray:
     """Return the colours [count, 3] from the smallest weight to the largest, as bytes of red, green and blue."""
     stops = np.linspace(0, 1, len(VIRIDIS))

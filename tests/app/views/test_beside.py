@@ -95,8 +95,8 @@ def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
 PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
     "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
     "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
-    "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {}),
-    "positions": ("overview", "positions_cosine", None, 1, "0.877", {}),
+    "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {"open": "ngrams"}),
+    "positions": ("overview", "positions_cosine", None, 1, "0.877", {"open": "similarity"}),
 }
 
 
@@ -142,13 +142,13 @@ def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Ru
     figures = []
     for name, until in ((two.name, 64), ("twin", 512)):
         (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
-        page = open_page("overview", two, run=name)
+        page = open_page("overview", two, run=name, open="phases,objective")
         table = next(frame.value for frame in page.dataframe if "Phase" in frame.value)
         assert table["Phase"].tolist() == ["first fall", "plateau", "take-off"]
         assert table["Steps"].tolist() == ["1 to 8", f"8 to {until}", f"{until} to 4,096"]
         figures.append([chart.proto.spec for chart in page.get("plotly_chart")])
     differ = [one != other for one, other in zip(*figures, strict=True)]
-    assert len(differ) > 2 and differ[0] and not any(differ[1:])
+    assert len(differ) > 1 and differ[0] and not any(differ[1:])
 
 
 def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
@@ -220,8 +220,8 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
     assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
     titles = [title for title, *_ in printed]
     assert titles == [
-        "Order of acquisition: mask prediction",
         "What the dropout changed (accuracy minus that of tiny)",
+        "Order of acquisition: mask prediction",
     ]
     acquired, changed = tables
     assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
@@ -273,8 +273,9 @@ def test_what_stood_for_masked_pieces_is_told_beside_their_accuracy(open_page, t
     assert f"{told}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
 
 
-def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run) -> None:
+def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run, monkeypatch) -> None:
     """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
+    monkeypatch.setattr("embryo_core.figures.query.LEARNED", 0.0)  # their weights are random
     first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
     shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
     runs.write_manifest(last.path, last.step, last.sequences, last.tokens)
@@ -310,7 +311,7 @@ def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: 
     assert "does not record how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
     (two.path / "frequencies.tsv").unlink()
     alone = open_page("overview", two, axis="words")
-    assert "the axis has its steps" in infos(alone) and not alone.exception
+    assert "the axis counts steps" in infos(alone) and not alone.exception
 
 
 def test_attention_shows_two_runs(open_page, two: Run) -> None:

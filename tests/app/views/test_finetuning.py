@@ -93,10 +93,10 @@ def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
     """The rest of the page goes on."""
     read = store.read_reached
 
-    def broken(run, task, metric):
+    def broken(run, task, metric, spans=False):
         if task == "rte":
             raise ResultsError("Some steps did not answer all examples of the task.")
-        return read(run, task, metric)
+        return read(run, task, metric, spans)
 
     monkeypatch.setattr(store, "read_reached", broken)
     test = look(tuned, step="8")

@@ -81,7 +81,7 @@ def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):
 def test_the_tables_hold_the_stored_answers(look, asked_run):
     """The relation's counts, the answers at the chosen step, and one fact's answers at every step."""
     test = look(asked_run, step="8", fact="P36/Italy")
-    relations, facts, history = (table.value for table in test.dataframe)
+    facts, history, relations = (table.value for table in test.dataframe)
     assert relations[["relation", "asked", "all", "learned", "oscillating", "never learned"]].values.tolist() == [
         ["P36", 3, 5, 1, 1, 1]
     ]
@@ -102,10 +102,10 @@ def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_
 def test_facts_are_filtered_by_history_and_words(look, asked_run):
     """The list shows the facts with the chosen history, or those that hold the words; both are in the URL."""
     test = look(asked_run, history="learned")
-    assert list(test.dataframe[1].value["subject"]) == ["Italy"]
+    assert list(test.dataframe[0].value["subject"]) == ["Italy"]
     box(test, "History").select("any").run()
     test.text_input[0].input("peru").run()
-    assert list(test.dataframe[1].value["subject"]) == ["**Peru**"]
+    assert list(test.dataframe[0].value["subject"]) == ["**Peru**"]
     assert test.query_params["facts"] in ("peru", ["peru"])
 
 

@@ -90,6 +90,7 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     """A metric in METRICS whose page is "tokens" has its title, its own categories and its curve."""
     for module in (tokens, overview):
         monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
+    monkeypatch.setattr(overview, "get_metrics", lambda names: (VowelPrediction(),))
     for step, value in ((0, 0.1), (16, 0.4)):
         scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e")]
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
@@ -97,5 +98,5 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     assert not page.exception and not page.error
     assert page.header[0].value == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
-    shown = dashboard_without_results.open("overview")
+    shown = dashboard_without_results.open("overview", open="computed")
     assert "--metrics vowel_prediction --treebank PATH" in shown.code[-1].value

@@ -72,7 +72,7 @@ def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: l
         for step, values in by_step.items():
             scores = [Score("edge_probing_f1", value, 40, "pos", layer) for layer, value in enumerate(values)]
             results.write(at(run, step), "edge_probing", Findings(scores=scores))
-    row = differences(two[:1], two[1:]).set_index("measure").loc["probing: pos"]
+    row = differences(two[:1], two[1:]).set_index("measure").loc["probing: parts of speech"]
     assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
 
 

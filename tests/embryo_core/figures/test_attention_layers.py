@@ -43,9 +43,9 @@ def test_every_map_is_at_its_layer_and_step() -> None:
     figure = plot_layers(maps, [8, 16, 32], 16, StepUnit.UPDATES)
     heat, points = figure.data
     z = np.asarray(heat.z).reshape(2, 5, 3, 5)
-    assert np.array_equal(z[1, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
+    assert np.array_equal(z[0, :4, 2, :4], maps[1, 2][::-1]) and np.isnan(z[:, 4]).all()
     assert [[*where] for where in points.customdata][-1] == [2, 32]
-    assert (points.x[-1], points.y[-1]) == (2, 1)
+    assert (points.x[-1], points.y[-1]) == (2, 0)
     table = layers_table(maps, 5, [8, 16, 32]).set_index(["layer", "step", "from", "to"])
     assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
 

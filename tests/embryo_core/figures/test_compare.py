@@ -28,11 +28,11 @@ def test_a_difference_has_its_interval():
 
 
 def test_rows_that_differ_are_marked():
-    """Numbers are written as people read them."""
+    """And come first; numbers are written as people read them."""
     rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
     designs = pd.DataFrame(rows, dtype=object)
     found = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
-    assert found.values.tolist() == [["", "layers", "4", "4"], ["≠", "seed", "–", "12,345"]]
+    assert found.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
 
 
 def test_seeds_are_one_column():

@@ -99,7 +99,7 @@ def test_every_task_and_the_average_have_a_colour_of_their_own():
 
 def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
     """Each point has task and step for a click; the best step is larger, and a single seed has no band."""
-    figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"])
+    figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], published=True)
     traces = {trace.name: trace for trace in figure.plot.data}
     cola = traces["CoLA"]
     assert [tuple(point[:2]) for point in cola.customdata] == [("cola", 0), ("cola", 8), ("cola", 16)]
@@ -111,9 +111,17 @@ def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
     assert "CoLA gains most" in figure.headline and "0.050 to 0.200" in figure.headline
 
 
+def test_each_task_can_have_a_panel_with_its_published_score(own_run: Run):
+    """A line is in the panel of its task."""
+    figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], panels=True, published=True)
+    traces = {trace.name: trace for trace in figure.plot.data}
+    assert len({traces[name].yaxis for name in ("CoLA", "RTE", "SQuAD")}) == 3
+    assert traces["SQuAD, ALBERT-base"].yaxis == traces["SQuAD"].yaxis
+
+
 def test_lines_of_reference_are_seen_at_a_single_step(own_run: Run):
     """A line would have no length, so they are marks."""
-    figure = finetuning.scores([store(own_run, ["squad"])], Axis(), ["squad"])
+    figure = finetuning.scores([store(own_run, ["squad"])], Axis(), ["squad"], published=True)
     marks = {trace.name: trace for trace in figure.plot.data if trace.mode == "markers"}
     assert {"SQuAD, baseline", "SQuAD, ALBERT-base"} <= marks.keys()
     assert all(marks[name].marker.symbol == "line-ew" for name in ("SQuAD, baseline", "SQuAD, ALBERT-base"))
