@@ -268,6 +268,15 @@ class WordSurprise:
     concreteness: float | None = None
 
 
+@dataclass(frozen=True)
+class StateProducts:
+    """What similarities need of a layer's states of n words: `curves.geometry.gram`, below its diagonal, row by row."""
+
+    layer: int  # 0 is the embeddings
+    n: int
+    products: bytes  # float16 [n * (n - 1) / 2]
+
+
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
     """Attention of one head averaged over `sentences`: weights [L, L], row = from, column = to; entry NaN-free."""
@@ -347,6 +356,7 @@ class Findings:
     variants: list[VariantAnswer] = field(default_factory=list)
     pairs: list[PairScore] = field(default_factory=list)
     surprisals: list[WordSurprise] = field(default_factory=list)
+    grams: list[StateProducts] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
     probes: list[ProbeCurve] = field(default_factory=list)
     task_scores: list[TaskScore] = field(default_factory=list)

@@ -3,9 +3,15 @@
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from embryo_core.figures import geometry
+from app.view import View
+from embryo_core.errors import FigureError
+from embryo_core.figures import geometry, similarity
 from embryo_core.figures.geometry import MEASURES, METRIC
+from embryo_core.figures.markdown import literal
+from embryo_core.types import Run
 from embryo_core.words import layer_name
+
+LAST = "last step"
 
 
 def show() -> None:
@@ -19,17 +25,40 @@ def show() -> None:
     widgets.show_headline(geometry.headline(ranks, view.run.step_unit))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         known = [name for name in MEASURES if not results.geometry(view.run, name).empty]
-        measure = pickers.pick_one(
-            "measure", "Measure", known, format_func=lambda name: MEASURES[name].label, width=260
-        )
+        measure = pickers.pick_one("measure", "Measure", known, format_func=lambda one: MEASURES[one].label, width=260)
+        to = _pick_step(view) if measure == "cka_step" else None
         numbers = sorted(set(ranks["layer"]))
         layer = pickers.pick_one("states", "Layer", numbers, numbers[-1], layer_name, width=160)
         pickers.pick_smoothing()
     bold = None if view.compared_runs else layer
-    figure = figures.draw(view, geometry.layers, measure=measure, bold=bold)
+    figure = figures.draw(view, geometry.layers, measure=measure, bold=bold, to=to)
     st.header(figure.title, anchor=False)
     figures.show(figure, on_point=_choose_cell)
-    figures.show(figures.draw(view, geometry.heat_map, measure=measure, layer=layer), on_point=_choose_cell)
+    figures.show(figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=to), on_point=_choose_cell)
+    for run in view.drawn[1:]:
+        _show_similarity(view, run)
+
+
+def _pick_step(view: View) -> int | None:
+    """Return the step with which the others are compared; None for the last."""
+    steps = similarity.steps(view.run)
+    wanted = pickers.pick_one("to", "Compared with", [LAST, *steps], format_func=_step_name, optional=True, width=150)
+    return None if wanted == LAST else wanted
+
+
+def _step_name(step: str | int) -> str:
+    return step if isinstance(step, str) else f"{step:,}"
+
+
+def _show_similarity(view: View, run: Run) -> None:
+    """Draw how alike the states of the run of the page and another one are; a sentence if they cannot be compared."""
+    try:
+        figure = figures.draw(view, similarity.between, other=run.name)
+    except FigureError as error:
+        st.info(literal(str(error)), icon=":material/info:")
+        return
+    st.header(figure.title, anchor=False)
+    figures.show(figure, on_point=_choose_cell)
 
 
 def _choose_cell(layer: int, step: int) -> None:

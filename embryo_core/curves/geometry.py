@@ -17,15 +17,18 @@ of the covariance of X, the largest first.
 A number that the states do not have, as of states that are all equal, is None.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from embryo_core.curves.scores import Floats
+from embryo_core.curves.scores import Floats, Z
 
 EPSILON = 1e-7  # of RankMe
 RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
 MIN_RANKS = 10  # of them that are not zero
 KEPT = 0.9  # of the ratios that TwoNN fits
 MIN_POINTS = 20  # distinct states for TwoNN
+HALF = np.dtype("<f2")
 RESOLUTION = 1e-6  # of the largest norm: states that are closer are the same in float32
 
 
@@ -125,3 +128,37 @@ def cka(first: Floats, second: Floats) -> float:
     """
     n = len(first)
     return float((first * second).sum() / (n * (n - 3)))
+
+
+def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return CKA and its 95 % interval (value, low, high [S]) of S sets of states and another, by their grams.
+
+    `first` is [S, n, n], `second` [n, n] or [S, n, n]. The interval is that of a jackknife over the words. Without word
+    i, the sums of the rows of a U-centred K are -K_i and their sum is 0, so that HSIC follows from K_i . L_i (Song et
+    al., 2012, equation 3).
+    """
+    second = np.broadcast_to(second, first.shape)
+    n = first.shape[-1]
+    m = n - 1
+    pairs = ((first, second), (first, first), (second, second))
+    shares = [np.einsum("sij,sij->si", one, other) for one, other in pairs]  # [S, n] of each word
+    product, own, other = ((each.sum(axis=1) / (n * (n - 3))) for each in shares)
+    value = product / np.sqrt(own * other)
+    without = [(each.sum(axis=1)[:, None] - 2 * each * (m - 1) / (m - 2)) / (m * (m - 3)) for each in shares]
+    left = without[0] / np.sqrt(np.maximum(without[1] * without[2], np.finfo(float).tiny))  # [S, n]
+    error = np.sqrt(m / n * ((left - left.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+    return value, value - Z * error, np.minimum(1.0, value + Z * error)
+
+
+def pack(products: Floats) -> bytes:
+    """Return a `gram` [n, n] as float16, below its diagonal, row by row."""
+    return products[np.tril_indices(len(products), -1)].astype(HALF).tobytes()
+
+
+def unpack(packed: Sequence[bytes], n: int) -> Floats:
+    """Return the grams [S, n, n] of what `pack` returned."""
+    found = np.zeros((len(packed), n, n))
+    rows, columns = np.tril_indices(n, -1)
+    for gram_of_one, each in zip(found, packed, strict=True):
+        gram_of_one[rows, columns] = gram_of_one[columns, rows] = np.frombuffer(each, HALF)
+    return found

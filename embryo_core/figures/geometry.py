@@ -7,7 +7,7 @@ import pandas as pd
 
 from embryo_core import results
 from embryo_core.errors import FigureError
-from embryo_core.figures import cells, style
+from embryo_core.figures import cells, similarity, style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
@@ -73,17 +73,29 @@ MEASURES = {
         ".3f",
         ".2f",
     ),
+    "cka_step": Measure(
+        "Similarity to a step",
+        "Similarity to a step: each layer compared with itself at that step, on the same words.",
+        similarity.DETAILS,
+        ".3f",
+        ".2f",
+    ),
 }
 
 
-def table(run: Run, measure: str) -> pd.DataFrame:
-    """Return a measure of every layer: layer, step, value, n; sorted. Raises ResultsError."""
+def table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame:
+    """Return a measure of every layer: layer, step, value, n, and what else it has; sorted. Raises ResultsError.
+
+    `to` is the step with which "cka_step" compares (see `similarity.to_step`).
+    """
+    if measure == "cka_step":
+        return similarity.to_step(run, to)
     scores = results.read_scores(run, f"{METRIC}_{measure}")
     rows = scores[["layer", "step", "value", "n"]].astype({"layer": int})
     return rows.sort_values(["layer", "step"], ignore_index=True)
 
 
-def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None) -> Figure:
+def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
     """Return a measure over the steps, a curve for each layer; the layer `bold` is thick.
 
     Raises FigureError if no run has the measure, and ResultsError.
@@ -103,14 +115,21 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
     return curves_figure(
         runs,
         axis,
-        lambda one: table(one, measure),
+        lambda one: table(one, measure, to),
         curves,
         f"{run.name}-geometry-{measure}",
-        f"{drawn.label}, layer by layer",
+        f"{_name(run, measure, to)}, layer by layer",
         lambda rows: describe(run, rows, measure, bold),
         METRIC,
         headline=lambda rows: headline(rows, run.step_unit) if measure == "rank_me" else "",
     )
+
+
+def _name(run: Run, measure: str, to: int | None) -> str:
+    """Return the name of a measure, with the step that it compares with."""
+    if measure != "cka_step":
+        return MEASURES[measure].label
+    return f"Similarity to {'the last step' if to is None else point(to, run.step_unit)}"
 
 
 def describe(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Caption:
@@ -137,13 +156,13 @@ def headline(rows: pd.DataFrame, unit: StepUnit) -> str:
     return f"{start}, highest at {at['top']} ({highest['value']:.0f}), and {end['value']:.0f} at {at['end']}, the last."
 
 
-def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int) -> Figure:
+def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int | None = None) -> Figure:
     """Return a measure of the first run, layer by step; the cell of `layer` at the chosen step is outlined.
 
     Raises FigureError if the run does not have the measure, and ResultsError.
     """
     run, drawn = runs[0], MEASURES[measure]
-    rows = table(run, measure)
+    rows = table(run, measure, to)
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
     own = axis.of(run, runs)
@@ -152,7 +171,7 @@ def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int) -> Figur
     return make_figure(
         [run],
         f"{run.name}-geometry-{measure}-map",
-        f"{drawn.label}, layer by step",
+        f"{_name(run, measure, to)}, layer by step",
         plot,
         rows,
         Caption(

@@ -11,6 +11,9 @@
 The sample is drawn from all words of a treebank by a fixed seed: equal at every step, and for all runs that read the
 treebank, but for words that one of them cannot read. A word's state is the mean of the states of its pieces. WORDS is
 above the width of a base model, because n states cannot fill more than n dimensions. Layer 0 is the embeddings.
+
+Similarities to other steps and runs are computed on reading, from the U-centred products of the states of the first
+COMPARED words, which are stored. That is all that CKA needs of states, and less than the states.
 """
 
 from collections.abc import Callable
@@ -25,7 +28,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches, treebank_words
 from embryo_core.metrics.positions import mean_cosine
-from embryo_core.types import Findings, Score
+from embryo_core.types import Findings, Score, StateProducts
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 WORDS, MIN_WORDS = 1024, 20
+COMPARED = 128  # words whose products are stored, for similarities to any step and any run: 16 kB a layer and step
 SEED = 0
 
 
@@ -79,20 +83,23 @@ class Geometry(Metric):
             note += f", which has fewer than the {WORDS:,} of a sample"
         if encoded.too_long:
             note += f"; {quantity(encoded.too_long, 'sentence')} longer than {limits.positions} pieces left out"
-        summary = {"words": len(chosen), "too_long": encoded.too_long, "note": note}
+        compared = [[encoded.sentences[number].number, word] for _, number, word in chosen[:COMPARED]]
+        summary = {"words": len(chosen), "compared": compared, "too_long": encoded.too_long, "note": note}
         return WordSample([one.ids for one in sentences], sentence, spans[:, 0], spans[:, 1], summary)
 
     def compute(self, model: "Model", data: WordSample) -> Findings:
-        scores: list[Score] = []
-        below = None
+        findings, below = Findings(), None
         for layer, states in enumerate(word_states(model, data).astype(np.float64)):
             found = measure(states)
             own = geometry.gram(states)
             if own is not None and below is not None:
                 found["cka_below"] = geometry.cka(own, below), len(states)
             below = own
-            scores += [Score(f"geometry_{name}", value, n, layer=layer) for name, (value, n) in found.items()]
-        return Findings(scores=scores)
+            findings.scores += [Score(f"geometry_{name}", value, n, layer=layer) for name, (value, n) in found.items()]
+            compared = geometry.gram(states[:COMPARED])
+            if compared is not None:
+                findings.grams.append(StateProducts(layer, len(compared), geometry.pack(compared)))
+        return findings
 
 
 def _keys(sentence: treebank_words.Sentence) -> np.ndarray:

@@ -4,6 +4,7 @@ A file may come from a stranger: its checksum shows that it is whole, not that i
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,15 @@ BOUNDS: Bounds = {  # least and largest value of a column; those of layers and h
         (-1, 1): "dev_score task_scores.value",
         (1, 4096): "length",
         (0, 4096): "pieces",
+        (4, 4096): "grams.n",
         (0, 1200): "age",  # months
     }.items()
     for name in names.split()
+}
+NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {  # how many a column of bytes has
+    "weights": ("length", lambda length: pc.power(length, 2)),
+    "occurrences": ("n", lambda n: n),
+    "products": ("n", lambda n: pc.divide(pc.multiply(n, pc.subtract(n, 1)), 2)),
 }
 AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # a value of a column is at most that of the other
 
@@ -79,9 +86,9 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
             raise ValueError(f"{name} {odd} is out of bounds")
         if (most := AT_MOST.get(name)) in rows.column_names and pc.any(pc.greater(rows[name], rows[most])).as_py():
             raise ValueError(f"{name} is more than {most}")
-    for name, length, power in (("weights", "length", 2), ("occurrences", "n", 1)):
+    for name, (length, count) in NUMBERS.items():
         if {name, length} <= {*rows.column_names}:
-            attention_codec.check_numbers(name, rows[name], pc.power(rows[length], power))
+            attention_codec.check_numbers(name, rows[name], count(rows[length]))
     noted = {name: value for name, value in (rows.schema.metadata or {}).items() if name in SUMMARY_METADATA}
     return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
 

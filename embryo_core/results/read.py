@@ -28,6 +28,7 @@ from embryo_core.results.tables import (
     ANSWERS,
     ATTENTION,
     CLOZE,
+    GRAMS,
     PAIRS,
     PROBES,
     SCORES,
@@ -179,6 +180,23 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
     """
     rows = read_table(run, SURPRISALS, _equals("word", word))
     return rows.select(["step", *SURPRISALS.columns]).to_pandas()
+
+
+# === Products of states ===
+
+
+def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
+    """Return what similarities need of the states of a layer, or of all, at every step (see `types.StateProducts`).
+
+    Columns: layer, step, n, products (bytes); sorted by layer and step.
+    """
+    rows = read_table(run, GRAMS, _equals("layer", layer))
+    if len(pc.unique(rows["n"])) > 1:
+        raise ResultsError(
+            f"Products of states of run '{run.name}' are of different numbers of words; run: "
+            f"python -m embryo_core evaluate {run.name} --metrics geometry --overwrite"
+        )
+    return rows.select(["layer", "step", "n", "products"]).to_pandas()
 
 
 # === Probes and fine-tuning ===

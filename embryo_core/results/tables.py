@@ -118,6 +118,13 @@ SURPRISALS = Table(
     optional=("category", "age", "concreteness"),
     max_rows=2**14,
 )
+GRAMS = Table(
+    "grams",
+    {"layer": "int32", "n": "int64", "products": "float16 bytes"},
+    key=("layer", "step"),
+    group=("layer",),
+    max_rows=2**10,
+)
 ATTENTION = Table(
     "attention",
     # `length` is L; `weights` holds the L x L matrix row by row
@@ -174,4 +181,18 @@ SPANS = Table(
     group=("task",),
     command="finetune",
 )
-TABLES = (SCORES, WORDS, CLOZE, VARIANTS, PAIRS, SURPRISALS, ATTENTION, PROBES, TASK_SCORES, TUNING, ANSWERS, SPANS)
+TABLES = (
+    SCORES,
+    WORDS,
+    CLOZE,
+    VARIANTS,
+    PAIRS,
+    SURPRISALS,
+    GRAMS,
+    ATTENTION,
+    PROBES,
+    TASK_SCORES,
+    TUNING,
+    ANSWERS,
+    SPANS,
+)

@@ -12,7 +12,7 @@ from embryo_core import corpora
 from embryo_core.curves import geometry
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
-from embryo_core.metrics.geometry import MIN_WORDS, Geometry, measure
+from embryo_core.metrics.geometry import MIN_WORDS, Geometry, measure, word_states
 from tests.conftest import SAMPLE_DATA
 from tests.embryo_core.metrics.conftest import read, write_treebank
 
@@ -164,3 +164,15 @@ def test_a_text_that_is_too_short_is_answered_in_a_sentence(trained, tmp_path):
     assert "fewer than the 1,024" in data.summary["note"]
     with pytest.raises(CorpusError, match=rf"b.conllu has {MIN_WORDS - 1} words"):
         read(Geometry(), trained, write_treebank(tmp_path / "b.conllu", *words[:-1]))
+
+
+def test_what_is_stored_gives_the_similarity_of_the_states(trained):
+    """Of the first words of the sample, in the order in which they were drawn, in every layer."""
+    data = read(Geometry(), trained)
+    states, grams = word_states(trained, data).astype(float), Geometry().compute(trained, data).grams
+    assert [row.layer for row in grams] == [0, 1, 2] and {row.n for row in grams} == {128}
+    assert len(data.summary["compared"]) == 128
+    unpacked = geometry.unpack([row.products for row in grams], 128)
+    for first, second in ((0, 1), (1, 2), (0, 2)):
+        expected = plain_cka(states[first, :128], states[second, :128])
+        assert geometry.cka(unpacked[first], unpacked[second]) == pytest.approx(expected, abs=2e-4)

@@ -31,7 +31,7 @@ def test_a_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, s
     results.write(at(own, 16), metric.name, findings)
     assert results.done(own)[metric.name] == {16}
     again = metric.compute(model, data)
-    for rows in ("scores", "words", "cloze", "variants", "pairs", "surprisals", "probes"):
+    for rows in ("scores", "words", "cloze", "variants", "pairs", "surprisals", "grams", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)
     for one, other in zip(findings.attention, again.attention, strict=True):
         assert np.array_equal(one.weights, other.weights)

@@ -1,0 +1,34 @@
+"""The Geometry page in Streamlit's own test runner: every measure, a chosen step, another run, and without results."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from embryo_core.figures.geometry import MEASURES
+from tests.app.conftest import captions_of
+
+
+@pytest.fixture
+def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Open the page on the data root of a run, with parameters in the URL."""
+    return partial(open_page, "geometry")
+
+
+def test_every_measure_is_drawn(look, tiny_results):
+    """Those that the states have are in the picker; layers are compared with a step that the reader chooses."""
+    test = look(tiny_results)
+    assert not test.exception and not test.error
+    assert any("effective rank of the last layer" in line.value for line in test.markdown)
+    (box,) = [one for one in test.selectbox if one.label == "Measure"]
+    assert {MEASURES[name].label for name in ("rank_me", "anisotropy", "dimension", "cka_step")} <= {*box.options}
+    test = look(tiny_results, measure="cka_step", to="8", states="1", step="8")
+    assert not test.exception and not test.error
+    assert "Similarity to step 8, layer by layer" in [one.value for one in test.header]
+    assert any("same words" in caption for caption in captions_of(test))
+
+
+def test_a_run_without_results_says_what_to_run(look, own_run):
+    test = look(own_run)
+    assert "--metrics geometry --treebank PATH" in test.code[0].value

@@ -1,0 +1,114 @@
+"""Geometry's figures draw what was stored; similarities of steps and runs are those of the states themselves."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.curves import geometry as formulas
+from embryo_core.errors import FigureError
+from embryo_core.figures import geometry, similarity
+from embryo_core.figures.axis import Axis
+from embryo_core.types import Findings, Run, Score, StateProducts, StepUnit
+from tests.conftest import at
+from tests.embryo_core.metrics.test_geometry import plain_cka
+
+STEPS, WORDS, LAYERS = (0, 8, 16), 40, 2
+LINEAR = Axis("linear")
+
+
+def states(seed: int) -> np.ndarray:
+    """Return states [steps, layers, words, dimensions] that change from step to step."""
+    random = np.random.default_rng(seed)
+    return random.normal(size=(len(STEPS), LAYERS, WORDS, 12)).cumsum(axis=0) + 3
+
+
+def store(run: Run, own: np.ndarray, words: range = range(WORDS), sha256: str = "a") -> Run:
+    """Write the products of these states, and an effective rank, at every step."""
+    summary = {"note": "40 words", "compared": [[0, word] for word in words]}
+    for step, layers in zip(STEPS, own, strict=True):
+        grams = [(layer, formulas.gram(one[[*words]])) for layer, one in enumerate(layers)]
+        found = Findings(
+            scores=[Score("geometry_rank_me", 10.0 + step * (16 - step), WORDS, layer=layer) for layer, _ in grams],
+            grams=[StateProducts(layer, len(words), formulas.pack(one)) for layer, one in grams],
+        )
+        results.write(at(run, step), "geometry", found, {"data": "t", "sha256": sha256, "limit": None}, summary)
+    return run
+
+
+@pytest.fixture
+def other(own_run: Run) -> Run:
+    """Return a copy of the run under another name."""
+    return runs.read_run(Path(shutil.copytree(own_run.path, own_run.path.with_name("other"))))
+
+
+def test_similarity_to_a_step_is_the_cka_of_the_states(own_run):
+    """To the last step by default, else to the last up to the one that is chosen; in float16 to four digits."""
+    own = states(0)
+    store(own_run, own)
+    for chosen, place in ((None, 2), (8, 1), (15, 1), (0, 0)):
+        table = similarity.to_step(own_run, chosen)
+        assert list(table["step"]) == [*STEPS] * LAYERS and set(table["n"]) == {WORDS}
+        for row in table.itertuples():
+            expected = plain_cka(own[STEPS.index(row.step), row.layer], own[place, row.layer])
+            assert row.value == pytest.approx(expected, abs=2e-4)
+            assert row.low <= row.value + 1e-9 and row.value <= row.high + 2e-4
+
+
+def test_intervals_are_those_of_a_jackknife():
+    """Each word is left out in turn, and the CKA of the others is computed anew."""
+    first, second = states(0)[0]
+    without = [plain_cka(np.delete(first, i, axis=0), np.delete(second, i, axis=0)) for i in range(WORDS)]
+    error = ((WORDS - 1) / WORDS * sum((one - np.mean(without)) ** 2 for one in without)) ** 0.5
+    found = formulas.cka_interval(formulas.gram(first)[None], formulas.gram(second))
+    middle = plain_cka(first, second)
+    assert [float(one[0]) for one in found] == pytest.approx(
+        [middle, middle - 1.96 * error, middle + 1.96 * error], abs=1e-4
+    )
+
+
+def test_two_runs_are_compared_on_the_words_of_both(own_run, other):
+    """Although one of them could not read some; the products are centred anew over the others."""
+    ours, theirs = states(0), states(1)
+    store(own_run, ours)
+    store(other, theirs, words=range(5, WORDS))
+    table = similarity.to_run(own_run, other)
+    assert set(table["n"]) == {WORDS - 5}
+    for row in table.itertuples():
+        step = STEPS.index(row.step)
+        expected = plain_cka(ours[step, row.layer, 5:], theirs[step, row.layer, 5:])
+        assert row.value == pytest.approx(expected, abs=1e-3)
+    figure = similarity.between([own_run, other], LINEAR, "other")
+    assert "other" in figure.title and len(figure.table) == len(STEPS) * LAYERS
+
+
+def test_runs_of_other_words_are_not_compared(own_run, other):
+    """Of another treebank, with too few words in common, or not measured at all."""
+    store(own_run, states(0))
+    with pytest.raises(FigureError, match="has not been measured"):
+        similarity.to_run(own_run, other)
+    store(other, states(1), words=range(30, WORDS))
+    with pytest.raises(FigureError, match="other words"):
+        similarity.to_run(own_run, other)
+    results.note_dataset(
+        other, "geometry", {"sha256": "b"}, {"compared": [[0, i] for i in range(WORDS)]}, overwrite=True
+    )
+    with pytest.raises(FigureError, match="other words"):
+        similarity.to_run(own_run, other)
+
+
+def test_curves_and_cells_are_the_stored_scores(own_run):
+    """A curve for each layer, and a cell for each layer and step; the headline has the turn."""
+    store(own_run, states(0))
+    figure = geometry.layers([own_run], LINEAR, "rank_me", bold=1)
+    assert figure.table["value"].tolist() == [10.0, 74.0, 10.0] * LAYERS
+    assert "10 at step 0, highest at step 8 (74)" in figure.headline
+    drawn = geometry.heat_map([own_run], LINEAR, "rank_me", layer=1).plot.data[0]
+    assert np.array_equal(drawn.z, [[10, 74, 10]] * LAYERS)
+    to_first = geometry.heat_map([own_run], LINEAR, "cka_step", layer=1, to=0)
+    assert "step 0" in to_first.title and to_first.plot.data[0].z[0][0] == pytest.approx(1, abs=2e-4)
+    with pytest.raises(FigureError, match="no alpha"):
+        geometry.heat_map([own_run], LINEAR, "alpha", layer=1)
+    assert "only evaluated" in geometry.headline(figure.table.iloc[:1], StepUnit.UPDATES)
