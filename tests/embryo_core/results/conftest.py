@@ -19,9 +19,11 @@ from embryo_core.types import (
     Run,
     Score,
     SpanAnswer,
+    StateProducts,
     TaskAnswer,
     TaskScore,
     TuningPoint,
+    VariantAnswer,
     WordCount,
     WordSurprise,
 )
@@ -75,6 +77,13 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
         findings.surprisals = [
             WordSurprise(f"w{i}", 2, float(rng.random()), 9.0, np.ones(2, "<f2").tobytes(), 1.5)
             for i in rng.permutation(9)
+        ]
+        findings.variants = [
+            VariantAnswer(f"f{i}", f"P{i % 3}", "negated", "[X] not [Y] .", int(rng.integers(1, 9)), "the")
+            for i in rng.permutation(9)
+        ]
+        findings.grams = [
+            StateProducts(i, 4, rng.normal(size=6).astype("<f2").tobytes()) for i in (rng.permutation(3)).tolist()
         ]
     else:
         findings.words = [

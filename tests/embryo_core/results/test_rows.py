@@ -30,6 +30,7 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         "words": lambda: results.read_words(run, "mask_prediction"),
         "cloze": lambda: results.read_cloze(run, "P1"),
         "variants": lambda: results.read_variants(run, "P1", "f"),
+        "surprisals": lambda: results.read_surprisals(run),
         "grams": lambda: results.read_grams(run),
         "pairs": lambda: results.read_pairs(run, "p"),
         "attention": lambda: results.read_attention_steps(run),
