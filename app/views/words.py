@@ -12,6 +12,7 @@ from app.view import View
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, words
 from embryo_core.figures.figure import Figure
+from embryo_core.figures.markdown import literal
 from embryo_core.figures.words import METRIC
 
 
@@ -52,7 +53,7 @@ def _show(view: View, make: Callable[..., Figure], on_point: Callable[..., None]
     try:
         figures.show(figures.draw(view, make), on_point=on_point)
     except FigureError as error:
-        st.caption(str(error))
+        st.caption(literal(str(error)))
 
 
 def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
@@ -80,7 +81,7 @@ def _show_table(ages: pd.DataFrame) -> None:
         if measured.iloc[row]:
             permalink.choose("listed_word", table["word"].iloc[row])
 
-    columns = ["word", "category", "age", "earliest", "latest", "why", "children", "lowest", "n", "count"]
+    columns = ["word", "category", "age", "earliest", "latest", "why", "children", "beyond", "lowest", "n", "count"]
     show_rows(table[columns], f"words_{search}", clicked, _columns(), height=440)
     widgets.show_caption(words.describe_words(ages, table))
 
@@ -94,6 +95,7 @@ def _columns() -> dict[str, Any]:
         "latest": number("to", **steps),
         "why": "without an age",
         "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
+        "beyond": number("context", help="First step from which it stays surely below its frequency", **steps),
         "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
         "n": number("n", help="Occurrences in the text", width=50),
         "count": number("count", help="In the training text", **steps),

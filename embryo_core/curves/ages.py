@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 MIN_STEPS = 4  # after step 0, for a curve of four numbers
+MAX_STEPS = 100  # of a longer series as many are taken, evenly over the logarithm of the steps
 MIN_OCCURRENCES = 5
 RESAMPLES = 200  # of the occurrences of a word
 SEED = 0
@@ -69,7 +70,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     Intervals are percentiles over samples of the occurrences with replacement, the same at all steps.
     """
     chance, words = np.asarray(chance, float), len(occurrences)
-    after = np.asarray(steps) > 0
+    after = _thin(np.asarray(steps, float))
     known = np.asarray(steps, float)[after]
     if len(known) < MIN_STEPS or not words:
         none = np.full(words, np.nan)
@@ -92,6 +93,16 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
             low[i], high[i] = np.where(ends < known[0], -np.inf, np.where(ends > known[-1], np.inf, ends))
             ages[i] = 10 ** found[i]
     return Ages(ages, low, high, tuple(reasons), fits)
+
+
+def _thin(steps: Floats) -> NDArray[np.integer]:
+    """Return the indices of the steps after step 0, of a long series at most MAX_STEPS."""
+    after = np.flatnonzero(steps > 0)
+    if len(after) <= MAX_STEPS:
+        return after
+    known = np.log10(steps[after])
+    wanted = np.linspace(known[0], known[-1], MAX_STEPS)
+    return after[np.unique(np.abs(known[:, None] - wanted).argmin(axis=0))]
 
 
 def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:

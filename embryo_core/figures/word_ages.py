@@ -81,9 +81,11 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     axis.of(first, runs).mark_step(plot, int(max(steps)))
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
     agreement = [_agree(tables, first.name, run.name) for run in drawn[1:]]
+    order = f"Words of {first.name} from the first acquired to the last: {quantity(len(rank), 'word')} with an age."
     caption = Caption(
-        f"Words of {first.name} from the first acquired to the last: {quantity(len(rank), 'word')} with an age.",
+        agreement.pop(0) if agreement else order,
         sentences(
+            order if len(drawn) > 1 else "",
             AGES,
             "Lines: 95 %, by samples of the word's occurrences. Fainter marks: the same words in other runs."
             if len(drawn) > 1

@@ -17,7 +17,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
-from embryo_core.figures.words import BITS, METRIC, age_table, category_styles
+from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, reaches
 from embryo_core.types import Run
 from embryo_core.words import percent, point
 
@@ -38,14 +38,8 @@ def distance_table(run: Run) -> pd.DataFrame:
     table = results.read_surprisals(run)
     table["unigram"] = table["word"].map(ages["unigram"])
     table = table[table["unigram"].notna()]
-    spread = [
-        np.frombuffer(own, "<f2").astype(float).std(ddof=1) if n > 1 else np.inf
-        for own, n in zip(table["occurrences"], table["n"], strict=True)
-    ]
-    sure = curves.Z * np.array(spread, float) / np.sqrt(table["n"].to_numpy())
-    table = table.assign(
-        distance=(table["surprisal"] - table["unigram"]).abs(), below=table["surprisal"] + sure < table["unigram"]
-    )
+    below = table["surprisal"] + reaches(table) < table["unigram"]
+    table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
     parts = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
     grouped = pd.concat(parts).groupby(["group", "step"], sort=False)
     rows = grouped.agg(

@@ -54,7 +54,8 @@ def age_table(run: Run) -> pd.DataFrame:
     """Return every word of the list with the step at which the run acquires it, or why there is none.
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
-    count (in the training text), unigram (bits by that count), children (months), concreteness, chance, first and
+    count (in the training text), unigram (bits by that count), beyond (first step from which
+    its surprisal stays surely below these), children (months), concreteness, chance, first and
     lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by age; words without one come last. Raises
     ResultsError and BrokenRun.
     """
@@ -74,7 +75,16 @@ def age_table(run: Run) -> pd.DataFrame:
     counts, total = _counts(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
     rows["unigram"] = -np.log2(rows["count"] / total)
+    table["high"] = table["surprisal"] + reaches(table)
+    unigrams = rows.dropna(subset="n").set_index("word")["unigram"]
+    beyond = {word: _beyond(own, unigrams[word]) for word, own in table.groupby("word")}
+    rows["beyond"] = rows["word"].map(beyond).astype("Int64")
     return rows.sort_values(["age", "word"], ignore_index=True)
+
+
+def _beyond(own: pd.DataFrame, unigram: float) -> int | None:
+    """Return the first step from which a word stays surely less surprising than its frequency makes it."""
+    return None if math.isnan(unigram) else curves.held_from(own["step"].tolist(), unigram - own["high"], 0.0)
 
 
 def _occurrences(own: pd.DataFrame) -> np.ndarray:
@@ -96,6 +106,13 @@ def _known(own: pd.DataFrame) -> dict[str, Any]:
         "first": own["surprisal"].iloc[0] if len(own) else None,
         "lowest": own["surprisal"].min(),
     }
+
+
+def reaches(table: pd.DataFrame) -> np.ndarray:
+    """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN of one occurrence."""
+    each = [np.frombuffer(own, "<f2").astype(float) for own in table["occurrences"]]
+    spreads = [own.std(ddof=1) if len(own) > 1 else np.nan for own in each]
+    return curves.Z * np.array(spreads, float) / np.sqrt(table["n"].to_numpy())
 
 
 def _left_out(run: Run) -> Iterator[tuple[str, str]]:
@@ -194,9 +211,7 @@ def curve_table(run: Run, word: str) -> pd.DataFrame:
     Columns: word, step, surprisal (bits), n, low, high (95 %, of a mean over the occurrences), chance.
     """
     table = results.read_surprisals(run, word)
-    each = [np.frombuffer(own, "<f2").astype(float) for own in table["occurrences"]]
-    spreads = [own.std(ddof=1) if len(own) > 1 else np.nan for own in each]
-    reach = curves.Z * np.array(spreads, float) / np.sqrt(table["n"].to_numpy())
+    reach = reaches(table)
     table = table[["word", "step", "surprisal", "n", "chance"]]
     return table.assign(low=table["surprisal"] - reach, high=table["surprisal"] + reach)
 

@@ -79,3 +79,14 @@ def test_a_rising_or_constant_curve_is_flat():
     fits = fit_sigmoids(STEPS[1:], [np.linspace(1, 5, len(X)), np.full(len(X), 4.0)])
     assert fits.top == pytest.approx(fits.bottom)
     assert np.isfinite(fits.at(STEPS[1:])).all()
+
+
+def test_a_long_series_has_the_age_of_a_part_of_it():
+    """At most 100 steps are read, evenly over their logarithm."""
+    steps = np.r_[0, np.arange(1, 2001)]
+    curve = sigmoid(np.log10(steps[1:]), 13.0, 5.0, 5.0, 2.0)
+    own = np.r_[13.0, curve][:, None] + np.random.default_rng(3).normal(0, 0.5, 20)
+    found = find_ages(steps, [own], [13.0])
+    assert found.step[0] == pytest.approx(
+        steps[np.abs(own.mean(axis=1) - (13 + own.mean(axis=1).min()) / 2).argmin()], 0.05
+    )

@@ -75,6 +75,12 @@ def test_every_word_of_the_list_has_an_age_or_a_reason(run):
     assert table["age"].dropna().is_monotonic_increasing and table.index[0] == "the"
     assert table["count"]["the"] == 1000 and table["unigram"]["dog"] == pytest.approx(-np.log2(20 / 2055))
     assert table["lowest"]["cat"] == pytest.approx(occurrences("cat").astype(float).mean(axis=1).min(), abs=1e-5)
+    own = occurrences("of").astype(float)
+    sure = own.mean(axis=1) + 1.96 * own.std(axis=1, ddof=1) / np.sqrt(N) < table["unigram"]["of"]
+    assert not sure.any() and pd.isna(table["beyond"]["of"])
+    own = occurrences("dog").astype(float)
+    sure = own.mean(axis=1) + 1.96 * own.std(axis=1, ddof=1) / np.sqrt(N) < table["unigram"]["dog"]
+    assert table["beyond"]["dog"] == STEPS[len(sure) - int(np.cumprod(sure[::-1]).sum())]
     assert pd.isna(table["n"]["zoo"]) and pd.isna(table["count"]["zoo"])
 
 
