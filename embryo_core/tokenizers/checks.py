@@ -6,6 +6,7 @@ are counted. How long a pattern runs on a given text cannot be read off the file
 (runs/trusted.py).
 """
 
+import re
 from base64 import b64decode
 from collections.abc import Iterator
 from functools import lru_cache
@@ -33,11 +34,13 @@ TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
 MAX_PART_BYTES = 4 * MB  # of a step before or after the model; a large character table takes 2 MB
 MAX_STEPS = 64  # in one part
 MAX_DEPTH = 12  # nesting of lists and objects
-MAX_GROWTH = 32  # characters that replace one character of a text
-MAX_REPLACEMENT = 18  # characters of one in a table: what NFKC makes of U+FDFA
+NFKC_GROWTH = 18  # characters that NFKC, and SentencePiece's tables, make of U+FDFA
+MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become: public tokenizers also insert one at two places
 MAX_PIECES = 300_000
 MAX_PIECE_BYTES = 16 * MB  # of all pieces together
 MAX_MERGES = 1_000_000
+CHARACTERS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwWnrt]")  # in a regular expression, which matches one of them
+NOT_EMPTY = re.compile(r"[^\\*?{(^$|]+(\|[^\\*?{(^$|]+)*")  # regular expressions that surely do not match ""
 MODELS = ("BPE", "Unigram", "WordLevel", "WordPiece")
 STEPS = frozenset(
     "Sequence BertNormalizer NFC NFD NFKC NFKD Nmt Lowercase Strip StripAccents Precompiled Replace Prepend ByteLevel "
@@ -80,8 +83,14 @@ class TokenizerFile(Struct, frozen=True):
     added_tokens: Annotated[list[AddedToken], Meta(max_length=100_000)] = []
 
     def __post_init__(self) -> None:
-        for part in (self.normalizer, self.pre_tokenizer, self.post_processor, self.decoder):
-            _check_part(part)
+        normalizer, pre_tokenizer, *_ = map(
+            _steps, (self.normalizer, self.pre_tokenizer, self.post_processor, self.decoder)
+        )
+        steps = [*normalizer, *pre_tokenizer]
+        forms = NFKC_GROWTH if any(step["type"] in ("NFKC", "NFKD") for step in steps) else 1
+        growth = max(forms, prod(map(_longest_in_table, steps))) * prod(map(_inserted, steps))
+        if growth > MAX_GROWTH:
+            raise ValueError(f"its replacements turn one character into up to {growth:,}, more than {MAX_GROWTH:,}")
 
 
 resolve(globals())
@@ -105,8 +114,8 @@ def _check(path: Path, within: Path, _sha256: str) -> None:
     read_json(path, within, TokenizerFile, BrokenRun)
 
 
-def _check_part(part: Raw) -> None:
-    """Raise ValueError for a part with too many or unknown steps, or one that may take all memory."""
+def _steps(part: Raw) -> list[dict[str, Any]]:
+    """Return the steps of a part. Raise ValueError if they are too many, or one is not known."""
     if len(bytes(part)) > MAX_PART_BYTES:
         raise ValueError(f"a step of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
     steps = [found for found in _objects(json.decode(part, type=dict[str, Any] | None)) if "type" in found]
@@ -114,24 +123,22 @@ def _check_part(part: Raw) -> None:
         raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
     if unknown := next((str(step["type"]) for step in steps if step["type"] not in STEPS), None):
         raise ValueError(f"the step {shown(unknown[:40])} is not known")
-    if (tables := sum(step["type"] == "Precompiled" for step in steps)) > 1:
-        raise ValueError(f"{tables} tables of characters are more than the one allowed")
-    if (growth := prod(map(_growth, steps))) > MAX_GROWTH:
-        raise ValueError(f"its replacements turn one character into up to {growth:,}, more than {MAX_GROWTH:,}")
+    return steps
 
 
-def _growth(step: dict[str, Any]) -> int:
-    """Return into how many characters a step may turn one. Raise ValueError for a table that replaces by long texts."""
-    if table := step.get("precompiled_charsmap"):
-        content = b64decode(str(table), validate=True)
-        texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
-        longest = max(len(text.decode(errors="replace")) for text in texts)
-        if longest > MAX_REPLACEMENT:
-            raise ValueError(f"a table turns one character into {longest:,}, more than {MAX_REPLACEMENT}")
+def _longest_in_table(step: dict[str, Any]) -> int:
+    """Return the length of the longest text by which a table of characters replaces one; 1 for another step."""
+    content = b64decode(str(step.get("precompiled_charsmap") or ""), validate=True)
+    texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
+    return max(1, *(len(text.decode(errors="replace")) for text in texts))
+
+
+def _inserted(step: dict[str, Any]) -> int:
+    """Return into how many characters a step may turn one by what it inserts."""
     inserted = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
-    pattern = step.get("pattern")
-    replaced = isinstance(pattern, dict) and len(str(pattern.get("String", "")))  # a regular expression may match ""
-    return max(1, inserted) if replaced else 1 + inserted
+    pattern = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
+    plain = CHARACTERS.sub("x", str(pattern.get("Regex", "")))
+    return max(1, inserted) if pattern.get("String") or NOT_EMPTY.fullmatch(plain) else 1 + inserted
 
 
 def _objects(part: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
