@@ -1,5 +1,6 @@
 """run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
 
+import sys
 from dataclasses import MISSING, asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -123,7 +124,12 @@ def _first_step(run: Run) -> int:
 
 
 def _last_common_step(run: Run) -> int:
-    """Return how many updates do not depend on the run's end: those before the rate decays; 0 if the masks change."""
+    """Return how many updates do not depend on the planned end: those before the rate decays; 0 if the masks change.
+
+    If the rate follows the clock, none depends on it.
+    """
     if run.config.get("masked_share_end") is not None:
         return 0
+    if run.config.get("minutes"):
+        return sys.maxsize
     return max(run.config["warmup_steps"], run.config["constant_steps"])

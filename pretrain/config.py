@@ -79,6 +79,8 @@ class Config:
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
     learning_rate: float  # the peak
     decay_power: float = 1.0  # 1: the rate falls linearly
+    minutes: float = 0.0  # of wall time after which the run ends, with a rate of zero, whatever the step; 0: at `steps`
+    decay_minutes: float = 0.0  # the last of them, in which the rate decays; 0: from the warm-up on
     weight_decay: float = 0.01  # never of biases and layer norms
     decay_positions: bool = True  # whether position embeddings are decayed
     beta_1: float = 0.9
@@ -143,7 +145,9 @@ class Config:
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         for name in ("learning_rate", "epsilon", "layer_norm_eps", "clip_norm"):
             checks[f"{name} {getattr(self, name)} must be above 0"] = 0 < getattr(self, name) < inf
-        for name in ("weight_decay", "decay_power", "initializer_range", "position_initializer_range"):
+        checks[f"decay_minutes {self.decay_minutes} exceed minutes {self.minutes}"] = self.decay_minutes <= self.minutes
+        nonnegative = ("weight_decay", "decay_power", "minutes", "decay_minutes", "initializer_range")
+        for name in (*nonnegative, "position_initializer_range"):
             found = getattr(self, name)
             checks[f"{name} {found} must be a number from 0 on"] = found is None or 0 <= found < inf
         for name in ("beta_1", "beta_2"):

@@ -27,6 +27,7 @@ class Devices:
     """One device; several have the same methods."""
 
     count = 1  # of all hosts together
+    hosts = 1
     is_first_host = True
 
     def scope(self) -> AbstractContextManager:
@@ -112,8 +113,8 @@ class JaxDevices(Devices):
 class TensorFlowReplicas(Devices):
     """Several devices of TensorFlow, each with a replica of the model (tf.distribute), without XLA."""
 
-    def __init__(self, strategy: Any, is_first_host: bool) -> None:
-        self.strategy, self.is_first_host = strategy, is_first_host
+    def __init__(self, strategy: Any, is_first_host: bool, hosts: int = 1) -> None:
+        self.strategy, self.is_first_host, self.hosts = strategy, is_first_host, hosts
         self.count = strategy.num_replicas_in_sync
         self._updates: dict[PretrainingModel, Any] = {}  # compiled
 
@@ -207,9 +208,9 @@ def _tensorflow_devices() -> Devices:
 
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     hosts = resolver.cluster_spec().as_dict() if resolver.task_type else {}
-    if sum(map(len, hosts.values())) > 1:
+    if (count := sum(map(len, hosts.values()))) > 1:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         first = "chief" if "chief" in hosts else "worker"
-        return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first, 0))
+        return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first, 0), count)
     found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return TensorFlowReplicas(tf.distribute.MirroredStrategy(found), True) if len(found) > 1 else ONE_DEVICE

@@ -1,5 +1,6 @@
 """The optimizers: LAMB and AdamW as in the originals, Keras's AdamW and Muon, and the schedule of their rate."""
 
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import keras
@@ -190,6 +191,33 @@ def schedule(config: Config) -> WarmupDecay:
     )
 
 
+class ClockDecay:
+    """Linear warm-up by updates; then the peak, and a polynomial decay to zero that ends with the run's minutes.
+
+    The clock counts the wall time of all processes that trained the run, compilation included.
+    """
+
+    def __init__(self, config: Config, seconds_before: float = 0.0):
+        self.config, self._started = config, perf_counter() - seconds_before
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the run has been trained."""
+        return perf_counter() - self._started
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run's minutes are over."""
+        return self.seconds >= 60 * self.config.minutes
+
+    def __call__(self, updates: int) -> float:
+        """Return the rate now, after a number of updates."""
+        config = self.config
+        left = max(0.0, config.minutes - self.seconds / 60) / (config.decay_minutes or config.minutes)
+        warming = (updates + 1) / max(config.warmup_steps, 1)
+        return config.learning_rate * min(1.0, warming) * min(1.0, left) ** config.decay_power
+
+
 # === Choice ===
 
 
@@ -202,7 +230,8 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
     """Return the optimizer of a configuration, built for these variables (those of the model that are trained)."""
     positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
     undecayed = [*positions, *filter(is_bias_or_norm, variables)]
-    common = {"learning_rate": schedule(config), "epsilon": config.epsilon}
+    rate = config.learning_rate if config.minutes else schedule(config)  # the loop sets a rate by the clock
+    common = {"learning_rate": rate, "epsilon": config.epsilon}
     if config.optimizer == "muon":
         made = Muon(
             adam_beta_1=config.beta_1,

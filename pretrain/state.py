@@ -50,13 +50,18 @@ class Progress:
         return Progress(self.step + 1, (self.sequences or 0) + len(batch.ids), (self.tokens or 0) + tokens)
 
 
-def save_state(model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2) -> None:
-    """Write state/step{N}.npz, whole or not at all, and delete all but the last `keep` states."""
+def save_state(
+    model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2, seconds: float = 0.0
+) -> None:
+    """Write state/step{N}.npz, whole or not at all, and delete all but the last `keep` states.
+
+    `seconds` are those of training, for a run that ends by the clock.
+    """
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"
     with runs.replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, progress=counts, **arrays)
+        np.savez(file, progress=counts, seconds=np.float64(seconds), **arrays)
         file.flush()
         os.fsync(file.fileno())
     for _, old in _states(run_path)[:-keep]:
@@ -90,6 +95,12 @@ def _is_whole(path: Path) -> bool:
 def step_of(state: Path) -> int:
     """Return the step of a state, from its name."""
     return int(NAME.sub(r"\1", state.name))
+
+
+def seconds_of(state: Path) -> float:
+    """Return the seconds of training before a state; 0 in states of versions that did not count them."""
+    with np.load(state) as found:
+        return float(found["seconds"]) if "seconds" in found else 0.0
 
 
 def restore(model: PretrainingModel, path: Path) -> Progress:

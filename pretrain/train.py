@@ -4,6 +4,7 @@ import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from math import isfinite
 from time import perf_counter, process_time, time
@@ -24,8 +25,8 @@ from pretrain.log import Log, Means
 from pretrain.masking import MaskedBatch
 from pretrain.measure import Measurement, heldout_entry
 from pretrain.model import PretrainingModel
-from pretrain.optimizer import optimizer, schedule
-from pretrain.state import Progress, latest_state, restore, save_state
+from pretrain.optimizer import ClockDecay, optimizer, schedule
+from pretrain.state import Progress, latest_state, restore, save_state, seconds_of
 
 
 def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
@@ -33,17 +34,22 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
 
     `writer` is a TensorBoard SummaryWriter or None. Killed at any moment and called again, it ends with the same
     weights: a state is saved every `state_every` updates, and what was written after the last one is written again.
+    A run with `minutes` ends by the clock instead, and so with other weights each time.
     """
     grid = set(run.planned_steps)
+    before = latest_state(run.path)
+    clock = ClockDecay(config, seconds_of(before) if before else 0.0) if config.minutes else None
+    learning_rate = clock or schedule(config)
     family = FAMILIES[config.family]
+    if clock and devices.hosts > 1:
+        raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
     measurement = Measurement(model, list(data.heldout()), data.collator.counted)
-    learning_rate = schedule(config)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
     progress, first = start, start.step  # the settings count updates from the first step on
-    if state := latest_state(run.path):
-        progress = restore(model, state)
+    if before:
+        progress = restore(model, before)
     elif run.origin:
         read_checkpoint(model, config, runs.checkpoint(run, first))
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
@@ -57,6 +63,11 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens or 0
     for batch in _prefetched(data.training, progress.step - first, config.steps):
+        if clock and clock.is_over:
+            break
+        rate = float(learning_rate(progress.step - first))
+        if clock:
+            model.optimizer.learning_rate = rate
         weights = family.loss_weights(config, progress.step - first)
         means.add(devices.update(model, batch, weights), batch.ids.shape[1])
         progress = progress.after(batch)
@@ -66,7 +77,6 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             seconds = perf_counter() - started
             speed = (row_tokens := (progress.tokens or 0) - tokens_before) / seconds
             started, tokens_before = perf_counter(), tokens_before + row_tokens
-            rate = float(learning_rate(step - first - 1))  # of the update just made
             row = means.take()
             _check_finite(row, step)
             measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
@@ -76,9 +86,32 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             write_checkpoint(model, config, run.path, _known(run, progress))
             _measure(config, _known(run, progress), measurement, log, devices)
         if save_state_now:
-            save_state(model, run.path, progress)
+            save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
         bar.update()
     bar.close()
+    if clock and progress.step - first < config.steps:
+        _end_by_clock(run, config, model, progress, measurement, log, devices)
+
+
+def _end_by_clock(
+    run: Run,
+    config: Config,
+    model: PretrainingModel,
+    progress: Progress,
+    measurement: Measurement,
+    log: Log,
+    devices: Devices,
+) -> None:
+    """Save and measure the last step of a run whose minutes are over, and write its plan into run.json."""
+    step, first = progress.step, run.origin.step if run.origin else 0
+    if step not in run.planned_steps:
+        write_checkpoint(model, config, run.path, _known(run, progress))
+        _measure(config, _known(run, progress), measurement, log, devices)
+    save_state(model, run.path, progress, seconds=60 * config.minutes)
+    made = {planned for planned in run.planned_steps if planned <= step}
+    runs.write_run(
+        replace(run, planned_steps=tuple(sorted({*made, step})), config=run.config | {"steps": step - first})
+    )
 
 
 def _check_finite(row: dict[str, Any], step: int) -> None:

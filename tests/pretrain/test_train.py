@@ -201,3 +201,45 @@ def test_training_that_diverged_ends_with_a_sentence(loss: float):
     _check_finite({"loss": 6.9}, 50)
     with pytest.raises(ConfigError, match="not finite by update 1,050; start a run with a smaller learning_rate"):
         _check_finite({"loss": loss}, 1050)
+
+
+# === By the clock ===
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Return nothing; the clock of a run goes on by a second each time that it is read: two for each update."""
+    seconds = iter(range(10**6))
+    monkeypatch.setattr("pretrain.optimizer.perf_counter", lambda: next(seconds))
+
+
+def test_a_run_ends_by_the_clock_with_a_rate_of_zero(config: Config, data: Data, ticking: None, tmp_path: Path):
+    """Whatever its step, which is then the last of its plan; its last checkpoint is measured."""
+    timed = replace(config, steps=10_000, minutes=0.5, decay_minutes=0.25, save_every=0, log_every=1)
+    run = new_run(tmp_path / "run", timed, data)
+    train(run, timed, data)
+    rows = [row for row in log(run.path) if row["split"] == "train"]
+    last = rows[-1]["step"]
+    rates = {row["step"]: row["learning_rate"] / config.learning_rate for row in rows}
+    assert 10 <= last <= 16 and rates[1] == pytest.approx(0.5)  # warm-up of two updates
+    assert rates[4] == pytest.approx(1) and 0 < rates[last] < 0.2
+    assert [rates[step] for step in range(3, last + 1)] == sorted((rates[s] for s in range(3, last + 1)), reverse=True)
+    written = runs.read_run(run.path)
+    assert written.planned_steps[-1] == last and written.config["steps"] == last
+    assert runs.checkpoints(written)[-1].step == last and not runs.missing_steps(written)
+    assert {row["step"] for row in log(run.path) if row["split"] == "heldout"} >= {0, last}
+
+
+def test_a_clock_goes_on_where_the_last_state_has_it(config: Config, data: Data, ticking: None, tmp_path: Path):
+    """Time between two processes is not counted; a run whose minutes are over stays as it is."""
+    timed = replace(config, steps=3, warmup_steps=0, short_steps=0, minutes=0.3)
+    run = write_card(new_card(tmp_path / "run", timed, data.corpus))
+    train(run, timed, data)
+    assert runs.checkpoints(runs.read_run(run.path))[-1].step == 3  # before its minutes were over
+    longer = replace(timed, steps=10_000, save_every=0)
+    train(write_card(new_card(run.path, longer, data.corpus)), longer, data)
+    ended = runs.read_run(run.path)
+    assert 5 <= ended.planned_steps[-1] <= 9
+    before = weights(run.path)
+    train(ended, longer, data)
+    assert weights(run.path) == before and runs.read_run(run.path).planned_steps == ended.planned_steps
