@@ -87,7 +87,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
     tested = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
     if not tested:
         return ""
-    counts = Counter(judgement.verdict for judgement in tested)
+    counts: Counter[str] = Counter(judgement.verdict for judgement in tested)
     steps = f" up to {point(last, unit)} of {planned:,}" if last < planned else ""
     others = ", ".join(
         f"{counts[verdict]} {name}"

@@ -36,11 +36,11 @@ def test_a_broken_checkpoint_is_left_out(own_run: Run) -> None:
     assert [*found] == [0, 16] and len(skipped) == 1 and "step8" in skipped[0]
 
 
-def test_a_step_that_lost_its_weights_is_named_where_all_are_asked(own_run: Run) -> None:
+def test_steps_that_lost_their_weights_are_counted_where_all_are_asked(own_run: Run) -> None:
     """Of steps that were given, nothing else is said."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
-    _, (named,) = sweep_run(own_run, numbers)
-    assert "step 8" in named and sweep_run(own_run, numbers, steps=[0, 16])[1] == ()
+    _, (counted,) = sweep_run(own_run, numbers)
+    assert "2 of 3" in counted and sweep_run(own_run, numbers, steps=[0, 16])[1] == ()
 
 
 def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
