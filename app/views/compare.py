@@ -112,7 +112,7 @@ def _show_agreement(found: pd.DataFrame) -> None:
     ends = {"rho": "Spearman's rho", "low": "from", "high": "to"}
     columns: dict[str, Any] = {"first": "order of", "second": "and of", "n": number("categories")}
     columns |= {name: number(label, format="%.2f") for name, label in ends.items()}
-    st.dataframe(found, hide_index=True, column_config=columns, placeholder="–", key="agreement")
+    st.dataframe(found, hide_index=True, column_config=columns, placeholder="cannot be said", key="agreement")
     widgets.show_caption(compare.AGREEMENT)
 
 

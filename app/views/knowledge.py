@@ -24,7 +24,7 @@ def show() -> None:
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     precision = results.precision(view.run)
-    widgets.show_headline(knowledge.headline(precision, view.run))
+    widgets.show_headline(knowledge.headline(precision, view.axis))
     step = view.evaluated(precision["step"].unique())
     knowledge_facts.show(view, precision, facts, step)
     _show_variants(view)

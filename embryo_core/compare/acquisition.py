@@ -1,5 +1,6 @@
 """When each run acquires each category, and how far these orders agree with each other and with the paper's."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
@@ -71,7 +72,8 @@ def agreements(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
 
     It compares every two runs, and each run with the paper's order, over the categories that both have a place for.
-    Pairs with too few categories have no rho (see `agreement.rank_agreement`).
+    Pairs with too few categories have no rho (see `agreement.rank_agreement`), nor have those of a run in which more
+    than half of the categories share a place: its evaluated steps, not its training, made that order.
     """
     acquired = _places(table)
     pairs = [*combinations(acquired, 2), *((run, PAPER) for run in acquired)]
@@ -92,11 +94,18 @@ def _places(table: pd.DataFrame) -> dict[str, pd.Series]:
     return {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
 
 
+def _made_by_grid(places: Sequence[float]) -> bool:
+    """Return whether more than half of the categories were acquired between the same two evaluated steps."""
+    return max(Counter(places).values(), default=0) > len(places) / 2
+
+
 def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
     rows = []
     for first, second in pairs:
         both = [group for group in orders[first].index if group in orders[second].index]
-        found = rank_agreement(*([float(orders[one][group]) for group in both] for one in (first, second)))
+        ranked = {one: [float(orders[one][group]) for group in both] for one in (first, second)}
+        known = not any(_made_by_grid(places) for one, places in ranked.items() if one != PAPER)
+        found = rank_agreement(*ranked.values()) if known else None
         ends = (found.rho, found.low, found.high) if found else (None,) * 3
         rows.append((first, second, *ends, len(both)))
     return pd.DataFrame(rows, columns=["first", "second", "rho", "low", "high", "n"])

@@ -21,7 +21,7 @@ from embryo_core.words import percent, span
 ROW_SPREAD = 0.5  # of a row's height, over which its runs are spread
 RULES: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
-    "interval do not count. Line: the steps between which it may be.",
+    "interval do not count. Line: the steps between which it may be, from the one evaluated before.",
     "paper": "First step from which the accuracy stays at or above a tenth of its last value, for categories that "
     "rise from zero. Of those that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as "
     "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. Line: "
@@ -63,6 +63,7 @@ def acquisition(
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
+    table["before"] = _evaluated_before(table, {line: own[0] for line, own in seeds.items()}, metric)
     lines = {line: axis.of(seeds[line][0], runs) for line in table["run"].unique()}
     drawn = [run for line in lines for run in seeds[line]]
     return make_figure(
@@ -75,6 +76,22 @@ def acquisition(
         metric,
         missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
     )
+
+
+def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> list[Any]:
+    """Return the step evaluated before the earliest of each onset, at which its bar begins."""
+    steps = {
+        line: np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
+        for line in table["run"].unique()
+    }
+    return [
+        row.earliest if pd.isna(row.earliest) else int(_last_before(steps[row.run], int(row.earliest)))
+        for row in table.itertuples()
+    ]
+
+
+def _last_before(steps: np.ndarray, step: int) -> int:
+    return steps[max(0, np.searchsorted(steps, step) - 1)] if len(steps) else step
 
 
 def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
@@ -204,7 +221,7 @@ def _add_intervals(
         return
     name = style.plain(rows["run"].iloc[0])
     for row, height in zip(rows.itertuples(), heights, strict=True):
-        ends = [row.earliest, row.onset if pd.isna(row.latest) else row.latest]
+        ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
         line = {"color": style.faint(style.colour(row.group), 0.45), "width": 3}
         quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
@@ -224,8 +241,9 @@ def _add_intervals(
 
 def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
-    end = "or later" if pd.isna(row.latest) else f"to {row.latest:,}"
-    text = f"{named}: {axis.point(int(row.onset))} ({row.earliest:,} {end})"
+    end = "or later" if pd.isna(row.latest) else f"to {axis.counted(int(row.latest))}"
+    start = axis.counted(int(getattr(row, "before", row.earliest)))
+    text = f"{named}: {axis.counted(int(row.onset))} ({start} {end})"
     return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,}{_describe_slope(row, axis.step_unit)}"
 
 

@@ -105,9 +105,10 @@ class StepAxis:
 
     def describe(self, change: Change) -> str:
         """Return a change in training for a legend or a caption, in what the axis counts."""
-        return f"from {self._place(change.step)}: {change.what}"
+        return f"from {self.counted(change.step)}: {change.what}"
 
-    def _place(self, step: int) -> str:
+    def counted(self, step: int) -> str:
+        """Name a step by what the axis counts: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
         if self.progress is None:
             return self.point(step)
         (value,) = self.progress.at([step])

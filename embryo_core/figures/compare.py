@@ -24,7 +24,8 @@ AGREEMENT = Caption(
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
     "n categories that both have acquired.",
     "Ties share their mean rank. Where two orders are equal, the interval has no width. The paper's order has all "
-    "function words first, then verb, adverb, adjective, noun, proper noun.",
+    "function words first, then verb, adverb, adjective, noun, proper noun. An order cannot be said where more than "
+    "half of a run's categories were acquired between the same two evaluated steps.",
 )
 
 

@@ -231,17 +231,17 @@ def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool
     )
 
 
-def headline(table: pd.DataFrame, run: Run) -> str:
+def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return how many facts of a `precision_table` are right at the last step and at the best one."""
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
-    end = point(int(last["step"]), run.step_unit)
+    end = axis.counted(int(last["step"]))
     right = f"The model gets {percent(last['value'])} of {int(last['n']):,} facts right"
     if len(rows) == 1:
         return f"{right} at {end}."
     if best["step"] == last["step"]:
         return f"{right} at {end}, more than ever before."
-    return f"{right}; its best was {percent(best['value'])}, at {point(int(best['step']), run.step_unit)}."
+    return f"{right}; its best was {percent(best['value'])}, at {axis.counted(int(best['step']))}."
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:

@@ -21,7 +21,6 @@ from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.metrics import METRICS, get_metrics
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
-from embryo_core.words import point
 from embryo_core.words import quantity as amount
 
 ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is around the rows
@@ -199,6 +198,7 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
     Raises FigureError if no run has it, and BrokenRun.
     """
     run, drawn = runs[0], QUANTITIES[quantity]
+    of_words = quantity == loss_of_words(training_log(run))
     share = quantity.endswith("accuracy")
     curves = Curves(
         by="split",
@@ -221,9 +221,7 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
         f"{run.name}-{quantity}",
         drawn.title,
         lambda table: _training_caption(run, drawn, table),
-        headline=lambda table: (
-            _headline(training_log(run), run) if quantity == loss_of_words(training_log(run)) else ""
-        ),
+        headline=lambda table: _headline(training_log(run), run, axis.of(run, runs)) if of_words else "",
     )
 
 
@@ -260,7 +258,7 @@ def weighted_losses(config: Mapping[str, Any]) -> str:
     return ", ".join(f"{loss} × {factor:g}" for loss, factor in factors.items() if factor != 1)
 
 
-def _headline(log: pd.DataFrame, run: Run) -> str:
+def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     """Return how far the loss on words fell, and where it took off; "" if it was measured fewer than two times."""
     loss = loss_of_words(log)
     split = "heldout" if (log["split"] == "heldout").any() else "train"
@@ -268,7 +266,7 @@ def _headline(log: pd.DataFrame, run: Run) -> str:
     if len(rows) < 2:
         return ""
     first, last = rows[loss].iloc[[0, -1]]
-    end = point(int(rows["step"].iloc[-1]), run.step_unit)
+    end = axis.counted(int(rows["step"].iloc[-1]))
     moves = "falls" if last < first else "goes"
     fall = f"The {QUANTITIES[loss].title.lower()} {moves} from {first:.2f} to {last:.2f} nats by {end}"
     found = training_phases(run)
@@ -277,8 +275,9 @@ def _headline(log: pd.DataFrame, run: Run) -> str:
     take_off = next((phase for phase in found if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
-    start = point(take_off.start, run.step_unit)
-    return f"{fall}; it takes off at {start} (95 % interval {take_off.earliest:,} to {take_off.latest:,})."
+    start, *ends = (axis.counted(step) for step in (take_off.start, take_off.earliest, take_off.latest))
+    low, high = (end.removeprefix("step ") for end in ends)
+    return f"{fall}; it takes off at {start} (95 % interval {low} to {high})."
 
 
 # === What has been computed ===

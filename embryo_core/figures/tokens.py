@@ -12,13 +12,13 @@ from embryo_core.corpora.groups import SINGLE_TAGS, UNIVERSAL_TAGS
 from embryo_core.curves import interval, rescale
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, listed, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, point, points, sentence_case
+from embryo_core.words import percent, points, sentence_case
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -197,7 +197,7 @@ def accuracy(
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,
         bands,
-        lambda table: _headline(compare.acquisition(table), run) if table["step"].nunique() > 1 else "",
+        lambda table: _headline(compare.acquisition(table), axis.of(run, runs)) if table["step"].nunique() > 1 else "",
     )
 
 
@@ -262,13 +262,13 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
     return f"One word is more than {100 * ONE_WORD_SHARE:.0f} % of all right answers: {'; '.join(remarks)}."
 
 
-def _headline(order: pd.DataFrame, run: Run) -> str:
+def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
     """Return which categories come first and last, by half of their last accuracy."""
     known = order.dropna(subset="onset")
     if known.empty:
         return "No category is above 0 at the last step."
     first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
-    begin, end = (point(int(rows["onset"].iloc[0]), run.step_unit) for rows in (first, last))
+    begin, end = (axis.counted(int(rows["onset"].iloc[0])) for rows in (first, last))
     if len(first) == len(known):
         return f"{_plural(known['group'])} reach half their final accuracy by {begin}."
     return (

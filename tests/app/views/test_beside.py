@@ -223,7 +223,7 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
         "What the dropout changed (accuracy minus that of tiny)",
         "Order of acquisition: mask prediction",
     ]
-    acquired, changed = tables
+    changed, acquired = tables
     assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
     assert set(acquired["metric"]) == {"mask_prediction"}
     assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}

@@ -114,3 +114,14 @@ def test_by_the_rule_chance_a_curve_rises_from_one_half():
     order = acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), "chance")
     assert order["group"].tolist() == ["early", "rises", "ends at chance"]
     assert order["onset"].fillna(-1).tolist() == [8, 16, -1]
+
+
+def test_an_order_that_the_evaluated_steps_made_is_not_compared():
+    """Four of seven categories at one step tell nothing; three do not hide the rest."""
+    groups = [*"abcdefg"]
+    orders = {"one": [1, 2, 3, 4, 5, 6, 7], "grid": [1, 2, 3, 4, 4, 4, 4], "few": [1, 2, 3, 4, 5, 5, 5]}
+    table = pd.DataFrame(
+        [{"run": run, "group": g, "place": p} for run, places in orders.items() for g, p in zip(groups, places)]
+    )
+    found = agreements(table).set_index(["first", "second"])["rho"]
+    assert pd.isna(found["one", "grid"]) and pd.isna(found["grid", "few"]) and found["one", "few"] > 0.9

@@ -3,9 +3,12 @@
 import pandas as pd
 import pytest
 
+from embryo_core import results
 from embryo_core.compare import acquisition
+from embryo_core.figures import acquisition as figures
+from embryo_core.figures import tokens
 from embryo_core.figures.acquisition import plot_acquisition
-from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.tokens import accuracy_curves
 from embryo_core.types import StepUnit
 
@@ -69,3 +72,11 @@ def test_runs_are_marks_in_the_rows_of_the_first() -> None:
     assert list(marks) == ["a", "b"] and list(plot.layout.yaxis.ticktext) == ["determiner", "verb"]
     assert marks["a"].marker.color[1] == marks["b"].marker.color[0]
     assert marks["a"].y[1] != marks["b"].y[0] and marks["b"].x[0] == 1
+
+
+def test_a_bar_begins_at_the_step_evaluated_before(tiny_results) -> None:
+    """Nothing is known between the two; the first evaluated step has none before it."""
+    figure = figures.acquisition([tiny_results], Axis(), "mask_prediction", tuple(tokens.SETS["parts of speech"]))
+    steps = sorted(results.read_scores(tiny_results, "mask_prediction")["step"].unique())
+    for row in figure.table.dropna(subset="onset").itertuples():
+        assert row.before == max([step for step in steps if step < row.earliest], default=steps[0])
