@@ -107,6 +107,10 @@ def pick_many(
     wanted = permalink.get(name)
     key = f"pick_{name}"
     kept = set(default if wanted is None else permalink.parts(wanted))
+    if permalink.of_link(name) and not kept & {*options}:  # an empty or unknown choice is nobody's
+        kept = set(default or options)
+        if not wanted:
+            st.info(literal(f"The link names no {name.replace('_', ' ')}; showing the usual."), icon=":material/info:")
     st.session_state[key] = [option for option in options if option in kept]
     shared: dict[str, Any] = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
     chosen = (

@@ -286,7 +286,7 @@ def _hover(curves: pd.DataFrame) -> np.ndarray:
     """Return token, step, probability and rank of each point as text, [points, 4]."""
     columns = (curves[name].tolist() for name in ("token", "step", "probability", "rank", "exact"))
     points = [
-        (style.plain(token), f"{step:,}", f"{probability:.3g}", query.spell_rank(*rank))
+        (style.plain(token), f"{step:,}", f"{100 * probability:.3g} %", query.spell_rank(*rank))
         for token, step, probability, *rank in zip(*columns, strict=True)
     ]
     return np.array(points, dtype=object)
