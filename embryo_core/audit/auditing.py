@@ -21,7 +21,7 @@ from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import joined, percent, point, quantity
 
-REMEDY = "get the right file from where it came from, or train the step again"
+REMEDY = "get the right file from where it came from, or leave the step out"
 MIN_CHECKPOINTS = 3  # that can be compared
 
 
@@ -152,7 +152,7 @@ def _infinite(one: TensorStatistics, unit: StepUnit) -> Fault:
 
 def _other_shapes(one: TensorStatistics, unit: StepUnit) -> Fault:
     what = f"The checkpoint at {point(one.step, unit)} has tensors of other names or shapes than most"
-    return Fault((one.step,), "config", f"{what}; {REMEDY}, or leave it out.")
+    return Fault((one.step,), "config", f"{what}; {REMEDY}.")
 
 
 def _equal(steps: tuple[int, ...], unit: StepUnit) -> Fault:

@@ -23,7 +23,7 @@ from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # of all sketches together
 MIN_SUMS, MAX_SUMS = 256, 2**16  # of one sketch
-PIECE = 2**22  # numbers of a tensor that are computed with at once
+PIECE = 2**17  # numbers of a tensor that are computed with at once, in the processor's cache
 EXACT = 2  # preceding checkpoints to which distances are exact
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -105,10 +105,15 @@ def _read(checkpoint: Checkpoint) -> _Tensors:
 
 
 def _distance(one: Tensor, other: Tensor | None = None) -> float:
-    """Return the Euclidean distance of two tensors, or the norm of one, computed in pieces."""
+    """Return the Euclidean distance of two tensors, or the norm of one, computed in pieces and summed in float64."""
     pieces = [tensor.reshape(-1).split(PIECE) for tensor in (one, other) if tensor is not None]
-    moves = (piece.double() if not rest else piece.double() - rest[0].double() for piece, *rest in zip(*pieces))
-    return math.sqrt(sum(move.square().sum().item() for move in moves))
+    moves = (_wide(piece) if not rest else _wide(piece) - _wide(rest[0]) for piece, *rest in zip(*pieces))
+    return math.sqrt(sum(torch.dot(move, move).item() for move in (move.double() for move in moves)))
+
+
+def _wide(piece: Tensor) -> Tensor:
+    """Return a piece in float32; float64 stays."""
+    return piece if piece.dtype == torch.float64 else piece.float()
 
 
 def _sha256(tensor: Tensor) -> str:
@@ -121,7 +126,7 @@ def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
     flat, total = tensor.reshape(-1), np.zeros(sums)
     size = sums * max(PIECE // sums, 1)
     for piece, signs in zip(flat.split(size), _signs(len(flat)).split(size), strict=True):
-        signed = torch.nn.functional.pad(piece.double() * signs, (0, -len(piece) % sums))
+        signed = torch.nn.functional.pad(_wide(piece) * signs, (0, -len(piece) % sums))
         total += signed.reshape(-1, sums).sum(0).numpy()
     return total
 

@@ -48,8 +48,8 @@ PATTERNS = {
     "same": _weight("Same token", "itself"),
     "previous": _weight("Previous token", "the one before it"),
     "next": _weight("Next token", "the one after it"),
-    "cls": _weight("[CLS]", "[CLS]"),
-    "sep": _weight("[SEP]", "[SEP]"),
+    "cls": _weight("Start: [CLS]", "the token that opens the text ([CLS], or a decoder's own)"),
+    "sep": _weight("End: [SEP]", "the token that ends the text ([SEP], or a decoder's own)"),
     "punctuation": _weight("Punctuation", "punctuation"),
     "entropy": Pattern(
         "Entropy",

@@ -216,11 +216,15 @@ def parse(run: Run, question: Question | str) -> Question:
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
-    """Return the ids [m] of a word's pieces. Raises QueryError for a word that is empty or cannot be written."""
+    """Return the ids [m] of a word's pieces; "##" before it marks pieces inside a word, as `readable` writes them.
+
+    Raises QueryError for a word that is empty or cannot be written.
+    """
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
-    ids = tokenizer.encode_word(word)
+    is_inside = word.startswith("##") and len(word) > len("##")
+    ids = tokenizer.encode_inside(word[len("##") :]) if is_inside else tokenizer.encode_word(word)
     special = {tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     if not len(ids) or special & set(ids.tolist()):
         raise QueryError(f"'{word}' is not a word to track; write one without [MASK] and other special tokens.")

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
@@ -172,23 +173,34 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[Found]:
 
 
 def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str) -> tuple[list[Found], list[str]]:
-    """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one."""
-    added, troubles = [], []
-    for one in tqdm(chosen, desc=name, unit="checkpoint", disable=None):
+    """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one.
+
+    Files that stay where they are are hashed side by side.
+    """
+
+    def write(one: Found) -> str | None:
         at = point(one.step, StepUnit(one.counts.first[1])).capitalize()
         try:
             with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
                 _write_checkpoint(one, path, copy)
                 if one.generator:
                     _write_checkpoint(one.generator, path / runs.GENERATOR, copy)
-            added.append(one)
         except MissingWeights:  # the Hub does not answer, and a run must have no gap because of that
             raise
         except EmbryoError as reason:
-            troubles.append(f"{at}: {reason}")
+            return f"{at}: {reason}"
         except OSError as reason:
-            troubles.append(f"{at}: {one.name} cannot be read or copied: {reason.strerror}.")
-    return added, troubles
+            return f"{at}: {one.name} cannot be read or copied: {reason.strerror}."
+        return None
+
+    pool = ThreadPoolExecutor(1 if copy else os.cpu_count() or 1)
+    try:
+        written = pool.map(write, chosen)
+        outcomes = list(tqdm(written, desc=name, total=len(chosen), unit="checkpoint", disable=None))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    added = [one for one, trouble in zip(chosen, outcomes, strict=True) if trouble is None]
+    return added, [trouble for trouble in outcomes if trouble]
 
 
 def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:

@@ -133,6 +133,11 @@ class Tokenizer:
         """Tokenize a word as it appears inside a text; return ids [pieces] without special tokens."""
         return np.array(self._ids(self._blank + self._masked(word)), np.int64)
 
+    def encode_inside(self, text: str) -> np.ndarray:
+        """Return ids [pieces] of a text inside a word, without a blank before it; of the vocabulary's piece, if any."""
+        named = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
+        return np.array(self._ids(self._masked(text)) if named is None else [named], np.int64)
+
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
         with _explained(self.path):

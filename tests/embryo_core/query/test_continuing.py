@@ -110,6 +110,16 @@ def test_a_word_of_one_piece_is_listed(run: Run) -> None:
         assert row.probability == pytest.approx(own.probability, rel=tolerance(run, own.probability))
 
 
+def test_a_piece_inside_a_word_is_tracked_by_its_name(run: Run) -> None:
+    """As the tables name it: "##" and its letters, which no blank precedes."""
+    (row,) = query.ask(run, parse(run, TEXT).track("##ing"), [10]).table.itertuples()
+    ids = pieces(run, TEXT)
+    tokenizer = parse(run, TEXT).tokenizer
+    expected = probabilities(run, 10, ids)[tokenizer._tokenizer.token_to_id("ing")]
+    assert row.probability == pytest.approx(expected, rel=tolerance(run, expected))
+    assert parse(run, TEXT).track("ing").tracked.pieces != parse(run, TEXT).track("##ing").tracked.pieces
+
+
 def test_greedy_continuation(run: Run) -> None:
     """That of `generate` at every step, with the product of the probabilities of its pieces."""
     found, ids = query.ask(run, TEXT), pieces(run, TEXT)

@@ -1,0 +1,211 @@
+"""A series of 154 checkpoints of the size of Pythia-160m: added, asked and audited, beside transformers and a product.
+
+    python benchmarks/series.py [--folder FOLDER] [--steps N]
+
+Four models with random weights in float16 are written to a folder (1.3 GB, by default a temporary one); the
+checkpoints are links to them, in plain folders and as a cache of the Hub. Each part runs in a process of its own, so
+that its peak memory is its own. Seconds are of processors unless it says wall, and a question's are compared with what
+its multiplications alone take as a plain product of matrices. Random models agree in nothing, so that a continuation
+needs a pass for each of its pieces: no real series is as slow.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
+
+from embryo_core import query, runs
+from embryo_core.audit import audit
+from embryo_core.engine.device import passes_at_once
+from embryo_core.query.asking import log_spaced
+
+TEXT = "a king born"  # a piece for each byte, as many as a sentence of eleven words may have
+STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's
+ASKED = 32
+MODELS = 4
+PIECES, ROWS = 50_254, 50_304
+SIZES: dict[str, Any] = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+PARTS = ("add", "add_cached", "ask", "plain", "check", "check_shards")
+
+
+def main() -> None:
+    """Write the series, and run each part in a new process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="where the series is, or is to be written")
+    parser.add_argument("--steps", type=int, default=len(STEPS), help="checkpoints of the series")
+    parser.add_argument("--part", choices=PARTS, help="run this part alone, on a series that was written")
+    options = parser.parse_args()
+    if options.part:
+        globals()[options.part](options.folder)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        if not (folder / "series").is_dir():
+            write_series(folder, STEPS[: options.steps])
+        for part in PARTS:
+            subprocess.run(
+                [sys.executable, __file__, "--folder", folder, "--part", part], check=True, env=_settings(folder)
+            )
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    own = {"EMBRYO_DATA": folder / "data", "XDG_CONFIG_HOME": folder / "settings", "HF_HUB_CACHE": folder / "hub"}
+    return os.environ | {name: str(path) for name, path in own.items()} | {"HF_HUB_OFFLINE": "1"}
+
+
+# === The series ===
+
+
+def write_series(folder: Path, steps: tuple[int, ...]) -> None:
+    """Write the models, the folders of the checkpoints with links to them, a cache of the Hub, and a sharded run."""
+    config = GPTNeoXConfig(vocab_size=ROWS, max_position_embeddings=2048, **SIZES)
+    home = folder / "hub" / "models--owner--series"
+    for part in ("blobs", "refs"):
+        (home / part).mkdir(parents=True)
+    for seed in range(MODELS):
+        torch.manual_seed(seed)
+        model = GPTNeoXForCausalLM(config).half()
+        model.save_pretrained(folder / "models" / str(seed))
+        write_tokenizer(folder / "models" / str(seed))
+        if seed < 3:
+            model.save_pretrained(folder / "shards" / f"step{seed}", max_shard_size="40MB")
+            write_tokenizer(folder / "shards" / f"step{seed}")
+    hashes = [runs.sha256(folder / "models" / str(seed) / "model.safetensors") for seed in range(MODELS)]
+    for i, step in enumerate(steps):
+        source, commit = folder / "models" / str(i % MODELS), f"{i:040x}"
+        os.link(source / "model.safetensors", home / "blobs" / hashes[i]) if i < MODELS else None
+        for target in (folder / "series" / f"step{step}", home / "snapshots" / commit):
+            target.mkdir(parents=True)
+            for file in source.iterdir():
+                if file.name != "model.safetensors":
+                    os.link(file, target / file.name)
+        os.link(source / "model.safetensors", folder / "series" / f"step{step}" / "model.safetensors")
+        blob = home / "snapshots" / commit / "model.safetensors"
+        blob.symlink_to(f"../../blobs/{hashes[i % MODELS]}")
+        (home / "refs" / f"step{step}").write_text(commit)
+    (home / "refs" / "main").write_text(commit)
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Write a tokenizer of bytes with as many pieces as Pythia's."""
+    pieces = ["<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    pieces += [f"piece{i}" for i in range(PIECES - len(pieces))]
+    tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=pieces[0]).save_pretrained(folder)
+
+
+# === Parts ===
+
+
+def add_cached(folder: Path) -> None:
+    """Add the series from the cache of the Hub, whose names of files are their hashes."""
+    _added("added from a cache of the Hub", "hf:owner/series", "cached")
+
+
+def add(folder: Path) -> None:
+    """Add the series from plain folders, whose weights are hashed."""
+    _added("added from folders", str(folder / "series"), "series")
+
+
+def _added(what: str, source: str, name: str) -> None:
+    from embryo_core.sources.add import add as add_source
+
+    wall, start = time.perf_counter(), time.process_time()
+    run = add_source([source], name).run
+    count = len(runs.checkpoints(run))
+    _print(f"{count} steps {what}", time.process_time() - start, f"{time.perf_counter() - wall:.0f} s wall")
+
+
+def ask(folder: Path) -> None:
+    """Ask log-spaced steps, a first time and warm."""
+    run = runs.open_run("series")
+    steps = log_spaced(tuple(one.step for one in runs.checkpoints(run)), ASKED)
+    for kind in ("first", "warm"):
+        wall, start = time.perf_counter(), time.process_time()
+        query.ask(run, TEXT, steps)
+        seconds = time.process_time() - start
+        text = f"{time.perf_counter() - wall:.1f} s wall, {passes_at_once()} cores"
+        _print(f"question to {len(steps)} steps, {kind}", seconds, text)
+    length, passes = len(TEXT) + 5, 6
+    hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
+    operations = passes * (24 * hidden**2 * layers * length + 2 * hidden * PIECES * 3.5) * len(steps)
+    alone = operations / _operations_a_second()
+    print(f"  its multiplications alone take {alone:.1f} s as a plain product: {alone / seconds:.0%} of it", flush=True)
+
+
+def plain(folder: Path) -> None:
+    """Load one checkpoint by transformers and read the same text once, in float32."""
+    path = folder / "models" / "0"
+    ids = torch.arange(len(TEXT))[None] + 1
+    for _ in range(2):
+        start = time.process_time()
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+        loaded = time.process_time()
+        with torch.inference_mode():
+            model(ids)
+        text = f"{time.process_time() - loaded:.2f} s of it for one pass"
+    _print("transformers loads one step and reads once", time.process_time() - start, text)
+
+
+def check(folder: Path) -> None:
+    """Audit the models in one file each."""
+    _checked("audited", [str(folder / "series")], "whole")
+
+
+def check_shards(folder: Path) -> None:
+    """Audit three of them in shards."""
+    largest = max(file.stat().st_size for file in (folder / "shards").rglob("*.safetensors"))
+    _checked(f"audited in shards of up to {largest / 1e6:.0f} MB", [str(folder / "shards")], "sharded")
+
+
+def _checked(what: str, source: list[str], name: str) -> None:
+    from embryo_core.sources.add import add as add_source
+
+    run = add_source(source, name, steps=(0, 1, 2)).run
+    before, start = _peak(), time.process_time()
+    audit(run)
+    _print(f"3 steps {what}", time.process_time() - start, f"{before:,.0f} MB before")
+
+
+# === Measures ===
+
+
+def _operations_a_second() -> float:
+    """Return the operations a second of a plain product of matrices on one core."""
+    torch.set_num_threads(1)
+    numbers = torch.ones(1024, 1024)
+    seconds = []
+    for _ in range(10):
+        start = time.process_time()
+        numbers @ numbers
+        seconds.append(time.process_time() - start)
+    return 2 * 1024**3 / min(seconds)
+
+
+def _peak() -> float:
+    """Return the peak memory of this process (MB); that of getrusage may be its parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def _print(what: str, seconds: float, more: str) -> None:
+    print(f"{what:48} {seconds:7.1f} s, {more}, peak {_peak():,.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
