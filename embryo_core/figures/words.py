@@ -37,6 +37,9 @@ HOW = {  # whether the models predict masked words
 }
 SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word."
 MIN_WORDS = 5  # of a category that a headline names
+FITTED = ("top", "bottom", "rate", "middle")
+AGE_COLUMNS = "word category age earliest latest why n pieces count unigram beyond children concreteness chance".split()
+AGE_COLUMNS += ["first", "lowest", *FITTED]
 PARTLY = "measured at some steps alone"
 
 
@@ -60,59 +63,53 @@ def age_table(run: Run) -> pd.DataFrame:
     ResultsError and BrokenRun.
     """
     table = results.read_surprisals(run)
-    steps = sorted(table["step"].unique())
-    groups = {str(word): own for word, own in table.groupby("word", sort=True)}
-    whole = {word: own for word, own in groups.items() if len(own) == len(steps) and own["n"].nunique() == 1}
-    each = [_occurrences(own) for own in whole.values()]
-    found = find_ages(steps, each, [own["chance"].iloc[-1] for own in whole.values()])
-    fits = {name: getattr(found.fits, name) for name in ("top", "bottom", "rate", "middle")}
-    ages = {"age": found.step, "earliest": found.earliest, "latest": found.latest, "why": found.reasons}
-    rows = pd.DataFrame([_known(own) for own in groups.values()], columns=[*_known(table.iloc[:1])])
-    estimates = pd.DataFrame({"word": pd.Series([*whole], dtype="str"), **ages, **fits})
-    rows = rows.astype({"word": "str"}).merge(estimates, on="word", how="left")
+    if table.empty:
+        return pd.DataFrame(columns=AGE_COLUMNS)
+    starts = np.flatnonzero((table["word"] != table["word"].shift()).to_numpy())  # of the rows of each word
+    ends = np.append(starts[1:], len(table))
+    steps, n, surprisal = (table[name].to_numpy() for name in ("step", "n", "surprisal"))
+    rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
+    rows = rows.rename(columns={"age": "children"}).reset_index(drop=True)
+    rows = rows.assign(first=surprisal[starts], lowest=np.minimum.reduceat(surprisal, starts))
+    known = np.unique(steps)
+    whole = ends - starts == len(known)
+    whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
+    each = table["occurrences"].tolist()
+    curves_of = [_occurrences(each[start:end]) for start, end in zip(starts[whole], ends[whole], strict=True)]
+    found = find_ages(known.tolist(), curves_of, rows["chance"].to_numpy()[whole])
+    estimates = {"age": found.step, "earliest": found.earliest, "latest": found.latest}
+    estimates |= {name: getattr(found.fits, name) for name in FITTED}
+    rows = rows.join(pd.DataFrame({**estimates, "why": found.reasons}, np.flatnonzero(whole)))
     rows["why"] = rows["why"].fillna(PARTLY)
     rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts, total = _counts(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
     rows["unigram"] = -np.log2(rows["count"] / total)
-    table["high"] = table["surprisal"] + reaches(table)
-    unigrams = rows.dropna(subset="n").set_index("word")["unigram"]
-    beyond = {word: _beyond(own, unigrams[word]) for word, own in table.groupby("word")}
-    rows["beyond"] = rows["word"].map(beyond).astype("Int64")
-    return rows.sort_values(["age", "word"], ignore_index=True)
+    high, unigrams = surprisal + reaches(table), rows["unigram"].tolist()
+    beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, unigrams, strict=False)]
+    rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
+    return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
 
 
-def _beyond(own: pd.DataFrame, unigram: float) -> int | None:
-    """Return the first step from which a word stays surely less surprising than its frequency makes it."""
-    return None if math.isnan(unigram) else curves.held_from(own["step"].tolist(), unigram - own["high"], 0.0)
-
-
-def _occurrences(own: pd.DataFrame) -> np.ndarray:
+def _occurrences(each: Sequence[bytes]) -> np.ndarray:
     """Return the surprisals of a word's occurrences at every step: float64 [S, n]."""
-    return np.stack([np.frombuffer(each, "<f2") for each in own["occurrences"]]).astype(float)
-
-
-def _known(own: pd.DataFrame) -> dict[str, Any]:
-    """Return what is known of a word from its rows at all steps, at least one."""
-    last = own.iloc[-1] if len(own) else dict.fromkeys(own.columns)
-    return {
-        "word": last["word"],
-        "category": last["category"],
-        "n": last["n"],
-        "pieces": last["pieces"],
-        "children": last["age"],
-        "concreteness": last["concreteness"],
-        "chance": last["chance"],
-        "first": own["surprisal"].iloc[0] if len(own) else None,
-        "lowest": own["surprisal"].min(),
-    }
+    return np.frombuffer(b"".join(each), "<f2").astype(float).reshape(len(each), -1)
 
 
 def reaches(table: pd.DataFrame) -> np.ndarray:
     """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN of one occurrence."""
-    each = [np.frombuffer(own, "<f2").astype(float) for own in table["occurrences"]]
-    spreads = [own.std(ddof=1) if len(own) > 1 else np.nan for own in each]
-    return curves.Z * np.array(spreads, float) / np.sqrt(table["n"].to_numpy())
+    n = table["n"].to_numpy()
+    if not len(n):
+        return np.zeros(0)
+    flat, starts = np.frombuffer(b"".join(table["occurrences"]), "<f2").astype(float), np.cumsum(n) - n
+    means = np.add.reduceat(flat, starts) / n
+    squares = np.add.reduceat((flat - np.repeat(means, n)) ** 2, starts)
+    return curves.Z * np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
+
+
+def _beyond(steps: np.ndarray, high: np.ndarray, unigram: float) -> int | None:
+    """Return the first step from which a word stays surely less surprising than its frequency makes it."""
+    return None if math.isnan(unigram) else curves.held_from(steps, unigram - high, 0.0)
 
 
 def _left_out(run: Run) -> Iterator[tuple[str, str]]:
@@ -271,7 +268,7 @@ def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
     after = [step for step in steps if step > 0]
     quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
     if pd.notna(row["age"]):
-        fit = Sigmoids(*(np.array([row[name]], float) for name in ("top", "bottom", "rate", "middle")))
+        fit = Sigmoids(*(np.array([row[name]], float) for name in FITTED))
         line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
         figure.plot.add_scatter(x=own.values(after), y=fit.at(after)[0], name="sigmoid", line=line, **quiet)
         figure.plot.add_scatter(
