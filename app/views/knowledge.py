@@ -27,8 +27,8 @@ def show() -> None:
     widgets.show_headline(knowledge.headline(precision, view.axis))
     step = view.evaluated(precision["step"].unique())
     knowledge_facts.show(view, precision, facts, step)
-    _show_variants(view)
     _show_precision(view, precision)
+    _show_variants(view)
     _show_relations(view, precision, facts, step)
 
 
