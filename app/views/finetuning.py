@@ -52,7 +52,7 @@ def show() -> None:
     _show_tasks(view, picked)
     hidden = dict.fromkeys(tasks, "Tasks")
     gains = finetuning_tables.task_of(finetuning.gaining_most(picked))
-    named = {"format_func": finetuning_tables.label, "hidden": hidden}
+    named: dict[str, Any] = {"format_func": finetuning_tables.label, "hidden": hidden}
     task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **named)
     _show_associations(view, picked)
     _show_task(view, task, picked[picked["task"] == task])

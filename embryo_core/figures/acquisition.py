@@ -85,13 +85,13 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
         for line in table["run"].unique()
     }
     return [
-        row.earliest if pd.isna(row.earliest) else int(_last_before(steps[row.run], int(row.earliest)))
+        row.earliest if pd.isna(row.earliest) else _last_before(steps[row.run], int(row.earliest))
         for row in table.itertuples()
     ]
 
 
 def _last_before(steps: np.ndarray, step: int) -> int:
-    return steps[max(0, np.searchsorted(steps, step) - 1)] if len(steps) else step
+    return int(steps[max(0, int(np.searchsorted(steps, step)) - 1)]) if len(steps) else step
 
 
 def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:

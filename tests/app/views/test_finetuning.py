@@ -119,9 +119,13 @@ def test_seeds_of_other_data_are_never_averaged(look, tuned):
 
 
 def test_no_task_chosen_is_a_message(look, tuned):
-    """One sentence."""
+    """One sentence; a link that names none shows all, and says so."""
     test = look(tuned, tasks="none")
-    assert not test.exception and any("Choose at least one task" in info.value for info in test.info)
+    assert not test.exception and any("'none'" in info.value.replace("\\", "") for info in test.info)
+    test.session_state["permalink"]["tasks"] = ""  # as the reader does who clears the pills
+    test.session_state["permalink_of_link"] = (None, set())
+    test.run()
+    assert any("Choose at least one task" in info.value for info in test.info)
 
 
 def test_a_task_in_a_link_that_the_filter_hides_is_told(look, tuned):
