@@ -90,8 +90,10 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
         reasons[i] = _why_not(known, means[i], samples, chance[i], found[i])
         if not reasons[i]:
             ends = 10 ** np.quantile(own, TAILS, method="inverted_cdf")
-            low[i], high[i] = np.where(ends < known[0], -np.inf, np.where(ends > known[-1], np.inf, ends))
             ages[i] = 10 ** found[i]
+            first, last = min(ends[0], ages[i]), max(ends[1], ages[i])  # an interval holds its age
+            low[i] = first if first >= known[0] else -np.inf
+            high[i] = last if last <= known[-1] else np.inf
     return Ages(ages, low, high, tuple(reasons), fits)
 
 
