@@ -87,7 +87,8 @@ def test_an_unknown_object_is_not_asked(trained, tmp_path):
     """The piece for what the vocabulary lacks is no answer, although it is a single piece."""
     objects = ("<unk>", "the")
     assert all(len(trained.tokenizer.encode_words([word]).ids) == 1 for word in objects)
-    assert [fact.object for fact in read(WorldKnowledge(), trained, write_lama(tmp_path, *objects)).asked] == ["the"]
+    data = read(WorldKnowledge(), trained, write_lama(tmp_path, *objects))
+    assert [fact.object for fact in data.questions.asked] == ["the"]
 
 
 def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
@@ -99,7 +100,9 @@ def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
     whole, fewer = (
         WorldKnowledge().read(trained.tokenizer, Limits(positions), source) for positions in (longest, longest - 1)
     )
-    assert len(whole.asked) == len(lengths) and len(fewer.asked) == len(lengths) - lengths.count(longest)
+    assert len(whole.questions.asked) == len(lengths)
+    assert len(fewer.questions.asked) == len(lengths) - lengths.count(longest)
+    assert fewer.questions.too_long == lengths.count(longest)
     assert fewer.total == whole.total == data.total
 
 
