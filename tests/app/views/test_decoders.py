@@ -56,7 +56,7 @@ def test_every_metric_that_applies_is_computed(evaluated: Path) -> None:
 @pytest.mark.parametrize("page", ["overview", "tokens", "attention", "probing", "knowledge", "compare", "findings"])
 def test_every_page_shows_a_decoder(opened, page: str) -> None:
     """None of them says that masked words, or reconstruction, have not been measured."""
-    shown = opened(page)
+    shown = opened(page, beside="")
     assert not shown.exception and not shown.error
     words = said(shown).lower()
     assert not any(one in words for one in ("masked words", "masked-word", "mask prediction", "reconstruction"))
