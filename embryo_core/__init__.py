@@ -8,11 +8,11 @@ from embryo_core import errors
 from embryo_core.errors import EmbryoError
 
 if TYPE_CHECKING:
-    from embryo_core.study import Comparison, Study, add, list_runs
+    from embryo_core.study import ComparedRuns, Study, add, list_runs
 
-__all__ = ["Comparison", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
+__all__ = ["ComparedRuns", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
 
-OF_STUDY = ("Comparison", "Study", "add", "list_runs")
+OF_STUDY = ("ComparedRuns", "Study", "add", "list_runs")
 ROOMS = ("compare", "evaluate")  # that are functions too
 
 

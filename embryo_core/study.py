@@ -207,7 +207,7 @@ def _with_given(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ComparedRuns:
     """Runs beside each other, as the Compare page and `python -m embryo_core compare` have them."""
 
     runs: tuple[Run, ...]
@@ -249,12 +249,12 @@ class Comparison:
 
 def compare(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
-) -> Comparison:
+) -> ComparedRuns:
     """Compare runs, given as Studies, names or paths; `metric` and `rule` decide the order of acquisition.
 
     Raises UnknownRun, BrokenRun.
     """
-    return Comparison(tuple(dict.fromkeys(map(_run_of, chosen))), metric, rule)
+    return ComparedRuns(tuple(dict.fromkeys(map(_run_of, chosen))), metric, rule)
 
 
 def evaluate(

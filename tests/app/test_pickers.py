@@ -15,6 +15,7 @@ WHERE = {  # page and further parameters by the name of the text
     "word": ("query", {"text": "a [MASK] ."}),
     "search": ("tokens", {}),
     "facts": ("knowledge", {}),
+    "word_search": ("words", {}),
 }
 
 

@@ -183,5 +183,5 @@ def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch):
             else:
                 exec(compile(ast.Module([last], []), "cell", "exec"), names)  # noqa: S102
     kinds = {type(value).__name__ for value in shown}
-    assert {"Study", "DataFrame", "Figure", "Comparison"} <= kinds
+    assert {"Study", "DataFrame", "Figure", "ComparedRuns"} <= kinds
     assert all(hasattr(value, "_repr_html_") or hasattr(value, "_repr_mimebundle_") for value in shown)
