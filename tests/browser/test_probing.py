@@ -98,7 +98,7 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
     cell = [(layer, step) for layer in F1["pos"] for step in STEPS].index((2, 8))
     click_point(visitor, "heat map", 1, cell, "layer 2, step 8: 90.0%")
     visitor.expect_query(probe_layer="2", step="8")
-    training = visitor.page.get_by_role("heading", name="How the probe was trained: part of speech, layer 2, step 8")
+    training = visitor.page.get_by_role("heading", name="How the probe was trained: parts of speech, layer 2, step 8")
     expect(training).to_be_visible()
     visitor.settle()
 
@@ -106,8 +106,8 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
 def test_a_click_on_a_task_chooses_it(visit, probed):
     """In the first figure, with the step of the point; the task is opened layer by layer."""
     visitor = visit(probed)
-    visitor.open("probing")
-    click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic role"), 1, "step 8:")
+    visitor.open("probing", probing="tasks")
+    click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")
     visitor.expect_query(probe_task="srl", step="8", probing="layers")
     visitor.settle()
 
@@ -116,7 +116,7 @@ def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
     """And opens them; a click on the path of two tasks chooses a step."""
     visitor = visit(probed)
     visitor.open("probing", probing="order")
-    click_point(visitor, "peaks", 0, 2, "part of speech, layer 2")
+    click_point(visitor, "peaks", 0, 2, "parts of speech, layer 2")
     visitor.expect_query(probe_task="pos", probe_layer="2", step="8", probing="layers")
     visitor.settle()
     visitor.open("probing", probing="order")
