@@ -19,7 +19,8 @@ from tests.app.conftest import captions_of
 
 NO_ROWS = ("equal weight of all layers", "chance")  # lines that stand for no measurement
 PAGES = {  # page and parameters: how many figures it has
-    ("overview", ()): 3,
+    ("overview", ()): 2,
+    ("overview", (("open", "computed,length,ngrams,objective"),)): 5,
     ("tokens", ()): 2,
     ("tokens", (("unit", "rescaled"),)): 2,
     ("attention", ()): 1,
