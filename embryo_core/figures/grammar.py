@@ -10,6 +10,7 @@ import pandas as pd
 
 from embryo_core import compare, curves, results
 from embryo_core.compare import CHANCE
+from embryo_core.curves.agreement import MIN_ITEMS
 from embryo_core.curves.turns import Turns, falls_after_rise, find_turns
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import FigureError
@@ -257,7 +258,9 @@ def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
     for row in found[found["second"] != compare.PAPER].itertuples():
         both = f"The orders of {row.first} and {row.second}"
         if pd.isna(row.rho):
-            lines.append(f"{both} cannot be compared: only {quantity(row.n, 'paradigm')} rise from chance in both.")
+            few = f"only {quantity(row.n, 'paradigm')} rise from chance in both"
+            why = few if row.n < MIN_ITEMS else "more than half of a run's rise between the same two evaluated steps"
+            lines.append(f"{both} cannot be compared: {why}.")
             continue
         rho = f"{row.rho:.2f} (95 %: {row.low:.2f} to {row.high:.2f})"
         lines.append(f"{both} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both.")
