@@ -58,8 +58,8 @@ MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files 
 def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
     """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
 
-    Causal masks and frequencies, which early versions stored, are left out: no pass reads them, and a mask's value is
-    minus infinity in half precision.
+    Causal masks and frequencies of decoders, which early versions stored, are left out: no pass reads them, and a
+    mask's value is minus infinity in half precision.
 
     With a list `mapped`, the mappings of the files are added to it; `let_go` frees the memory that they take.
 
@@ -145,7 +145,7 @@ def _wrapper(names: Collection[str]) -> str:
 
 def _is_buffer(name: str, tensor: Tensor) -> bool:
     """Return whether a decoder's file stores what its configuration already says."""
-    return name.endswith((".masked_bias", ".inv_freq")) or (
+    return name.endswith((".masked_bias", "rotary_emb.inv_freq")) or (
         tensor.ndim == 4 and name.endswith((".attn.bias", ".attention.bias"))  # [1, 1, P, P]
     )
 

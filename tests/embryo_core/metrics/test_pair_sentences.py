@@ -45,7 +45,7 @@ def test_words_add_up_to_the_scores_of_the_results(evaluated):
             table = score_words(evaluated, pair.good, pair.bad, [8, 16]).table
             for step, own in table.groupby("step"):
                 sums = own[["good_score", "bad_score"]].sum().tolist()
-                assert sums == pytest.approx(stored.loc[(pair.number, step)].tolist(), abs=1e-3)
+                assert sums == pytest.approx(stored.loc[(pair.number, step), ["good", "bad"]].tolist(), abs=1e-3)
                 assert "".join(own["good"]).replace(" ", "") == pair.good.replace(" ", "")
                 assert "".join(own["bad"]).replace(" ", "") == pair.bad.replace(" ", "")
 
