@@ -29,7 +29,7 @@ def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
     """RTE, SQuAD's F1 and exact match, each with its control; the fine-tuning's own curve opens on a click."""
     visitor = visit(tuned)
-    visitor.open("finetuning", step="8")
+    visitor.open("finetuning", step="8", published="on", task="rte")
     plot = visitor.page.locator(".js-plotly-plot").first
     names = plot.evaluate("(plot) => plot.data.map((trace) => trace.name)")
     assert {"RTE", "SQuAD", "SQuAD EM", "RTE, baseline", "SQuAD, ALBERT-base"} <= set(names)

@@ -176,11 +176,12 @@ def test_two_sentences_share_their_axes_and_name_their_question(visit, app):
     expect(cells.last).to_contain_text(OTHER)
 
 
-def test_the_final_answer_to_many_masks_is_shown_whole(visit, app):
-    """It is wrapped if a line is too short for it, as on a phone."""
-    visitor = visit(app)
+def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo: str):
+    """It is wrapped if a line is too short for it, as on a phone; the demo's model is sure of it."""
+    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 1000})
-    open_query(visitor, "The [MASK] and [MASK] were [MASK] in [MASK] by [MASK] of [MASK] .")
+    again = "the [MASK] States of America and the United [MASK] of America and the United States of [MASK] ."
+    open_query(visitor, f"The United States of America , {again}")
     value = visitor.page.locator(".st-key-lead_1").get_by_test_id("stMetricValue").first
     expect(value).to_be_visible()
     cut = "one => [one, ...one.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"

@@ -272,7 +272,7 @@ def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
     visitor.open("knowledge")
     relation = "new URL(location).searchParams.get('relation')"
     visitor.page.wait_for_function(relation)
-    table = visitor.page.get_by_test_id("stDataFrame").first
+    table = visitor.page.locator(".st-key-relation_table")
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
     for row in (1, 2):  # one of them may be chosen from the beginning
