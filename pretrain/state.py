@@ -61,7 +61,7 @@ def save_state(
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"
     with runs.replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, progress=counts, seconds=np.float64(seconds), **arrays)
+        np.savez(file, progress=counts, seconds=np.float32(seconds), **arrays)
         file.flush()
         os.fsync(file.fileno())
     for _, old in _states(run_path)[:-keep]:
