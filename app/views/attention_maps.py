@@ -60,7 +60,9 @@ def _show_strip(view: View, history: HeadHistory) -> None:
     with st.container(horizontal=True, gap="small", key="strip"):
         for step in log_spaced(history.steps, STRIP):
             (i,) = np.flatnonzero(history.steps == step)
-            st.image(map_style.picture(history, int(i)), view.point(int(step)), width=STRIP_SIDE)
+            at = view.point(int(step))
+            picture, name = map_style.picture(history, int(i)), f"Layer {history.layer}, head {history.head}, {at}"
+            st.image(picture, at, width=STRIP_SIDE, output_format="PNG", alt=name)
 
 
 def stop_without_maps(view: View) -> None:
