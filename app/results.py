@@ -12,8 +12,18 @@ from embryo_core import results as store
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
+from embryo_core.figures import (
+    acquisition,
+    early_signals,
+    grammar,
+    knowledge,
+    knowledge_tables,
+    overview,
+    patterns,
+    probing_scores,
+    tokens,
+)
 from embryo_core.figures import geometry as geometry_figures
-from embryo_core.figures import grammar, knowledge, knowledge_tables, overview, patterns, probing_scores, tokens
 from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures import words as words_figures
@@ -66,6 +76,8 @@ def _compared_state(run: Run) -> str:
 
 
 designs = cached(_compared_state, 16)(compare.designs)
+agreement = cached(run_state, 32)(acquisition.agreement)
+early_measures = cached(run_state, 16)(early_signals.measured)
 
 # === As stored ===
 

@@ -30,7 +30,7 @@ def show() -> None:
     view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), usual=one_of_each_family)
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
-        orders = order.agreement(view.drawn, view.choice, METRICS[0], parts)
+        orders = results.agreement(view.drawn, view.choice, METRICS[0], parts)
         first = next(iter(compare.seeds_by_design(view.drawn)))
         widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
     if view.compared_runs:
@@ -97,7 +97,7 @@ def _show_acquisition(view: View) -> None:
         return
     figures.show(figure)
     if family == "parts of speech":
-        _show_agreement(order.agreement(view.drawn, view.choice, metric, groups, rule))
+        _show_agreement(results.agreement(view.drawn, view.choice, metric, groups, rule))
 
 
 def pick_rule() -> Rule:
@@ -146,7 +146,7 @@ def _show_differences(view: View, choices: Sequence[str]) -> None:
 
 def _show_signals(view: View) -> None:
     """Draw how early a measure ranks the runs as they rank in the end, for three runs or more."""
-    measures = early_signals.measured(view.drawn)
+    measures = results.early_measures(view.drawn)
     if not measures:
         return
     st.header("Early signals", anchor=False)
