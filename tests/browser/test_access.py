@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 VIEWS = {  # every page and section: its path and parameters
     "overview": ("", {}),
+    "folds": ("", {"open": "card,objective,ngrams,computed,length,embeddings,similarity,phases"}),
     "findings": ("findings", {}),
     "tokens": ("tokens", {}),
     "single tags": ("tokens", {"family": "single tags", "order": "paper"}),
@@ -19,6 +20,9 @@ VIEWS = {  # every page and section: its path and parameters
     "tasks": ("probing", {"probing": "tasks"}),
     "layers": ("probing", {"probing": "layers"}),
     "order": ("probing", {"probing": "order"}),
+    "geometry": ("geometry", {}),
+    "grammar": ("grammar", {}),
+    "words": ("words", {}),
     "knowledge": ("knowledge", {}),
     "relations": ("knowledge", {"panels": "on"}),
     "fine-tuning": ("finetuning", {}),
