@@ -150,6 +150,7 @@ relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables
 
 
 geometry = cached(results_state, 32)(geometry_figures.table)
+state_phases = cached(results_state, 32)(geometry_figures.state_phases)
 
 
 # === Minimal pairs ===

@@ -16,7 +16,9 @@ from app.components.time_bar import time_bar
 from app.view import View, last_up_to
 from embryo_core import runs
 from embryo_core.compare import UNITS, Unit
+from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
+from embryo_core.curves.turns import Stretch
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
@@ -59,11 +61,13 @@ def open_page(
     stops: Callable[[Run], Collection[int]] = lambda run: (),
     alone: str = "",
     usual: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
+    phases: Callable[[Run], Sequence[Phase | Stretch]] = results.phases,
 ) -> View:
     """Draw the head of a page and return what it shows; without a run, say what to do and stop.
 
     Playing takes the `stops` of the run, the steps that the page has data for, or else all. If a page draws no other
     runs, the sentence `alone` says where to see them; `usual` names those that are compared until the reader chooses.
+    The bar names the `phases`, by default those of the loss.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -91,7 +95,7 @@ def open_page(
         compared = () if alone else _pick_compared_runs(run, known, labels, usual(run, known.values()))
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
     view = _counted(view)
-    _show_time(view, stops)
+    _show_time(view, stops, phases)
     _name_unknown(view, known, broken)
     return view
 
@@ -198,17 +202,19 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     return found
 
 
-def _show_time(view: View, stops: Callable[[Run], Collection[int]]) -> None:
+def _show_time(
+    view: View, stops: Callable[[Run], Collection[int]], phases: Callable[[Run], Sequence[Phase | Stretch]]
+) -> None:
     try:
-        played = stops(view.run)
+        played, named = stops(view.run), phases(view.run)
     except EmbryoError:
-        played = ()  # the page itself names the results that cannot be read
+        played, named = (), ()  # the page itself names the results that cannot be read
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
             view.step,
             view.axis,
-            results.phases(view.run),
+            named,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
             stops=played,

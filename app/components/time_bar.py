@@ -14,6 +14,7 @@ import streamlit as st
 from app.components.messages import field, member
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
+from embryo_core.curves.turns import Stretch
 from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from embryo_core.types import Change, Checkpoint, StepUnit
 from embryo_core.words import points
@@ -44,7 +45,7 @@ def time_bar(
     checkpoints: Sequence[Checkpoint],
     step: int,
     axis: StepAxis,
-    phases: Sequence[Phase],
+    phases: Sequence[Phase | Stretch],
     on_step: Callable[[int, bool], None],
     on_scale: Callable[[Scale], None],
     stops: Collection[int] = (),
@@ -78,7 +79,7 @@ def bar_data(
     checkpoints: Sequence[Checkpoint],
     step: int,
     axis: StepAxis,
-    phases: Sequence[Phase] = (),
+    phases: Sequence[Phase | Stretch] = (),
     stops: Collection[int] = (),
 ) -> dict[str, Any]:
     """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
@@ -120,7 +121,7 @@ def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, A
     return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
 
 
-def _stretch(phase: Phase, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
+def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
     """Return a phase as the bar names it: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}

@@ -16,7 +16,7 @@ LAST = "last step"
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Geometry", lambda run: results.evaluated(run, METRIC))
+    view = widgets.open_page("Geometry", lambda run: results.evaluated(run, METRIC), phases=results.state_phases)
     ranks = results.geometry(view.run, "rank_me")
     if ranks.empty:
         widgets.stop_uncomputed(
@@ -51,7 +51,7 @@ def _step_name(step: str | int) -> str:
 
 
 def _show_similarity(view: View, run: Run) -> None:
-    """Draw how alike the states of the run of the page and another one are; a sentence if they cannot be compared."""
+    """Draw the similarity of states between this run and another; say why if they cannot be compared."""
     try:
         figure = figures.draw(view, similarity.between, other=run.name)
     except FigureError as error:

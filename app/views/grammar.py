@@ -11,6 +11,7 @@ from app.view import View
 from app.views import grammar_pairs
 from embryo_core.errors import FigureError
 from embryo_core.figures import grammar
+from embryo_core.figures.curves import with_step
 from embryo_core.figures.grammar import LEVELS, METRIC
 from embryo_core.figures.markdown import literal
 
@@ -35,7 +36,7 @@ def show() -> None:
     figures.show(figures.draw(view, grammar.accuracy, pairs=pairs, level=level), on_point=_open_point)
     step = view.evaluated(accuracies["step"].unique())
     _show_order(view, pairs)
-    _show_paradigms(grammar.with_step(shapes, accuracies, step), step)
+    _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step)
     grammar_pairs.show(view, shapes, step)
 
 

@@ -12,6 +12,7 @@ from app.views import knowledge_facts
 from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
+from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.overview import evaluate_command
@@ -88,7 +89,7 @@ def _choose_step(kind: str, step: int) -> None:
 def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
     st.header("Every relation", anchor=False)
-    table = knowledge_tables.with_step(results.relation_table(view.run), precision, step)
+    table = with_step(results.relation_table(view.run), precision, step, "relation", "last")
     show_rows(
         table,
         "relation_table",

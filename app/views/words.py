@@ -44,8 +44,13 @@ def show() -> None:
     with right:
         st.header("What predicts the age", anchor=False)
         _show(view, word_ages.predictors)
-    st.header("Frequency, then context", anchor=False)
-    _show(view, word_frequency.distance)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.header("Frequency, then context", anchor=False)
+        _show(view, word_frequency.distance)
+    with right:
+        st.header("Unigrams, bigrams, context", anchor=False)
+        _show(view, word_frequency.phases)
 
 
 def _show(view: View, make: Callable[..., Figure], on_point: Callable[..., None] | None = None) -> None:
@@ -95,7 +100,7 @@ def _columns() -> dict[str, Any]:
         "latest": number("to", **steps),
         "why": "without an age",
         "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
-        "beyond": number("context", help="First step from which it stays surely below its frequency", **steps),
+        "beyond": number("context", help="From here surely below frequency and bigrams", **steps),
         "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
         "n": number("n", help="Occurrences in the text", width=50),
         "count": number("count", help="In the training text", **steps),

@@ -96,7 +96,7 @@ def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> fl
 
 
 def _merge(same: Sequence[ListedWord]) -> ListedWord:
-    """Return one word for those that are written alike, such as "can" the verb and the object."""
+    """Merge words with the same spelling, such as "can" the verb and the object."""
     categories = {one.category for one in same}
     category = categories.pop() if len(categories) == 1 else SEVERAL
     return ListedWord(

@@ -2,7 +2,7 @@
 
 Chang and Bergen (2022), "Word Acquisition in Neural Language Models": a sigmoid over the logarithm of the steps is
 fitted to the surprisals of a word; the word is acquired where the sigmoid crosses the middle between chance (all pieces
-alike) and the lowest surprisal that the word reaches.
+equally probable) and the lowest surprisal that the word reaches.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 MIN_STEPS = 4  # after step 0, for a curve of four numbers
-MAX_STEPS = 100  # of a longer series as many are taken, evenly over the logarithm of the steps
+MAX_STEPS = 100  # a longer series is thinned to these, evenly over the logarithm of the steps
 MIN_OCCURRENCES = 5
 RESAMPLES = 200  # of the occurrences of a word
 SEED = 0
 TAILS = (0.025, 0.975)
-FINE, COARSE = (480, 64), (120, 16)  # middles and rates of the grid on which sigmoids are fitted; coarse for samples
+FINE, COARSE = (480, 64), (120, 16)  # middles and rates of the grid of fits; the coarse one is for resamples
 VALUES_AT_ONCE = 2**22  # of curves times sigmoids
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
 FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
@@ -65,9 +65,9 @@ class Ages:
 
 
 def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]], chance: ArrayLike) -> Ages:
-    """Return the ages of W words from the surprisals of their occurrences, [S, n] each, and that by chance [W].
+    """Return the ages of W words from the surprisals of their occurrences, [S, n] each, and of chance [W].
 
-    Intervals are percentiles over samples of the occurrences with replacement, the same at all steps.
+    Intervals are percentiles of a bootstrap over occurrences, drawn once for all steps.
     """
     chance, words = np.asarray(chance, float), len(occurrences)
     after = _thin(np.asarray(steps, float))
@@ -98,7 +98,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
 
 
 def _thin(steps: Floats) -> NDArray[np.integer]:
-    """Return the indices of the steps after step 0, of a long series at most MAX_STEPS."""
+    """Return the indices of the steps after step 0, thinned to MAX_STEPS."""
     after = np.flatnonzero(steps > 0)
     if len(after) <= MAX_STEPS:
         return after
@@ -117,7 +117,7 @@ def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossi
 
 
 def _resample(curves: Sequence[Floats]) -> Floats:
-    """Return mean curves of samples with replacement: [W, RESAMPLES, S] of curves [S, n]; no word changes another's."""
+    """Return mean curves of bootstrap samples [W, RESAMPLES, S] of curves [S, n]; words do not affect each other."""
     found = []
     for own in curves:
         n = own.shape[1]
@@ -132,8 +132,8 @@ def _resample(curves: Sequence[Floats]) -> Floats:
 def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FINE) -> Sigmoids:
     """Fit a falling sigmoid over log10 of S steps above 0 to each row of values [N, S] by least squares.
 
-    Top and bottom are linear, so that only middle and rate are searched: on a grid, then between its middles. A curve
-    that does not fall best is flat: its top is its bottom.
+    Top and bottom are linear, so only middle and rate are searched: on a grid, then between its middles. If no falling
+    curve fits, the result is flat: its top is its bottom.
     """
     x, y = np.log10(np.asarray(steps, float)), np.asarray(values, float)
     reach = x[-1] - x[0]

@@ -1,4 +1,4 @@
-"""Geometry of states: how many dimensions they fill, in which shape, and how alike two sets of them are.
+"""Geometry of states: how many dimensions they fill, in which shape, and how similar two sets of them are.
 
 Every function takes states X of n words in D dimensions. sigma are the singular values of X, and lambda the eigenvalues
 of the covariance of X, the largest first.
@@ -14,7 +14,7 @@ of the covariance of X, the largest first.
     cka             linear CKA (Kornblith et al., 2019) with the unbiased HSIC of Song et al. (2012): it does not rise
                     with D, as the biased one does (Murphy et al., 2024, https://arxiv.org/abs/2405.01012)
 
-A number that the states do not have, as of states that are all equal, is None.
+A measure that is undefined, for example because all states are equal, is None.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ from embryo_core.curves.scores import Floats, Z
 
 EPSILON = 1e-7  # of RankMe
 RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
-MIN_RANKS = 10  # of them that are not zero
-KEPT = 0.9  # of the ratios that TwoNN fits
+MIN_RANKS = 10  # positive eigenvalues in RANKS, or there is no fit
+KEPT = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # distinct states for TwoNN
 HALF = np.dtype("<f2")
-RESOLUTION = 1e-6  # of the largest norm: states that are closer are the same in float32
+RESOLUTION = 1e-6  # times the largest norm: closer states are equal in float32
 
 
 def rank_me(states: Floats) -> float | None:
@@ -42,9 +42,9 @@ def rank_me(states: Floats) -> float | None:
 
 
 def eigenvalues(states: Floats) -> Floats:
-    """Return the eigenvalues of the covariance of states [n, D], the largest first, without those that are rounding.
+    """Return the eigenvalues of the covariance of states [n, D], largest first, without rounding errors.
 
-    Rounding is judged as numpy.linalg.matrix_rank does it in float32.
+    The threshold is that of numpy.linalg.matrix_rank in float32.
     """
     centred = states - states.mean(axis=0)
     singular = np.linalg.svd(centred, compute_uv=False)
@@ -54,7 +54,7 @@ def eigenvalues(states: Floats) -> Floats:
 
 
 def alpha_req(spectrum: Floats) -> float | None:
-    """Return the exponent with which `eigenvalues` decay; None if fewer than MIN_RANKS of RANKS are there."""
+    """Return the exponent with which `eigenvalues` decay; None if RANKS has fewer than MIN_RANKS of them."""
     logarithms = np.log(spectrum[RANKS])
     if len(logarithms) < MIN_RANKS:
         return None
@@ -69,9 +69,9 @@ def participation(spectrum: Floats) -> float | None:
 
 
 def two_nn(states: Floats) -> tuple[float, int] | None:
-    """Return the intrinsic dimension of states [n, D], and how many of them are distinct; None if too few are.
+    """Return the intrinsic dimension of states [n, D] and the number of distinct ones; None if these are too few.
 
-    Of states that are the same one is kept: their nearest neighbour is at distance zero.
+    Duplicates are dropped: their nearest neighbour is at distance zero.
     """
     squares = _squared_distances(states)
     same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
@@ -100,9 +100,9 @@ def _squared_distances(states: Floats) -> Floats:
 
 
 def gram(states: Floats) -> Floats | None:
-    """Return what CKA needs of states [n, D], n > 3: their U-centred Gram matrix [n, n], scaled; None if it is zero.
+    """Return the U-centred Gram matrix [n, n] of states [n, D], n > 3, from which CKA is computed; None if it is zero.
 
-    The diagonal is zero, all rows sum to zero, and the mean square that HSIC takes of it is 1 (Song et al., 2012).
+    Its diagonal is zero, its rows sum to zero, and it is scaled so that its HSIC with itself is 1 (Song et al., 2012).
     """
     centred = states - states.mean(axis=0)
     found = u_centre(centred @ centred.T)
@@ -112,7 +112,7 @@ def gram(states: Floats) -> Floats | None:
 
 
 def u_centre(products: Floats) -> Floats:
-    """Return a Gram matrix [n, n] U-centred; its diagonal does not count."""
+    """Return a Gram matrix [n, n] U-centred, ignoring its diagonal."""
     n = len(products)
     without = products - np.diag(np.diag(products))
     means = without.sum(axis=0) / (n - 2)
@@ -122,20 +122,20 @@ def u_centre(products: Floats) -> Floats:
 
 
 def cka(first: Floats, second: Floats) -> float:
-    """Return the debiased linear CKA of two sets of states from their `gram` [n, n]: 1 if alike, about 0 if unrelated.
+    """Return the debiased linear CKA of two sets of states from their `gram` [n, n].
 
-    It may be a little below 0, as an unbiased estimate of 0 is.
+    1: the same up to rotation and scale. 0: unrelated; an unbiased estimate of 0 may be a little below it.
     """
     n = len(first)
     return float((first * second).sum() / (n * (n - 3)))
 
 
 def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return CKA and its 95 % interval (value, low, high [S]) of S sets of states and another, by their grams.
+    """Return CKA of S pairs of sets of states with its 95 % interval (value, low, high, each [S]).
 
-    `first` is [S, n, n], `second` [n, n] or [S, n, n]. The interval is that of a jackknife over the words. Without word
-    i, the sums of the rows of a U-centred K are -K_i and their sum is 0, so that HSIC follows from K_i . L_i (Song et
-    al., 2012, equation 3).
+    `first` [S, n, n] and `second` [n, n] or [S, n, n] are grams. The interval is a jackknife over words: without
+    word i, the rows of a U-centred K sum to -K_i and all of K to 0, so that HSIC follows from K_i . L_i (Song et al.,
+    2012, equation 3).
     """
     second = np.broadcast_to(second, first.shape)
     n = first.shape[-1]
@@ -151,12 +151,12 @@ def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def pack(products: Floats) -> bytes:
-    """Return a `gram` [n, n] as float16, below its diagonal, row by row."""
+    """Return the lower triangle of a `gram` [n, n] without its diagonal, row by row in float16."""
     return products[np.tril_indices(len(products), -1)].astype(HALF).tobytes()
 
 
 def unpack(packed: Sequence[bytes], n: int) -> Floats:
-    """Return the grams [S, n, n] of what `pack` returned."""
+    """Return the grams [S, n, n] that `pack` packed."""
     found = np.zeros((len(packed), n, n))
     rows, columns = np.tril_indices(n, -1)
     for gram_of_one, each in zip(found, packed, strict=True):

@@ -1,4 +1,4 @@
-"""Linear regression by least squares: how far each predictor moves a value, with its interval."""
+"""Linear regression by least squares, with an interval for each coefficient."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TAIL = 0.975
 
 @dataclass(frozen=True)
 class Coefficient:
-    """How much a value changes with a predictor, all others alike, with its 95 % interval."""
+    """The change of a value per unit of a predictor, all others held fixed, with its 95 % interval."""
 
     name: str
     value: float
@@ -23,7 +23,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Regression:
-    """Coefficients, the share of the variance that they explain, and the number of cases."""
+    """Coefficients, explained share of the variance, and number of cases."""
 
     coefficients: tuple[Coefficient, ...]
     r2: float
@@ -33,10 +33,10 @@ class Regression:
 def regress(
     values: NDArray[np.floating], numbers: Mapping[str, NDArray[np.floating]], classes: Sequence[Any] = ()
 ) -> Regression | None:
-    """Regress values [n] on numbers [n] each, in standard deviations, and on classes [n], against the largest class.
+    """Regress values [n] on standardized `numbers`, [n] each, and on `classes` [n] relative to the largest class.
 
-    Numbers that do not vary are left out. Intervals are Student's. Returns None if there are too few cases, or if the
-    predictors determine one another.
+    Constant numbers are left out. Intervals are Student's. Returns None if there are too few cases or the predictors
+    are collinear.
     """
     columns, names = [np.ones(len(values))], [""]
     for name, own in numbers.items():

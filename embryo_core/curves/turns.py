@@ -1,5 +1,6 @@
-"""Where a curve turns: its significant rises and falls, tested on the same items at every step."""
+"""Where a curve turns: its significant rises and falls, tested on the same items at every step, or by their size."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 MAX_NAMED = 3  # moves whose names make a shape
 CONFIDENCE = 0.95  # of all comparisons of two steps together
+MIN_CHANGE = 1.1  # ratio of the ends of a rise or fall that counts without items
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,39 @@ def find_turns(right: ArrayLike) -> Turns:
     right = np.asarray(right, float)
     steps = right.shape[1]
     bound = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / max(2, steps * (steps - 1)))
-    totals = right.sum(axis=0)
+    return _turns(right.sum(axis=0), lambda first, second: _exceeds(right, first, second, bound))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of a run, from step to step, and what a quantity does in it."""
+
+    name: str
+    start: int
+    end: int
+
+
+def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -> list[Stretch]:
+    """Return where a quantity above 0 [S] rises and falls by a ratio of more than MIN_CHANGE, with these names."""
+    logarithms = np.log(np.asarray(values, float))
+    found = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
+    names = [rises if move == "rises" else falls for move in found.moves]
+    return [Stretch(name, steps[i], steps[j]) for name, (i, j) in zip(names, pairwise(found.points), strict=True)]
+
+
+def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> Turns:
+    """Return where `totals` [S] turn; `exceeds` says whether that at the first step counts as above the second's."""
     points: list[int] = []
     up: bool | None = None
     low = high = 0
-    for i in range(1, steps):
+    for i in range(1, len(totals)):
         if up is not False and totals[i] > totals[high]:
             high = i
         if up is not True and totals[i] < totals[low]:
             low = i
-        if up is not True and _exceeds(right, i, low, bound):
+        if up is not True and exceeds(i, low):
             points, up, high = [*points, low], True, i
-        elif up is not False and _exceeds(right, high, i, bound):
+        elif up is not False and exceeds(high, i):
             points, up, low = [*points, high], False, i
     if up is None:
         return Turns(())

@@ -6,18 +6,19 @@ makes many lines, each category has a panel. Dashed lines are baselines.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from embryo_core import compare
 from embryo_core.errors import FigureError
-from embryo_core.figures import smoothing
+from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curve_plot import Curves, Line, any_baseline, plot_curves, same_changes
 from embryo_core.figures.figure import Caption, Figure, listed, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
-from embryo_core.words import span
+from embryo_core.words import layer_name, span
 
 
 def curves_figure(
@@ -90,6 +91,20 @@ def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curv
     table = curves.columns(rows)
     others = [column for column in numbers if column not in table]
     return table.merge(numbers[[*key, *others]], on=key, how="left")
+
+
+def by_layer(bold: int | None = None, **options: Any) -> Curves:
+    """Return how curves of layers are drawn, with further fields of Curves; the layer `bold` is thick."""
+    emphasis = {} if bold is None else {bold: 1.7}
+    return Curves(by="layer", label=layer_name, styles=style.layer_styles, height=420, emphasis=emphasis, **options)
+
+
+def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, before: str) -> pd.DataFrame:
+    """Return a table, which has a row for each category `by`, with its value at a step as the column now."""
+    now = curves[curves["step"] == step].set_index(by)["value"]
+    table = table.copy()
+    table.insert(table.columns.get_loc(before), "now", table[by].map(now))
+    return table
 
 
 def design_name(seeds: Sequence[Run]) -> str:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from embryo_core import results
+from embryo_core.curves.turns import Stretch, stretches
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, similarity, style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import layer_name, point, span
@@ -101,17 +102,7 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
     Raises FigureError if no run has the measure, and ResultsError.
     """
     run, drawn = runs[0], MEASURES[measure]
-    curves = Curves(
-        by="layer",
-        label=layer_name,
-        styles=style.layer_styles,
-        y_title=drawn.label.lower(),
-        tickformat="",
-        decimals=drawn.form,
-        unit="words",
-        height=420,
-        emphasis={} if bold is None else {bold: 1.7},
-    )
+    curves = by_layer(bold, y_title=drawn.label.lower(), tickformat="", decimals=drawn.form, unit="words")
     return curves_figure(
         runs,
         axis,
@@ -143,17 +134,33 @@ def describe(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Ca
     )
 
 
+def state_phases(run: Run) -> list[Stretch]:
+    """Return where the effective rank of the last layer grows and where it shrinks ("compresses"). Raises ResultsError.
+
+    Li et al. (2025, https://arxiv.org/abs/2509.23024) find such phases in language models.
+    """
+    return _phases(_last_layer(table(run, "rank_me")))
+
+
+def _last_layer(rows: pd.DataFrame) -> pd.Series:
+    """Return the values of the highest layer by step."""
+    return rows[rows["layer"] == rows["layer"].max()].set_index("step")["value"].sort_index()
+
+
+def _phases(ranks: pd.Series) -> list[Stretch]:
+    return stretches([int(step) for step in ranks.index], ranks.to_numpy(), "grows", "compresses")
+
+
 def headline(rows: pd.DataFrame, unit: StepUnit) -> str:
-    """Return how the effective rank of the last layer develops."""
-    last = rows[rows["layer"] == rows["layer"].max()].sort_values("step")
-    first, highest, end = last.iloc[0], last.loc[last["value"].idxmax()], last.iloc[-1]
-    at = {name: point(int(row["step"]), unit) for name, row in (("first", first), ("top", highest), ("end", end))}
-    start = f"The effective rank of the last layer is {first['value']:.0f} at {at['first']}"
-    if len(last) == 1:
+    """Return how the effective rank of the last layer grows and shrinks."""
+    ranks = _last_layer(rows)
+    start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {point(int(ranks.index[0]), unit)}"
+    if len(ranks) == 1:
         return f"{start}, the only evaluated one."
-    if highest["step"] in (first["step"], end["step"]):
-        return f"{start} and {end['value']:.0f} at {at['end']}, the last evaluated."
-    return f"{start}, highest at {at['top']} ({highest['value']:.0f}), and {end['value']:.0f} at {at['end']}, the last."
+    moves = [f"{one.name} to {ranks[one.end]:.0f} by {point(one.end, unit)}" for one in _phases(ranks)]
+    if not moves:
+        return f"{start} and changes by less than a tenth."
+    return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int | None = None) -> Figure:

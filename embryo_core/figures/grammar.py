@@ -129,14 +129,6 @@ def right_answers(run: Run, paradigm: str) -> tuple[np.ndarray, np.ndarray]:
     return wide.columns.to_numpy(), wide.to_numpy(float)
 
 
-def with_step(table: pd.DataFrame, accuracies: pd.DataFrame, step: int) -> pd.DataFrame:
-    """Return `shapes` with the column now before the first, the accuracy at a step."""
-    now = accuracies[accuracies["step"] == step].set_index("group")["value"]
-    table = table.copy()
-    table.insert(table.columns.get_loc("first"), "now", table["group"].map(now))
-    return table
-
-
 # === Figures ===
 
 CURVES = Curves(

@@ -76,14 +76,6 @@ def summarize_relations(
     return table[["relation", "name", *shown, *curves.HISTORIES]]
 
 
-def with_step(table: pd.DataFrame, precision: pd.DataFrame, step: int) -> pd.DataFrame:
-    """Return a `relation_table` with the column now, before last: precision at 1 at `step`."""
-    now = precision[precision["step"] == step].set_index("relation")["value"]
-    table = table.copy()
-    table.insert(table.columns.get_loc("last"), "now", table["relation"].map(now))
-    return table
-
-
 def describe_relations(facts: pd.DataFrame) -> Caption:
     """Return how many facts have each history, and the rules of these."""
     total = facts["history"].value_counts().reindex(curves.HISTORIES, fill_value=0)

@@ -1,4 +1,4 @@
-"""Facts asked in other ways: what paraphrases, negations and wrong words before a question do to right answers."""
+"""Right facts asked in other ways: paraphrased, negated, or after a wrong word."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ RIGHT = "right"
 KINDS = {  # of the curves: name, colour, symbol
     RIGHT: ("right as asked", style.GREY, "circle"),
     PARAPHRASED: ("most paraphrases right", style.BLUE, "square"),
-    NEGATED: ("negation answered alike", style.PURPLE, "diamond"),
+    NEGATED: ("same answer when negated", style.PURPLE, "diamond"),
     "high": ("lost after a similar word", style.VERMILION, "triangle-up"),
     "low": ("lost after a dissimilar word", style.ORANGE, "triangle-down"),
     "random": ("lost after a random word", style.OLIVE, "cross"),
@@ -55,7 +55,7 @@ def table(run: Run, relation: str = ALL) -> pd.DataFrame:
 
 
 def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
-    """Return what becomes of the right facts of a relation, or of all, in other questions. Raises FigureError."""
+    """Plot the shares of right facts of a relation, or of all, that survive other wordings. Raises FigureError."""
     run = runs[0]
     return curves_figure(
         runs,
@@ -70,15 +70,15 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
 
 
 def describe(run: Run, rows: pd.DataFrame) -> Caption:
-    """Return what each share is, and of how many facts."""
+    """Describe each share, and of how many facts it is."""
     counts = {KINDS[kind][0]: own["n"] for kind, own in rows.groupby("kind", sort=False)}
     return Caption(
-        "Of the facts that are answered right at a step: what the model answers to other questions about them.",
+        "What the model answers when the facts that it gets right at a step are asked in other ways.",
         sentences(
-            "Grey: precision at 1 of the facts as LAMA asks them; the other shares are of those that are right.",
+            "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right.",
             "Blue: more than half of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by "
-            "pairs of paraphrases instead). Purple: the negated question gets the same answer, which it should not. "
-            "The others: the answer is wrong after a word that is not the object (“Kabul? Sirindhorn was born in”), "
+            "pairs of paraphrases instead). Purple: the negated question gets the same answer, which is wrong. "
+            "The others: the answer is lost after a word that is not the object (“Kabul? Sirindhorn was born in”), "
             "similar to it, dissimilar, or random (Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
         ),
         f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = "
@@ -90,14 +90,14 @@ def describe(run: Run, rows: pd.DataFrame) -> Caption:
 
 OF_FACT = Caption(
     "The same fact asked in other ways.",
-    "These questions are asked where the fact itself is answered right; at other steps there is no answer.",
+    "These questions are asked only at steps where the fact itself is answered right.",
 )
 
 
 def of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
     """Return a row for each variant of a fact: kind, question, answer (at a step), kept, steps. Raises ResultsError.
 
-    `kept` counts those of the `steps` at which the fact was right that had the right answer to the variant too.
+    `steps` counts those at which the fact was right, `kept` those of them at which the variant was right too.
     """
     rows = []
     for (kind, text), own in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):

@@ -12,7 +12,7 @@ from embryo_core import curves, results
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, style
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
@@ -87,18 +87,14 @@ def layers(
     Raises FigureError if no run has the score, and ResultsError.
     """
     run, drawn = runs[0], QUANTITIES[quantity]
-    drawn_curves = Curves(
-        by="layer",
-        label=layer_name,
-        styles=style.layer_styles,
+    drawn_curves = by_layer(
+        bold,
         y_title=drawn.axis,
         tickformat=".3~p",
         unit="targets",
         baseline="majority" if quantity == "f1" else None,
         baseline_name="majority baseline",
-        height=420,
         from_zero=False,
-        emphasis={} if bold is None else {bold: 1.7},
     )
     return curves_figure(
         runs,

@@ -9,15 +9,16 @@ from embryo_core import results
 from embryo_core.curves import geometry
 from embryo_core.curves.scores import Floats
 from embryo_core.errors import FigureError
-from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, sentences
 from embryo_core.types import Run
-from embryo_core.words import layer_name, span
+from embryo_core.words import span
 
 METRIC = "geometry"
 MIN_WORDS = 20  # that two runs share
+NEAR = 1.25  # ratio of two steps that are compared
+MAX_NAMED = 6  # pairs of steps in a caption
 COLUMNS = ["layer", "step", "value", "n", "low", "high"]
 DETAILS = (
     "Linear CKA is 1 if one set of states is the other one turned and scaled, and about 0 if they have nothing in "
@@ -46,22 +47,38 @@ def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
 
 
 def to_run(run: Run, other: Run) -> pd.DataFrame:
-    """Return the similarity of every layer of a run to the same layer of another at the same step.
+    """Return the similarity of every layer of a run to the same layer of another at the nearest step.
 
-    Columns are those of `to_step`; there are none if the runs share no step. Raises FigureError if they were measured
-    on other words, and ResultsError.
+    Columns are those of `to_step`, and other_step; see `nearest_steps`. There are no rows if no steps are near. Raises
+    FigureError if the runs were measured on other words or count steps in other units, and ResultsError.
     """
     here, there = shared_words(run, other)
+    nearest = nearest_steps(steps(run), steps(other))
 
     def compare(rows: pd.DataFrame, grams: Floats) -> tuple[np.ndarray, Floats, Floats]:
         theirs = results.read_grams(other, int(rows["layer"].iloc[0]))
-        both, own, their = np.intersect1d(rows["step"], theirs["step"], return_indices=True)
-        if not len(both):
-            return own, grams[:0], grams[:0]
+        place = {step: i for i, step in enumerate(theirs["step"])}
+        pairs = [(i, place[nearest[step]]) for i, step in enumerate(rows["step"]) if nearest.get(step) in place]
+        if not pairs:
+            return np.zeros(0, int), grams[:0], grams[:0]
+        own, their = map(list, zip(*pairs, strict=True))
         second = geometry.unpack(theirs["products"].iloc[their].tolist(), int(theirs["n"].iloc[0]))
         return rows.index.to_numpy()[own], _of_words(grams[own], here), _of_words(second, there)
 
-    return _table(run, compare)
+    table = _table(run, compare)
+    return table.assign(other_step=table["step"].map(nearest))
+
+
+def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]:
+    """Return the steps of one run with those of another, each the other's nearest and less than NEAR times as far."""
+    if not first or not second:
+        return {}
+    ours, theirs = (np.array(one, float) + 1 for one in (first, second))
+    apart = np.abs(np.log(ours[:, None] / theirs))  # [first, second]
+    pairs = zip(first, apart.argmin(axis=1), strict=True)
+    return {
+        step: second[j] for i, (step, j) in enumerate(pairs) if apart[:, j].argmin() == i and apart[i, j] < np.log(NEAR)
+    }
 
 
 def _table(run: Run, compare: Compare) -> pd.DataFrame:
@@ -78,6 +95,11 @@ def _table(run: Run, compare: Compare) -> pd.DataFrame:
 
 def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     """Return the places in two runs' samples of the words that both compare. Raises FigureError, ResultsError."""
+    if run.step_unit != other.step_unit:
+        raise FigureError(
+            f"Run '{run.name}' counts {run.step_unit} and '{other.name}' {other.step_unit}; compare runs that "
+            "count the same."
+        )
     ours, theirs = (results.read_sources(one).get(METRIC, {}) for one in (run, other))
     if not theirs:
         raise FigureError(f"The geometry of the states of run '{other.name}' has not been measured yet.")
@@ -98,35 +120,39 @@ def _of_words(grams: Floats, places: list[int]) -> Floats:
     return np.stack([geometry.u_centre(each) for each in chosen]) if len(places) < grams.shape[-1] else chosen
 
 
-CURVES = Curves(
-    by="layer",
-    label=layer_name,
-    styles=style.layer_styles,
-    y_title="CKA",
-    tickformat="",
-    decimals=".3f",
-    unit="words",
-    height=420,
-)
-
-
 def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
-    """Return the similarity of the first run's layers to those of the run named `other`, at the steps of both.
+    """Return the similarity of the first run's layers to those of the run named `other`, at the nearest steps.
 
-    Raises FigureError if they share no words or no steps, and ResultsError.
+    Raises FigureError if they share no words or have no near steps, and ResultsError.
     """
     run, second = runs[0], next(one for one in runs if one.name == other)
+
+    def caption(rows: pd.DataFrame) -> Caption:
+        return Caption(
+            f"Each layer of {run.name} compared with the same layer of {other}, on the same words.",
+            sentences(
+                _name_steps(rows, other), DETAILS, f"A line for each layer of both; n = {span(rows['n'])} words."
+            ),
+            hint="Click a point for its layer and step.",
+        )
+
     return curves_figure(
         [run],
         axis,
         lambda one: to_run(one, second),
-        CURVES,
+        by_layer(y_title="CKA", tickformat="", decimals=".3f", unit="words"),
         f"{run.name}-geometry-{other}",
         f"Similarity of the states of {run.name} and {other}",
-        lambda rows: Caption(
-            f"Each layer of {run.name} compared with the same layer of {other} at the same step, on the same words.",
-            sentences(DETAILS, f"A line for each layer of both; n = {span(rows['n'])} words."),
-            hint="Click a point for its layer and step.",
-        ),
+        caption,
         METRIC,
     )
+
+
+def _name_steps(rows: pd.DataFrame, other: str) -> str:
+    """Return which steps are compared, naming those that differ."""
+    pairs = rows[["step", "other_step"]].drop_duplicates().itertuples(index=False)
+    differing = [f"{own:,} beside {their:,}" for own, their in pairs if own != their]
+    if not differing:
+        return "At the steps of both."
+    more = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
+    return f"At the nearest steps of both; those of {other} that differ: {', '.join(differing[:MAX_NAMED])}{more}."

@@ -24,7 +24,7 @@ AGES = "Age: the step at which a word's surprisal is half-way from chance to its
 
 
 def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
-    """Return the words with an age in each run that the axis supports and that has some."""
+    """Return the words with an age of each run that has some and that the axis supports."""
     found = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
     return {
         name: table.assign(category=table["category"].fillna(UNKNOWN)) for name, table in found.items() if len(table)
@@ -32,7 +32,7 @@ def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
 
 
 def _require(tables: dict[str, Any], runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the runs that have nothing to draw. Raises FigureError if that are all."""
+    """Return the names of runs without a table. Raises FigureError if none has one."""
     if not tables:
         raise FigureError(f"No word of {', '.join(run.name for run in runs)} has an age, so there is nothing to draw.")
     return tuple(run.name for run in runs if run.name not in tables)
@@ -46,7 +46,7 @@ def _note(runs: Sequence[Run]) -> str:
 
 
 def ages(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the age of every word with its interval, in the first run's order; other runs' ages in the same rows.
+    """Plot the age of every word with its interval, in the first run's order; other runs share its rows.
 
     Raises FigureError and ResultsError.
     """
@@ -137,7 +137,7 @@ def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:
 
 
 def children_table(run: Run) -> pd.DataFrame:
-    """Return how far a run's ages of words agree with children's, of all words and of each category.
+    """Correlate a run's ages of words with children's, over all words and in each category.
 
     Columns: group, rho (Spearman's), low, high (95 %), n; NaN for fewer than four words. Raises ResultsError.
     """
@@ -153,7 +153,7 @@ def children_table(run: Run) -> pd.DataFrame:
 
 
 def children(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the rank correlation of the ages of words with children's, by category, for each run.
+    """Plot the rank correlation of the ages of words with children's, by category, for each run.
 
     Raises FigureError and ResultsError.
     """
@@ -163,7 +163,7 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     drawn = [run for run in runs if run.name in tables]
     whole = tables[drawn[0].name].set_index("group").loc[ALL]
     sure = "more often in the order" if whole["low"] > 0 else "in the reverse order" if whole["high"] < 0 else ""
-    verdict = f"words come {sure} in which children say them" if sure else "the orders are not surely alike or reverse"
+    verdict = f"words come {sure} in which children say them" if sure else "whether the orders agree is not clear"
     caption = Caption(
         f"Spearman's rho of {drawn[0].name} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
         f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
@@ -187,10 +187,11 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def predictor_table(run: Run) -> pd.DataFrame:
-    """Return the regression of log10 of a run's ages on what is known of the words; empty if there are too few.
+    """Regress log10 of a run's ages on what is known of the words; empty if there are too few.
 
     Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high
-    (95 %), n, r2. Words that lack one of the predictors are left out; one that most words lack is. Raises ResultsError.
+    (95 %), n, r2. Words without one of the predictors are left out; a predictor that most words lack is too. Raises
+    ResultsError.
     """
     table = age_table(run).dropna(subset="age")
     numbers = {
@@ -210,20 +211,20 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 
 def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return what predicts the ages of words, for each run. Raises FigureError and ResultsError."""
+    """Plot what predicts the ages of words, for each run. Raises FigureError and ResultsError."""
     tables = {run.name: table for run in runs if len(table := predictor_table(run))}
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
     drawn = [run for run in runs if run.name in tables]
     first = tables[drawn[0].name]
     sure = [row.predictor for row in first.itertuples() if row.low > 0 or row.high < 0]
-    named = ", ".join(sure) if sure else "none of them surely"
+    named = ", ".join(sure) if sure else "none is significant"
     fits = "; ".join(f"{name}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for name, own in tables.items())
     caption = Caption(
-        f"What moves the age of a word, all else alike: {named}.",
+        f"Predictors of a word's age, all others held fixed: {named}.",
         sentences(
-            "Linear regression of log10 of the age; above 0 is later. Numbers count in standard deviations, categories "
-            "against the largest. Lines: 95 % (Student's).",
+            "Linear regression of log10 of the age; above 0 is later. Numbers are in standard deviations, categories "
+            "relative to the largest. Lines: 95 % (Student's).",
             f"Frequency is that in the training text. Words without a predictor are left out. {fits}.",
         ),
         _note(drawn),
@@ -236,7 +237,7 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def _plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
-    """Return a row for each of `row`, in it a mark with its interval for each run; a line at 0."""
+    """Plot a row for each value of `row`, with a mark and its interval for each run, and a line at 0."""
     rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
     plot = go.Figure()
     for i, name in enumerate(names):

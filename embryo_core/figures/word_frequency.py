@@ -1,4 +1,4 @@
-"""Words beside their frequency: nearest to it at some step, then less surprising than it, as context comes in.
+"""Words beside unigrams and bigrams: nearest to their frequency, then to what the word before says, then below both.
 
 Chang and Bergen (2022) find that models first learn unigrams, then bigrams, then context.
 """
@@ -14,17 +14,20 @@ from embryo_core import curves, results
 from embryo_core import runs as run_files
 from embryo_core.corpora.groups import ALL
 from embryo_core.errors import FigureError
+from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import curves_figure
+from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, reaches
 from embryo_core.types import Run
 from embryo_core.words import percent, point
 
-NO_BIGRAMS = (
-    "The run counted single words of its text and no pairs, so that the distance from bigrams is known over all pieces "
-    "alone: see n-gram divergence on Overview."
-)
+PHASES = {  # that a word may be in at a step: colour and symbol
+    "chance": (style.GREY, "circle"),
+    "unigram": (style.BLUE, "square"),
+    "bigram": (style.VERMILION, "diamond"),
+    "context": (style.OLIVE, "triangle-up"),
+}
 
 
 def distance_table(run: Run) -> pd.DataFrame:
@@ -66,7 +69,6 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
             sentences(
                 "Distance: of a word's mean surprisal from minus log2 of its share of the words of the training text "
                 "(unigrams), whatever its sign; mean over words. Bands: 95 %.",
-                NO_BIGRAMS,
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
@@ -75,3 +77,57 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     bits = replace(BITS, **named, baseline=None, styles=category_styles)
     name = f"{run.name}-words-frequency"
     return curves_figure(runs, axis, distance_table, bits, name, "Distance from frequency", caption, METRIC)
+
+
+def phase_table(run: Run) -> pd.DataFrame:
+    """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
+
+    A word is in context if its surprisal is surely below those by unigram and by bigram; else it is in the phase to
+    whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
+    """
+    ages = age_table(run).set_index("word")
+    table = results.read_surprisals(run)
+    known = {name: table["word"].map(ages[name]).to_numpy(float) for name in ("unigram", "bigram")}
+    bits = np.stack([table["chance"], *known.values()])  # [chance, unigram, bigram; rows]
+    surprisal = table["surprisal"].to_numpy(float)
+    phase = np.array([*PHASES])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
+    phase = np.where(surprisal + reaches(table) < bits[1:].min(axis=0), "context", phase)
+    table = table.assign(phase=phase)[~np.isnan(bits).any(axis=0)]
+    counts = pd.crosstab(table["step"], table["phase"]).reindex(columns=[*PHASES], fill_value=0)
+    rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()
+    rows["n"] = rows["step"].map(counts.sum(axis=1))
+    low, high = curves.interval(rows["value"].to_numpy(), rows["n"].to_numpy())
+    return rows.assign(low=low, high=high)
+
+
+def phases(runs: Sequence[Run], axis: Axis) -> Figure:
+    """Return the share of words nearest to chance, unigram and bigram, or below these. Raises FigureError.
+
+    Raises ResultsError too.
+    """
+    run = runs[0]
+    if phase_table(run).empty:
+        raise FigureError(
+            f"Run '{run.name}' has no surprisals by bigrams beside those by frequency; they are noted by: "
+            f"python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH --overwrite"
+        )
+
+    def caption(table: pd.DataFrame) -> Caption:
+        highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
+        named = (
+            f"{name} at {point(int(row['step']), run.step_unit)} ({percent(row['value'], 0)})"
+            for name, row in highest.iterrows()
+        )
+        return Caption(
+            f"Most words are nearest to each: {', '.join(named)}.",
+            sentences(
+                "Unigram: a word's share of the training text. Bigram: its probability after the word before, by "
+                "counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean over "
+                "its occurrences. Context: its mean surprisal is surely below both. Bands: 95 % (Wilson).",
+            ),
+            f"Words: {data_note(run, METRIC, 'a list of words')}; n = {table['n'].max():,} words with both.",
+        )
+
+    shares = Curves(by="group", y_title="words", unit="words", styles=lambda names: {one: PHASES[one] for one in names})
+    name = f"{run.name}-words-phases"
+    return curves_figure(runs, axis, phase_table, shares, name, "Unigrams, bigrams, context", caption, METRIC)

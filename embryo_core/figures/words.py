@@ -1,4 +1,4 @@
-"""Words over pretraining: the surprisal of a word, its age of acquisition, and its distance from its frequency."""
+"""Words over pretraining: the surprisal of a word, and its age of acquisition."""
 
 import math
 import re
@@ -38,13 +38,20 @@ HOW = {  # whether the models predict masked words
 SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word."
 MIN_WORDS = 5  # of a category that a headline names
 FITTED = ("top", "bottom", "rate", "middle")
-AGE_COLUMNS = "word category age earliest latest why n pieces count unigram beyond children concreteness chance".split()
+AGE_COLUMNS = (
+    "word category age earliest latest why n pieces count unigram bigram beyond children concreteness chance".split()
+)
 AGE_COLUMNS += ["first", "lowest", *FITTED]
 PARTLY = "measured at some steps alone"
+LOOKS = {"solid": "solid", "dash-dotted": "dashdot"}
+EXPECTED = {  # surprisals of a word without context: label of its line, what it is by, and how it is drawn
+    "unigram": ("by frequency", "by the word's frequency in the training text", "solid"),
+    "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
+}
 
 
 def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a symbol for each category, the same in every figure of the page, in their order."""
+    """Return a colour and a symbol for each category, the same in every figure of the page."""
     looks = style.default_styles(sorted({*names} - {ALL})) | {ALL: (style.GREY, "circle")}
     return {name: looks[name] for name in names}
 
@@ -57,10 +64,10 @@ def age_table(run: Run) -> pd.DataFrame:
     """Return every word of the list with the step at which the run acquires it, or why there is none.
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
-    count (in the training text), unigram (bits by that count), beyond (first step from which
-    its surprisal stays surely below these), children (months), concreteness, chance, first and
-    lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by age; words without one come last. Raises
-    ResultsError and BrokenRun.
+    count (in the training text), unigram (bits by that count), bigram (bits after the word before, by counts of the
+    measured text), beyond (first step from which its surprisal stays surely below both), children (months),
+    concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by age; words
+    without one come last. Raises ResultsError and BrokenRun.
     """
     table = results.read_surprisals(run)
     if table.empty:
@@ -85,8 +92,9 @@ def age_table(run: Run) -> pd.DataFrame:
     counts, total = _counts(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
     rows["unigram"] = -np.log2(rows["count"] / total)
-    high, unigrams = surprisal + reaches(table), rows["unigram"].tolist()
-    beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, unigrams, strict=False)]
+    rows["bigram"] = rows["word"].map(_bigrams(run)).astype(float)
+    high, lowest = surprisal + reaches(table), rows[["unigram", "bigram"]].min(axis=1).where(rows["unigram"].notna())
+    beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, lowest.tolist(), strict=False)]
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
 
@@ -107,20 +115,27 @@ def reaches(table: pd.DataFrame) -> np.ndarray:
     return curves.Z * np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
 
 
-def _beyond(steps: np.ndarray, high: np.ndarray, unigram: float) -> int | None:
-    """Return the first step from which a word stays surely less surprising than its frequency makes it."""
-    return None if math.isnan(unigram) else curves.held_from(steps, unigram - high, 0.0)
+def _beyond(steps: np.ndarray, high: np.ndarray, bits: float) -> int | None:
+    """Return the first step from which a word stays surely less surprising than these bits."""
+    return None if math.isnan(bits) else curves.held_from(steps, bits - high, 0.0)
 
 
 def _left_out(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield the words of the list that were not measured, each with the reason, as the evaluation noted them."""
+    """Yield each word of the list that was not measured, with the reason that the evaluation noted."""
     noted = results.read_sources(run).get(METRIC, {}).get("left_out", {})
     for why, words in noted.items() if isinstance(noted, dict) else ():
         yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
 
 
+def _bigrams(run: Run) -> dict[str, float]:
+    """Return the surprisal of each word by bigrams, as the evaluation noted it; results of earlier versions lack it."""
+    noted = results.read_sources(run).get(METRIC, {}).get("bigrams", {})
+    known = noted.items() if isinstance(noted, dict) else ()
+    return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
+
+
 def _counts(run: Run) -> tuple[dict[str, int], int]:
-    """Return how often each word is in the training text, whatever its case, and the sum; without counts 1."""
+    """Return the count of each word in the training text, ignoring case, and their sum (1 without counts)."""
     counts: dict[str, int] = {}
     for word, count in run_files.read_counts(run.frequencies).items():
         counts[word.casefold()] = counts.get(word.casefold(), 0) + count
@@ -140,7 +155,7 @@ def headline(run: Run, table: pd.DataFrame) -> str:
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
-    """Return the rows whose word, category or reason contains a text, whatever its case; ages as whole steps."""
+    """Return the rows whose word, category or reason contains a text, ignoring case; ages are rounded to steps."""
     wanted = text.strip().casefold()
     texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
     found = table[texts.str.contains(wanted, regex=False)]
@@ -149,7 +164,7 @@ def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
 
 
 def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:
-    """Return how many words of the list have an age, and how many of them the search found."""
+    """Describe how many words have an age, and how many the search found."""
     listed = f"{len(found):,} of {quantity(len(table), 'word')} listed; " if len(found) < len(table) else ""
     return Caption(
         f"{listed}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
@@ -177,7 +192,7 @@ def acquired_table(run: Run) -> pd.DataFrame:
 
 
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the share of words that are acquired by each step, by category. Raises FigureError and ResultsError."""
+    """Plot the share of words acquired by each step, by category. Raises FigureError and ResultsError."""
     run = runs[0]
     shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
 
@@ -189,7 +204,7 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
             "Share of the words that are acquired by a step: half-way from chance to their lowest surprisal.",
             sentences(
                 "The age is where a sigmoid over log steps crosses the middle between chance (all pieces of the "
-                "vocabulary alike) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
+                "vocabulary equally probable) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
                 f"Without an age: {quantity(int(without.sum()), 'word')} ({named})." if len(without) else "",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
@@ -226,11 +241,13 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
             f"“{word}” {_describe_age(run, row)}.",
             sentences(
                 f"{SURPRISAL} {HOW['masked_words' in run_gives(run)]}",
-                "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces of the vocabulary alike.",
+                "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
-                f"Grey line: {row['unigram']:.1f} bits, by the word's frequency in the training text."
-                if pd.notna(row["unigram"])
-                else "",
+                *(
+                    f"{look.capitalize()} grey line: {row[name]:.1f} bits, {by}."
+                    for name, (_, by, look) in EXPECTED.items()
+                    if pd.notna(row[name])
+                ),
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
@@ -255,14 +272,14 @@ def _describe_age(run: Run, row: pd.Series) -> str:
 
 
 def describe_interval(row: Any) -> str:
-    """Return the steps between which the age of a row may be, as words."""
+    """Format the interval of a row's age."""
     low = "before the first step" if np.isinf(row["earliest"]) else f"{round(row['earliest']):,}"
     high = "after the last" if np.isinf(row["latest"]) else f"{round(row['latest']):,}"
     return f"{low} to {high}"
 
 
 def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
-    """Add the sigmoid of a word, its age and the surprisal by its frequency to the figure of its curve."""
+    """Add the sigmoid of a word, its age and the surprisals by frequency and by bigrams to the figure of its curve."""
     row, own = _row(run, word), axis.of(run)
     steps = [int(step) for step in figure.table.loc[figure.table["run"] == figure.table["run"].iloc[0], "step"]]
     after = [step for step in steps if step > 0]
@@ -279,7 +296,8 @@ def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
             hovertemplate=f"age: {point(round(row['age']), run.step_unit)} ({describe_interval(row)})<extra></extra>",
         )
-    if pd.notna(row["unigram"]):
-        line = {"color": style.GREY, "width": 1.5}
-        ends = own.values([min(steps), max(steps)])
-        figure.plot.add_scatter(x=ends, y=[row["unigram"]] * 2, name="by frequency", line=line, **quiet)
+    ends = own.values([min(steps), max(steps)])
+    for name, (label, _, look) in EXPECTED.items():
+        if pd.notna(row[name]):
+            line = {"color": style.GREY, "width": 1.5, "dash": LOOKS[look]}
+            figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **quiet)

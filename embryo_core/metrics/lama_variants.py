@@ -1,15 +1,15 @@
-"""Variants of LAMA's facts: what becomes of a right answer when its question is asked in other ways.
+"""Variants of LAMA's facts: whether a right answer survives other wordings of its question.
 
     lama_variants              share of the facts that are answered right as world_knowledge asks them
     lama_variants_paraphrased  of the right facts with paraphrases, the share that most of these answer right too
     lama_variants_negated      of the right facts with a negation, the share whose negation gets the same answer
-    lama_variants_high         of the right facts with such a word, the share that is lost after a wrong word that is
+    lama_variants_high         of the right facts with such a word, the share answered wrong after a wrong word that is
     lama_variants_low          similar to the object, dissimilar, or random: "Kabul? Sirindhorn was born in [MASK] ."
     lama_variants_random
 
-Groups are relations, and all facts. The answer to every variant of a right fact is recorded; a fact that is answered
-wrong is asked no variant. Elazar et al. (2021) define consistency by pairs of paraphrases, whether right or wrong; the
-share here counts right ones.
+Groups are relations, and all facts. Every variant of a right fact is asked and its answer recorded; variants of wrong
+facts are not asked. Elazar et al. (2021) define consistency over pairs of paraphrases, right or wrong; here only right
+answers count.
 """
 
 from collections import Counter
@@ -93,7 +93,7 @@ class LamaVariants(Metric):
 
 
 def _variants(fact: Fact, known: Variants) -> list[tuple[str, str, Fact]]:
-    """Return kind, text and question of each variant of a fact; templates that equal its own are none."""
+    """Return kind, text and question of each variant of a fact, without templates that equal its own."""
     asked = [(PARAPHRASED, template) for template in known.paraphrases.get(fact.relation, ())]
     if fact.relation in known.negated:
         asked.append((NEGATED, known.negated[fact.relation]))
@@ -105,13 +105,13 @@ def _variants(fact: Fact, known: Variants) -> list[tuple[str, str, Fact]]:
 
 
 def _unchanged(facts: Questions, known: Variants) -> int:
-    """Return how many relations have a negation that equals their template."""
+    """Count the relations whose negation equals their template."""
     templates = {fact.relation: fact.template for fact in facts.asked}
     return sum(known.negated.get(relation) == template for relation, template in templates.items())
 
 
 def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], unchanged: int) -> dict[str, Any]:
-    """Return the numbers of variants by kind, and the note for captions."""
+    """Return the number of variants of each kind, and the note for captions."""
     counts = Counter(kinds)
     named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
     named += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
@@ -128,9 +128,9 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], u
 
 
 def share_scores(answers: list[VariantAnswer]) -> list[Score]:
-    """Return, by kind and group, the share of right facts that most paraphrases or the negation answer alike.
+    """Return, by kind and group, the share of right facts whose answer stays for most paraphrases or for the negation.
 
-    For a wrong word before the question it is the share that is lost.
+    For wrong words before the question, return the share whose answer changes.
     """
     by_fact: dict[tuple[str, str, str], list[bool]] = {}
     for answer in answers:

@@ -18,6 +18,7 @@ from embryo_core.corpora.word_list import TEXT, WORD_LIST, Occurrence, find_occu
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.piece_scores import ScoredPieces, score_pieces
+from embryo_core.metrics.word_bigrams import WordBigrams
 from embryo_core.types import Findings, ListedWord, Score, WordSurprise
 from embryo_core.words import quantity
 
@@ -52,7 +53,7 @@ class WordSurprisal(Metric):
     Of a word with more than `occurrences`, as many are drawn; the draw depends on the text alone, so that runs and
     steps have the same. Left out are occurrences in sentences longer than the model's positions, at the start of a text
     where nothing predicts them, in pieces that hold more than the word, and with letters that the tokenizer cannot
-    write. Scores are means over words.
+    write. Scores are means over words. The summary has the surprisal of each word by bigrams of the text.
     """
 
     name = "word_surprisal"
@@ -70,7 +71,7 @@ class WordSurprisal(Metric):
         sentences = read_sentences(text)[: source.limit]
         drawn = {word: _shuffled(word, found) for word, found in find_occurrences(words, sentences).items()}
         encoded = _encode(tokenizer, sentences, drawn)
-        kept: dict[str, list[tuple[int, int, int]]] = {}
+        kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first piece, end, first character, end
         skipped, reasons = Counter[str](), {}
         for word, places in drawn.items():
             kept[word], why = [], Counter[str]()
@@ -81,7 +82,7 @@ class WordSurprisal(Metric):
                 if isinstance(found, str):
                     why[found] += 1
                 else:
-                    kept[word].append((place[0], *found))
+                    kept[word].append((place[0], *found, *place[1:]))
             skipped += why
             if not kept[word]:
                 reasons[word] = why.most_common(1)[0][0] if why else ABSENT
@@ -90,11 +91,12 @@ class WordSurprisal(Metric):
                 f"None of the {quantity(len(words), 'word')} of {source.path} can be measured in {text} "
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
+        summary = _summarize(words, kept, reasons, skipped, source, len(sentences))
         return _gather(
             [word for word in words if kept[word.word]],
             kept,
             {number: tokenizer.surround(one.ids.astype(np.int64)) for number, one in encoded.items()},
-            _summarize(words, kept, reasons, skipped, source, len(sentences)),
+            summary | {"bigrams": _bigrams(sentences, kept)},
         )
 
     def compute(self, model: "Model", data: EncodedWords) -> Findings:
@@ -159,9 +161,16 @@ def _locate(
     return int(inside[0]), int(inside[-1]) + 1
 
 
+def _bigrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, float]:
+    """Return the mean surprisal (bits) of each word's occurrences after the word before, by counts of the text."""
+    counts = WordBigrams(sentences)
+    bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in own] for word, own in kept.items()}
+    return {word: round(float(np.mean(own)), 3) for word, own in bits.items() if own}
+
+
 def _gather(
     words: list[ListedWord],
-    kept: Mapping[str, Sequence[tuple[int, int, int]]],
+    kept: Mapping[str, Sequence[tuple[int, ...]]],
     encoded: Mapping[int, np.ndarray],
     summary: dict[str, Any],
 ) -> EncodedWords:

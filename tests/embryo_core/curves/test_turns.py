@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.curves.turns import falls_after_rise, find_turns
+from embryo_core.curves.turns import Stretch, falls_after_rise, find_turns, stretches
 
 
 def right(shares: list[float], n: int = 100) -> np.ndarray:
@@ -51,3 +51,10 @@ def test_a_tie_is_half():
     """Items that go from a tie to right count half as much, and as surely."""
     assert find_turns(np.tile([0.5, 1.0], (20, 1))).shape == "rises"
     assert find_turns(np.ones((5, 1))).shape == "flat"
+
+
+def test_stretches_are_moves_of_more_than_a_tenth():
+    """From lowest to highest and back; what changes by less is none."""
+    found = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30], "grows", "compresses")
+    assert found == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
+    assert stretches([0, 1, 2], [20, 21, 19.5], "grows", "compresses") == [] == stretches([], [], "a", "b")

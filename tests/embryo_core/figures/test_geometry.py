@@ -1,6 +1,7 @@
 """Geometry's figures draw what was stored; similarities of steps and runs are those of the states themselves."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.curves import geometry as formulas
+from embryo_core.curves.turns import Stretch
 from embryo_core.errors import FigureError
 from embryo_core.figures import geometry, similarity
 from embryo_core.figures.axis import Axis
@@ -25,10 +27,12 @@ def states(seed: int) -> np.ndarray:
     return random.normal(size=(len(STEPS), LAYERS, WORDS, 12)).cumsum(axis=0) + 3
 
 
-def store(run: Run, own: np.ndarray, words: range = range(WORDS), sha256: str = "a") -> Run:
+def store(
+    run: Run, own: np.ndarray, words: range = range(WORDS), sha256: str = "a", steps: tuple[int, ...] = STEPS
+) -> Run:
     """Write the products of these states, and an effective rank, at every step."""
     summary = {"note": "40 words", "compared": [[0, word] for word in words]}
-    for step, layers in zip(STEPS, own, strict=True):
+    for step, layers in zip(steps, own, strict=True):
         grams = [(layer, formulas.gram(one[[*words]])) for layer, one in enumerate(layers)]
         found = Findings(
             scores=[Score("geometry_rank_me", 10.0 + step * (16 - step), WORDS, layer=layer) for layer, _ in grams],
@@ -84,6 +88,20 @@ def test_two_runs_are_compared_on_the_words_of_both(own_run, other):
     assert "other" in figure.title and len(figure.table) == len(STEPS) * LAYERS
 
 
+def test_two_runs_of_other_steps_are_compared_at_the_nearest(own_run, other):
+    """Each step with its nearest, near and mutual; the caption names those that differ."""
+    ours, theirs = states(0), states(1)
+    store(own_run, ours)
+    store(other, theirs, steps=(0, 9, 30))
+    table = similarity.to_run(own_run, other)
+    assert table[["step", "other_step"]].to_numpy().tolist() == [[0, 0], [8, 9]] * LAYERS
+    assert table["value"].iloc[1] == pytest.approx(plain_cka(ours[1, 0], theirs[1, 0]), abs=1e-3)
+    assert "8 beside 9" in similarity.between([own_run, other], LINEAR, "other").caption.details
+    assert similarity.nearest_steps([7, 8], [8, 9]) == {8: 8} and similarity.nearest_steps([], [1]) == {}
+    with pytest.raises(FigureError, match="'other' words"):
+        similarity.to_run(own_run, replace(other, step_unit=StepUnit.WORDS))
+
+
 def test_runs_of_other_words_are_not_compared(own_run, other):
     """Of another treebank, with too few words in common, or not measured at all."""
     store(own_run, states(0))
@@ -104,7 +122,8 @@ def test_curves_and_cells_are_the_stored_scores(own_run):
     store(own_run, states(0))
     figure = geometry.layers([own_run], LINEAR, "rank_me", bold=1)
     assert figure.table["value"].tolist() == [10.0, 74.0, 10.0] * LAYERS
-    assert "10 at step 0, highest at step 8 (74)" in figure.headline
+    assert "10 at step 0, grows to 74 by step 8 and compresses to 10 by step 16" in figure.headline
+    assert geometry.state_phases(own_run) == [Stretch("grows", 0, 8), Stretch("compresses", 8, 16)]
     drawn = geometry.heat_map([own_run], LINEAR, "rank_me", layer=1).plot.data[0]
     assert np.array_equal(drawn.z, [[10, 74, 10]] * LAYERS)
     to_first = geometry.heat_map([own_run], LINEAR, "cka_step", layer=1, to=0)

@@ -8,6 +8,7 @@ from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import grammar, grammar_pairs, style
 from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import with_step
 from embryo_core.metrics.minimal_pairs import accuracies
 from embryo_core.types import Findings, MinimalPair, PairScore, Run
 from tests.conftest import at
@@ -65,7 +66,7 @@ def test_paradigms_are_sorted_by_when_they_rise(run):
     assert table["turns"]["dips"] == "0, 8, 16" and table["fallen"].tolist() == [False, False, False, True]
     assert table["end"].tolist() == ["above", "above", "above", "at"]
     assert table["ties"].tolist() == [0, 1, 0, 0]
-    assert list(grammar.with_step(table.reset_index(), grammar.accuracy_table(run, "zorro"), 8)["now"]) == [
+    assert list(with_step(table.reset_index(), grammar.accuracy_table(run, "zorro"), 8, "group", "first")["now"]) == [
         1.0,
         0.5,
         2 / N,

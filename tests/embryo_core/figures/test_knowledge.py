@@ -8,6 +8,7 @@ from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge, knowledge_tables
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import with_step
 from embryo_core.types import ClozeAnswer, Findings, Run, Score, StepUnit
 from tests.conftest import at
 
@@ -149,7 +150,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
     table = knowledge_tables.summarize_relations(frame, coverage, facts, without)
-    table = knowledge_tables.with_step(table, frame, 16).set_index("relation")
+    table = with_step(table, frame, 16, "relation", "last").set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
     assert (row["now"], row["last"], row["coverage"], row["all"], row["asked"]) == (0.4, 0.5, 0.4, 10, 4)

@@ -48,7 +48,7 @@ def test_curves_are_the_stored_shares(asked):
     assert [row["low"], row["high"]] == pytest.approx([float(end) for end in interval(row["value"], row["n"])])
     assert "4 (right as asked)" in figure.caption.data
     names = {trace.name for trace in figure.plot.data}
-    assert {"right as asked", "most paraphrases right", "negation answered alike"} <= names
+    assert {"right as asked", "most paraphrases right", "same answer when negated"} <= names
     with pytest.raises(FigureError):
         knowledge_variants.variants([asked], Axis("linear"), relation="P20")
 

@@ -19,6 +19,7 @@ AXIS = Axis("log", "step", 1)
 STEPS = (0, 8, 32, 128, 512, 2048)
 N, TOP = 12, 9.0
 NAMES = ("the", "of", "and", "dog", "cat", "ball", "run", "see", "flat", "rare")
+BIGRAMS = {"the": 2.0, "dog": 5.0, "cat": 6.5, "flat": 3.0, "run": "odd", "see": 4}
 COUNTS = {"the": 900, "The": 100, "of": 500, "and": 400, "dog": 20, "cat": 30, "ball": 5, "run": 40, "see": 60}
 
 
@@ -40,7 +41,7 @@ def plant(run: Run, shift: float = 0.0) -> None:
             age = None if name == "see" else 30.0 - i
             mean = float(own.astype(float).mean())
             found.append(WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2))
-        summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "harmless": {"a": 1}}
+        summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "bigrams": BIGRAMS}
         results.write(at(run, step), words.METRIC, Findings(surprisals=found), {"data": "list.csv"}, summary)
     lines = [f"{word}\t{count}" for word, count in COUNTS.items()]
     run.frequencies.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -79,7 +80,8 @@ def test_every_word_of_the_list_has_an_age_or_a_reason(run):
     sure = own.mean(axis=1) + 1.96 * own.std(axis=1, ddof=1) / np.sqrt(N) < table["unigram"]["of"]
     assert not sure.any() and pd.isna(table["beyond"]["of"])
     own = occurrences("dog").astype(float)
-    sure = own.mean(axis=1) + 1.96 * own.std(axis=1, ddof=1) / np.sqrt(N) < table["unigram"]["dog"]
+    assert table["bigram"].dropna().to_dict() == {word: bits for word, bits in BIGRAMS.items() if word != "run"}
+    sure = own.mean(axis=1) + 1.96 * own.std(axis=1, ddof=1) / np.sqrt(N) < min(table["unigram"]["dog"], 5.0)
     assert table["beyond"]["dog"] == STEPS[len(sure) - int(np.cumprod(sure[::-1]).sum())]
     assert pd.isna(table["n"]["zoo"]) and pd.isna(table["count"]["zoo"])
 
@@ -175,3 +177,26 @@ def test_distances_are_from_the_words_counts(run):
     results.compact(run)
     with pytest.raises(FigureError, match="frequency"):
         word_frequency.distance([run], AXIS)
+
+
+def test_words_are_nearest_to_chance_unigrams_or_bigrams_or_below_them(run):
+    """The share in each phase, of the words of which both are known."""
+    table = word_frequency.phase_table(run)
+    ages, names = words.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
+    assert set(table["n"]) == {len(names)}
+    for place, step in enumerate(STEPS):
+        found = []
+        for name in names:
+            own, known = occurrences(name)[place].astype(float), ages.loc[name, ["unigram", "bigram"]].astype(float)
+            distances = {"chance": abs(own.mean() - TOP), **(known - own.mean()).abs()}
+            sure = own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < known.min()
+            found.append("context" if sure else min(distances, key=distances.get))
+        shares = table[table["step"] == step].set_index("group")["value"]
+        assert {name: shares[name] for name in word_frequency.PHASES} == {
+            name: found.count(name) / len(names) for name in word_frequency.PHASES
+        }
+    assert "chance at step 0" in word_frequency.phases([run], AXIS).caption.summary
+    results.note_dataset(run, words.METRIC, {"data": "list.csv"}, {"note": "10 words"})
+    results.compact(run)
+    with pytest.raises(FigureError, match="--overwrite"):
+        word_frequency.phases([run], AXIS)

@@ -1,0 +1,35 @@
+"""Surprisals by bigrams are those of a text in which the occurrence itself was never counted."""
+
+import math
+import re
+
+import pytest
+
+from embryo_core.metrics.word_bigrams import START, WordBigrams
+
+SENTENCES = ["The dog sees the cat.", "the dog runs", "A cat, the cat runs", "ice cream", "Ice cream", "the ice"]
+
+
+def plain(number: int, place: int) -> float:
+    """Count all pairs of neighbours but one, and compute its probability by the definition."""
+    pairs = []
+    for i, sentence in enumerate(SENTENCES):
+        words = [START, *re.findall(r"\w+", sentence.lower())]
+        pairs += [(words[j], words[j + 1]) for j in range(len(words) - 1) if (i, j) != (number, place)]
+    words = [START, *re.findall(r"\w+", SENTENCES[number].lower())]
+    first, second = words[place : place + 2]
+    kinds = {word for sentence in SENTENCES for word in re.findall(r"\w+", sentence.lower())}
+    single = (sum(after == second for _, after in pairs) + 1) / (len(pairs) + len(kinds))
+    after = [word for before, word in pairs if before == first]
+    if not after:
+        return -math.log2(single)
+    return -math.log2((after.count(second) + len({*after}) * single) / (len(after) + len({*after})))
+
+
+def test_bits_are_those_of_the_other_occurrences():
+    """Of every word; at the start of a sentence after nothing, and over two words their sum."""
+    counts = WordBigrams(SENTENCES)
+    for number, sentence in enumerate(SENTENCES):
+        for place, part in enumerate(re.finditer(r"\w+", sentence)):
+            assert counts.bits(sentence, *part.span()) == pytest.approx(plain(number, place))
+    assert counts.bits("ice cream", 0, 9) == pytest.approx(plain(3, 0) + plain(3, 1))
