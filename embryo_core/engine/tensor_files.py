@@ -4,13 +4,15 @@ A pickled file is read with `weights_only` and refused beforehand if it names an
 would let a small file ask for an array of any length.
 """
 
+import ctypes
 import mmap
 import pickletools
-from collections.abc import Collection, Iterable
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import IO
-from zipfile import BadZipFile
+from typing import IO, Protocol
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import torch
 from safetensors import SafetensorError
@@ -55,8 +57,17 @@ DTYPES = dict(zip(runs.BYTES, STORED_DTYPES, strict=True))  # by their names in 
 MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
 
 
-def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
-    """Read tensors by name, in memory or mapped from the file; names are those of today's transformers.
+class MappedFile(Protocol):
+    """A mapped file, or its parts; `madvise` is missing on Windows."""
+
+    def madvise(self, option: int, /) -> None:
+        """Advise the system about its memory."""
+
+
+def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None) -> dict[str, Tensor]:
+    """Read tensors by name, mapped from their files; names are those of today's transformers.
+
+    A file that torch pickled before version 1.6, or on a machine of another byte order, is read into memory.
 
     Causal masks and frequencies of decoders, which early versions stored, are left out: no pass reads them, and a
     mask's value is minus infinity in half precision.
@@ -83,7 +94,7 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
 
 
 def read_file(path: Path, within: Path) -> dict[str, Tensor]:
-    """Read the tensors of one file by their stored names, in memory or mapped. Raises BrokenCheckpoint."""
+    """Read the tensors of one file by their stored names. Raises BrokenCheckpoint."""
     try:
         return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
     except UNREADABLE as reason:
@@ -92,17 +103,19 @@ def read_file(path: Path, within: Path) -> dict[str, Tensor]:
         raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
 
 
-def let_go(mapped: Iterable[mmap.mmap]) -> None:
+def let_go(mapped: Iterable[MappedFile]) -> None:
     """Free the memory of mapped files; what is needed again is read again."""
-    for mapping in mapped:
-        if hasattr(mapping, "madvise"):  # not on Windows, where the system does so by itself
+    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows, where the system does so by itself
+        for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def _map_file(path: Path, within: Path, mapped: list[mmap.mmap]) -> dict[str, Tensor]:
-    """Map the tensors of a file that was verified; torch's pickled files are read into memory."""
+def _map_file(path: Path, within: Path, mapped: list[MappedFile]) -> dict[str, Tensor]:
+    """Map the tensors of a file that was verified, and add its mapping to those of others."""
     if runs.is_pickled(path, within):
-        return read_file(path, within)
+        tensors = read_file(path, within)
+        mapped += [_Storages([*tensors.values()])] if _can_map(path) else []
+        return tensors
     named, start = runs.read_header(path, within)
     with path.open("rb") as file:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns of memory that is read-only
@@ -162,14 +175,14 @@ def _name_of_today(name: str) -> str:
 
 
 def load_pickled(path: Path) -> dict[str, Tensor]:
-    """Read pickled tensors by name without running code of the file.
+    """Read pickled tensors by name, mapped where `_can_map`, without running code of the file.
 
     Raises UnpicklingError for anything but tensors in plain containers, ValueError for tensors that weights do not
     have, and whatever torch raises for a damaged file.
     """
     with path.open("rb") as file:
         _check_names(file)
-    found = torch.load(path, map_location="cpu", weights_only=True)
+    found = torch.load(path, map_location="cpu", weights_only=True, mmap=_can_map(path))
     tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
     for name, tensor in tensors.items():
         if not isinstance(name, str):
@@ -181,6 +194,33 @@ def load_pickled(path: Path) -> dict[str, Tensor]:
         # views may repeat numbers; tied tensors appear twice
         raise ValueError("its tensors are larger than the file")
     return tensors
+
+
+class _Storages:
+    """The memory of tensors that torch mapped, which only it holds."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        storages = [tensor.untyped_storage() for tensor in tensors]
+        self._parts = {storage.data_ptr(): storage.nbytes() for storage in storages if storage.nbytes()}
+
+    def madvise(self, option: int, /) -> None:
+        """Advise the system about the pages with these parts; nothing was written to any of them."""
+        advise = ctypes.CDLL(None).madvise
+        for start, size in self._parts.items():
+            before = start % mmap.PAGESIZE
+            advise(ctypes.c_void_p(start - before), ctypes.c_size_t(size + before), option)
+
+
+def _can_map(path: Path) -> bool:
+    """Return whether torch maps a pickled file as it is: an archive, with numbers in this machine's byte order."""
+    if not is_zipfile(path):
+        return False
+    with ZipFile(path) as archive:
+        for part in archive.infolist():
+            if part.filename.endswith("/byteorder"):
+                with archive.open(part) as order:
+                    return order.read(len("little")) == sys.byteorder.encode()
+    return True
 
 
 def _is_plain(tensor: Tensor) -> bool:

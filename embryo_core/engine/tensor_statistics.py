@@ -11,14 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from mmap import mmap
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_files import broken, is_finite, let_go, read_tensors
+from embryo_core.engine.tensor_files import MappedFile, broken, is_finite, let_go, read_tensors
 from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # of all sketches together
@@ -49,7 +48,7 @@ class _Tensors:
 
     step: int
     by_name: dict[str, Tensor]
-    mapped: list[mmap]
+    mapped: list[MappedFile]
 
     @property
     def shapes(self) -> Shapes:
@@ -93,7 +92,7 @@ class TensorMeter:
 def _read(checkpoint: Checkpoint) -> _Tensors:
     """Map the tensors of floating-point numbers, in the order of their names."""
     runs.verify(checkpoint)
-    mapped: list[mmap] = []
+    mapped: list[MappedFile] = []
     tensors = read_tensors(checkpoint, mapped)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
         raise broken(checkpoint, f"{runs.shown(runs.weights_file(checkpoint)[0].name)} holds no tensors by name")

@@ -1,15 +1,19 @@
 """Of what torch pickled tensors are read, and a file that names anything else is refused before torch reads it."""
 
 import pickle
+import sys
 from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from embryo_core.engine import tensor_files
-from embryo_core.engine.tensor_files import load_pickled, read_file
+from embryo_core.engine.tensor_files import let_go, load_pickled, read_file, read_tensors
 from embryo_core.errors import BrokenCheckpoint
 
 ZIPPED = pytest.mark.parametrize("zipped", [True, False], ids=("zip", "before torch 1.6"))
@@ -94,3 +98,58 @@ def test_a_file_that_is_cut(tmp_path: Path):
     path.write_bytes(path.read_bytes()[:600])
     with pytest.raises(BrokenCheckpoint, match="cannot be read"):
         read_file(path, tmp_path)
+
+
+# === Mapped files ===
+
+
+def read_mapped(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, torch.Tensor], list[Any]]:
+    """Return the tensors of a file as those of a checkpoint, and the files that were mapped."""
+    mapped: list[Any] = []
+    monkeypatch.setattr(tensor_files.runs, "weights_files", lambda _: [(path, path.parent)])
+    return read_tensors(SimpleNamespace(path=path.parent), mapped), mapped  # type: ignore[arg-type]
+
+
+def resident() -> int:
+    """Return the bytes of mapped files that this process has in memory."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("RssFile:")[2].split()[0]) * 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the pages of a process on Linux")
+@pytest.mark.parametrize("pickled", [True, False])
+def test_let_go_frees_what_was_read_and_it_is_read_again(tmp_path: Path, pickled: bool, monkeypatch):
+    """Only pages that the file has: its numbers are the same afterwards."""
+    numbers, path = torch.arange(2**23).float(), tmp_path / "model.safetensors"  # 32 MB
+    if pickled:
+        path = save({"a": numbers, "b": numbers + 1}, tmp_path)
+    else:
+        save_file({"a": numbers, "b": numbers + 1}, path)
+    before = resident()
+    tensors, mapped = read_mapped(path, monkeypatch)
+    assert resident() - before < 2**23
+    assert torch.equal(tensors["a"], numbers) and torch.equal(tensors["b"], numbers + 1)
+    assert resident() - before > 2**25
+    let_go(mapped)
+    assert resident() - before < 2**23
+    assert torch.equal(tensors["b"], numbers + 1)
+
+
+def test_another_byte_order_and_old_files_are_read_into_memory(tmp_path: Path, monkeypatch):
+    """torch swaps the bytes of what it mapped: to let go would undo it."""
+    numbers = torch.arange(1000).float()
+    path, other = save({"a": numbers}, tmp_path), tmp_path / "other" / "pytorch_model.bin"
+    other.parent.mkdir()
+    foreign = {"little": b"big", "big": b"little"}[sys.byteorder]
+    with ZipFile(path) as archive, ZipFile(other, "w") as written:
+        for part in archive.infolist():
+            content = archive.read(part)
+            if part.filename.endswith("/data/0"):
+                content = numbers.numpy().byteswap().tobytes()
+            written.writestr(part, foreign if part.filename.endswith("/byteorder") else content)
+    old = tmp_path / "old"
+    old.mkdir()
+    for file in (other, save({"a": numbers}, old, zipped=False)):
+        tensors, mapped = read_mapped(file, monkeypatch)
+        let_go(mapped)
+        assert torch.equal(tensors["a"], numbers) and not mapped
