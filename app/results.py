@@ -34,7 +34,6 @@ from embryo_core.types import Run
 FACTS = "world_knowledge"  # the metric
 MAPS = 32  # maximum of steps whose maps are read together
 TILE_PAGES = {"sentence": "query", "head": "attention", "curves": "tokens"}
-FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head to open on where none was measured
 
 # === What is wrong with checkpoints ===
 
@@ -230,19 +229,15 @@ def head_scores(run: Run) -> pd.DataFrame:
 
 @cached(results_state, 16)
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Return pattern, layer and head to open on (see `patterns.strongest`); without measurements the first.
-
-    Raises ResultsError.
-    """
-    frame = head_scores(run)
-    return (None if frame.empty else patterns.strongest(frame)) or FIRST_HEAD
+    """Return pattern, layer and head to open on (see `patterns.clearest_head`). Raises ResultsError."""
+    return patterns.clearest_head(head_scores(run))
 
 
 def default_head(run: Run) -> tuple[str, int, int]:
     """Return the same for averaged maps, also if the scores of heads cannot be read."""
     with suppress(ResultsError):
         return strongest_head(run)
-    return FIRST_HEAD
+    return patterns.FIRST_HEAD
 
 
 probe_scores = cached(results_state, 8)(probing_scores.read_probe_scores)

@@ -14,6 +14,7 @@ from embryo_core.commands.finetune import FINETUNE
 from embryo_core.commands.query import EXAMPLES, QUERY
 from embryo_core.commands.runs import RUNS, TRUST
 from embryo_core.commands.show import ANIMATE, APP, EXPORT
+from embryo_core.commands.site import SITE
 from embryo_core.errors import exit_status
 
 COMMANDS = (
@@ -30,6 +31,7 @@ COMMANDS = (
     EXAMPLES,
     ANIMATE,
     EXPORT,
+    SITE,
     FETCH,
 )
 # Packages that a report of a fault should name, in the order in which --version prints them.

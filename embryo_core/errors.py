@@ -21,6 +21,7 @@ EmbryoError
 ├── QueryError              a text cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question costs more than the budget of a hosted demo
 ├── FigureError             a figure that has nothing to draw, or cannot be written to a file
+├── SiteError               a static site that has nothing to show, or cannot be written
 └── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
     └── OtherData           stored results are of other data than those received
@@ -121,6 +122,10 @@ class TooCostly(QueryError):
 
 class FigureError(EmbryoError):
     """A figure that has nothing to draw, or cannot be written to a file."""
+
+
+class SiteError(EmbryoError):
+    """A static site has nothing to show, or its folder may not or cannot be written."""
 
 
 class ResultsError(EmbryoError):

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import streamlit as st
 
+from embryo_core.browser import component
+
 HERE = Path(__file__).parent
 
 _component = st.components.v2.component(
     "embryo.copy_button",
     html="<button type='button' aria-live='polite'>Copy</button>",
     css=(HERE / "copy_button.css").read_text(encoding="utf-8"),
-    js="".join((HERE / name).read_text(encoding="utf-8") for name in ("clipboard.js", "copy_button.js")),
+    js=component.read("clipboard.js") + (HERE / "copy_button.js").read_text(encoding="utf-8"),
 )
 
 

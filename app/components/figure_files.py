@@ -1,21 +1,16 @@
 """Buttons that save a figure or maps as SVG or PNG: the browser draws the file, and nothing goes over the network."""
 
-from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
-from embryo_core.figures.file_layout import SIZES, layout
-from embryo_core.figures.file_words import legible
-
-HERE = Path(__file__).parent
+from embryo_core.browser.component import FIGURE_FILES
+from embryo_core.browser.figure_files import file_sizes
+from embryo_core.figures.file_layout import SIZES
 
 _component = st.components.v2.component(
-    "embryo.figure_files",
-    html=(HERE / "figure_files.html").read_text(encoding="utf-8"),
-    css=(HERE / "figure_files.css").read_text(encoding="utf-8"),
-    js="".join((HERE / name).read_text(encoding="utf-8") for name in ("clipboard.js", "figure_files.js")),
+    "embryo.figure_files", html=FIGURE_FILES.html, css=FIGURE_FILES.css, js=FIGURE_FILES.js
 )
 
 
@@ -24,15 +19,7 @@ def figure_files(figure: go.Figure, chart: str, name: str, title: str, small_pri
 
     A file has the title and the small print; with it, the text `copied` goes to the clipboard.
     """
-    sizes = {
-        columns: {
-            "inches": size.inches,
-            "layout": layout(figure, columns, title, small_print),
-            "kept": legible(figure, size.pixels),
-        }
-        for columns, size in SIZES.items()
-    }
-    _draw(name, copied, sizes, chart=chart)
+    _draw(name, copied, file_sizes(figure, title, small_print), chart=chart)
 
 
 def map_files(name: str, small_print: str, copied: str) -> None:

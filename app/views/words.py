@@ -62,9 +62,7 @@ def _show(view: View, make: Callable[..., Figure], on_point: Callable[..., None]
 
 
 def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
-    known = ages.dropna(subset="age")["word"]
-    default = known.iloc[len(known) // 2] if len(known) else measured[0]
-    word = pickers.pick_one("listed_word", "Word", measured, default)
+    word = pickers.pick_one("listed_word", "Word", measured, words.default_word(ages))
     figures.show(figures.draw(view, words.curve, word=word), on_point=_choose_step)
 
 

@@ -1,7 +1,7 @@
 """The axis of steps that every figure shares: scale, unit, changes in training, gaps, and the mark of the chosen step.
 
 A figure marks its last step, whatever step is chosen. The time bar moves the mark in the browser
-(app/components/step_marks.js), so a figure is the same at every step and keeps its zoom and its hidden curves.
+(embryo_core/browser/step_marks.js), so a figure is the same at every step and keeps its zoom and its hidden curves.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 TAGS = re.compile("<[^>]*>")  # a word's own < is escaped
 WORDS = "words"  # `meta` of a heat map that shows nothing without the words in its cells
-LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in components/figure_files.js
+LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
 
 
 def legible(figure: go.Figure, width: int) -> list[int] | None:

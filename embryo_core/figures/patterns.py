@@ -10,6 +10,7 @@ from embryo_core.types import Run
 
 PREFIX = "head_behaviour_"
 BASELINE = "fixed_offset"
+FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head to open on where none was measured
 COLUMNS = ["what", "layer", "head", "step", "value", "n", "offset"]
 
 
@@ -168,3 +169,8 @@ def strongest(frame: pd.DataFrame, among: Sequence[str] = IN_MAPS) -> tuple[str,
         return None
     row = last.loc[last["value"].idxmin() if PATTERNS[among[0]].falls else last["value"].idxmax()]
     return str(row["what"]), int(row["layer"]), int(row["head"])
+
+
+def clearest_head(frame: pd.DataFrame) -> tuple[str, int, int]:
+    """Return pattern, layer and head to open on: the `strongest`, or FIRST_HEAD without measurements."""
+    return (None if frame.empty else strongest(frame)) or FIRST_HEAD

@@ -154,6 +154,12 @@ def headline(run: Run, table: pd.DataFrame) -> str:
     return f"The run acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by {half}{order}."
 
 
+def default_word(table: pd.DataFrame) -> str | None:
+    """Return the word of an `age_table` to open on: the middle one of those with an age, else the first measured."""
+    known, measured = table.dropna(subset="age")["word"], table.loc[table["n"].notna(), "word"]
+    return str(known.iloc[len(known) // 2]) if len(known) else min(measured, default=None)
+
+
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
     """Return the rows whose word, category or reason contains a text, ignoring case; ages are rounded to steps."""
     wanted = text.strip().casefold()

@@ -37,20 +37,20 @@ def refuse_foreign_files(folder: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files) -> Iterator[Path]:
     """Yield a free path next to `path`; what is written there replaces it when the block ends without an error.
 
     Until then `path` stays as it was. What a killed writer left under the other name is removed, and a folder that it
     had moved out of the way is put back. A file is replaced atomically; a folder in the way is renamed first, so that
     no reader meets half of one. Two writers would use the same name: if there may be two, the caller holds a lock
     (`locked`). Raise EmbryoError, before anything is written, if a folder that would be removed holds a file that
-    Embryo does not write.
+    Embryo does not write, which `refuse` looks for.
     """
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
     for each in (path, temporary, old):
-        refuse_foreign_files(each)
+        refuse(each)
     if old.is_dir() and not os.path.lexists(path):
         os.rename(old, path)
     for each in (temporary, old):
@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         if path.is_dir() and temporary.is_dir():  # a file never replaces a folder
-            refuse_foreign_files(path)
+            refuse(path)
             os.rename(path, old)
         os.replace(temporary, path)
         _remove(old)

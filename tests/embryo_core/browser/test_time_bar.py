@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.components.time_bar import WHOLE, bar_data
+from embryo_core.browser.time_bar import WHOLE, bar_data
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures.axis import StepAxis

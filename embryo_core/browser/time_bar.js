@@ -53,7 +53,8 @@ class TimeBar {
     this.asked = () => this.play.onclick();
     window.addEventListener("embryo:play", this.asked);
     this.states = new MutationObserver(() => this.tellWaiting());
-    this.states.observe(document.querySelector(".stApp"), { attributeFilter: ["data-test-script-state"] });
+    const app = document.querySelector(".stApp"); // a static site has none
+    if (app) this.states.observe(app, { attributeFilter: ["data-test-script-state"] });
   }
 
   // The server's state at every run of the page: its step is taken unless the user is moving to another one.

@@ -1,0 +1,20 @@
+"""The data of the buttons that save a figure as SVG or PNG: its layout in a paper, by the columns that it fills."""
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+from embryo_core.figures.file_layout import SIZES, layout
+from embryo_core.figures.file_words import legible
+
+
+def file_sizes(figure: go.Figure, title: str, small_print: str) -> dict[str, Any]:
+    """Return for each size of a file its inches, the layout with title and small print, and the columns kept."""
+    return {
+        columns: {
+            "inches": size.inches,
+            "layout": layout(figure, columns, title, small_print),
+            "kept": legible(figure, size.pixels),
+        }
+        for columns, size in SIZES.items()
+    }

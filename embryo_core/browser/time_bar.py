@@ -1,0 +1,67 @@
+"""The data of the time bar: where each step is on the bar and on the figures, for both scales."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from embryo_core.curves.phases import Phase
+from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
+from embryo_core.curves.turns import Stretch
+from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
+from embryo_core.types import Change, Checkpoint, StepUnit
+from embryo_core.words import points
+
+WHOLE = 100_000  # places on the bar, from its first step to its last: whole numbers are sent in a tenth of the time
+
+
+def bar_data(
+    checkpoints: Sequence[Checkpoint],
+    step: int,
+    axis: StepAxis,
+    phases: Sequence[Phase | Stretch] = (),
+    stops: Collection[int] = (),
+) -> dict[str, Any]:
+    """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
+
+    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps,
+    `phases` from one step to another.
+    """
+    steps = [checkpoint.step for checkpoint in checkpoints]
+    return {
+        "run": checkpoints[0].run.name if checkpoints[0].run else "",
+        "steps": steps,
+        "stops": [one for one in steps if one in stops] or steps,
+        "tokens": [checkpoint.tokens for checkpoint in checkpoints],
+        "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
+        "step": step,
+        "scale": axis.scale,
+        "counted": "" if axis.step_unit == StepUnit.UPDATES else axis.step_unit,
+        "changes": [_change(change, steps, axis) for change in axis.changes if steps[0] <= change.step <= steps[-1]],
+        "phases": [
+            _stretch(phase, steps, axis) for phase in phases if phase.start < steps[-1] and phase.end > steps[0]
+        ],
+        "places": {scale: _places(steps, scale) for scale in SCALES},
+        "whole": WHOLE,
+        "values": {scale: axis.values_on(scale, steps) for scale in SCALES},
+        "line": STEP_LINE,
+        "mark": STEP_MARK,
+        "column": STEP_COLUMN,
+    }
+
+
+def _places(steps: Sequence[int], scale: Scale) -> list[int]:
+    """Return the places of ascending steps between the first (0) and the last (WHOLE)."""
+    return (axis_shares(steps, scale) * WHOLE).round().astype(int).tolist()
+
+
+def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
+    """Return a change as the bar marks it: its words, and its place on the bar by scale."""
+    places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
+    return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
+
+
+def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
+    """Return a phase as the bar names it: its steps, and both its ends on the bar by scale."""
+    ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
+    places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
+    what = f"{phase.name}: {points(phase.start, phase.end, axis.step_unit)}"
+    return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}

@@ -1,0 +1,334 @@
+"""What each page of a static site shows: figures, each with a few choices, and tables; all from stored results."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from embryo_core import compare as comparing
+from embryo_core import results
+from embryo_core import runs as run_files
+from embryo_core.curves.step_scales import Scale
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures import (
+    acquisition,
+    compare,
+    early_signals,
+    findings,
+    finetuning,
+    finetuning_tables,
+    geometry,
+    grammar,
+    growth,
+    head_behaviour,
+    knowledge,
+    knowledge_tables,
+    knowledge_variants,
+    ngrams,
+    overview,
+    patterns,
+    phases,
+    positions,
+    probing,
+    probing_layers,
+    similarity,
+    tokens,
+    word_ages,
+    word_frequency,
+    words,
+)
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, Figure, name_measures
+from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
+from embryo_core.findings import judge
+from embryo_core.metrics import METRICS
+from embryo_core.types import Run
+from embryo_core.words import layer_name
+
+MAX_WORDS = 24  # words of a list whose curves can be chosen
+Runs = Sequence[Run]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure with its choices: what makes it of the runs and an axis, and the options of each choice by its name."""
+
+    name: str  # in addresses
+    make: Callable[..., Figure]
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
+    what: str = ""  # what the choices are
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that is the same at every step."""
+
+    title: str
+    table: pd.DataFrame
+    caption: Caption
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows of some runs."""
+
+    headline: str
+    parts: Sequence[Panel | Table]
+
+
+# === Training and findings ===
+
+
+def _overview(runs: Runs) -> Page:
+    run = runs[0]
+    last = run_files.checkpoints(run)[-1]
+    watch, model = growth.describe_run(run, last.step, last.tokens)
+    log = overview.training_log(run)
+    logged = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
+    measures = positions.measures(run)
+    maskings = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
+    parts: list[Panel | Table] = [
+        Panel(
+            "training",
+            overview.training_curve,
+            {title: made for title, made in logged.items() if made["quantity"] in log},
+            "Quantity",
+        ),
+        Panel("length", positions.accuracy_by_position, maskings, "Masked"),
+    ]
+    if _scored(run, ngrams.METRIC):
+        parts.append(Panel("ngrams", ngrams.divergence))
+    if _scored(run, positions.COSINE):
+        titles = {title: {"metric": metric} for metric, title in positions.TITLES.items()}
+        parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
+    table, caption = phases.phase_changes(run)
+    return Page(f"{watch}. {model}", [*parts, Table("Phases", table, caption)])
+
+
+def _findings(runs: Runs) -> Page:
+    judged, *others = [judge(run) for run in runs]
+    last = max((step for steps in results.done(runs[0]).values() for step in steps), default=0)
+    planned = max(runs[0].planned_steps, default=0)
+    table = findings.overview(judged, others).drop(columns=["picture", "comparisons"])
+    caption = findings.describe_findings(judged, [run.name for run in runs[1:]])
+    choices = {one.finding.claim: {"name": one.finding.name} for one in judged if one.comparisons}
+    return Page(
+        findings.headline(judged, last, planned, runs[0].step_unit),
+        [Table("Findings of the paper", table, caption), Panel("finding", findings.comparisons, choices, "Finding")],
+    )
+
+
+# === Words ===
+
+
+def _tokens(runs: Runs) -> Page:
+    choices = {}
+    for metric in (one.name for one in METRICS if one.page == "tokens"):
+        scores = results.read_scores(runs[0], metric)
+        for family, groups in ({} if scores.empty else tokens.category_sets(scores)).items():
+            drawn = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}
+            choices[f"{tokens.title_of(metric)}, {family}"] = drawn
+    parts = [
+        Panel("accuracy", tokens.accuracy, choices, "Task"),
+        Panel("acquisition", acquisition.acquisition, choices, "Task"),
+    ]
+    return Page("", parts)
+
+
+def _words(runs: Runs) -> Page:
+    run = runs[0]
+    ages = words.age_table(run)
+    first = words.default_word(ages)
+    if first is None:
+        return Page("", [])
+    known = ages.dropna(subset="age").sort_values("age")["word"].tolist()
+    chosen = [first, *(word for word in known[:: -(-len(known) // MAX_WORDS) or 1] if word != first)]
+    return Page(
+        words.headline(run, ages),
+        [
+            Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
+            Panel("acquired", words.acquired),
+            Panel("ages", word_ages.ages),
+            Panel("children", word_ages.children),
+            Panel("predictors", word_ages.predictors),
+            Panel("context", word_frequency.distance),
+        ],
+    )
+
+
+def _grammar(runs: Runs) -> Page:
+    run, sets = runs[0], grammar.sets(runs[0])
+    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs in sets for level in grammar.LEVELS}
+    headline = ""
+    if sets:
+        headline = grammar.headline(run, sets[0], grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0]))
+    order = {pairs: {"pairs": pairs} for pairs in sets}
+    return Page(
+        headline,
+        [
+            Panel("accuracy", grammar.accuracy, levels, "Pairs"),
+            Panel("order", grammar.order_of_rise, order, "Pairs"),
+        ],
+    )
+
+
+# === Layers and heads ===
+
+
+def _probing(runs: Runs) -> Page:
+    frame = read_probe_scores(runs[0])
+    if frame.empty:
+        return Page("", [])
+    numbers = sorted(int(layer) for layer in set(frame["layer"]))
+    tasks = {label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
+    best = of_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
+    maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
+    layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
+    return Page(
+        probing.headline(of_layer(frame, BEST), runs[0].step_unit),
+        [
+            Panel("layers", probing_layers.layers, tasks, "Task"),
+            Panel("heat", probing_layers.heat_map, maps, "Task"),
+            Panel("tasks", probing.tasks, layers, "Layer"),
+            Panel("expected", probing.expected),
+            Panel("peaks", probing_layers.peaks),
+        ],
+    )
+
+
+def _geometry(runs: Runs) -> Page:
+    run, ranks = runs[0], geometry.table(runs[0], "rank_me")
+    if ranks.empty:
+        return Page("", [])
+    known = {one.label: {"measure": name} for name, one in geometry.MEASURES.items() if len(geometry.table(run, name))}
+    last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in known.items()}
+    parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
+    if others := {other.name: {"other": other.name} for other in runs[1:]}:
+        parts.append(Panel("similarity", similarity.between, others, "Beside"))
+    return Page(geometry.headline(ranks, run.step_unit), parts)
+
+
+def _attention(runs: Runs) -> Page:
+    frame = patterns.read_behaviour(runs[0])
+    if frame.empty:
+        return Page("", [])
+    what, layer, head = patterns.clearest_head(frame)
+    measured = set(frame["what"])
+    choices = {}
+    for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != what):
+        best = patterns.strongest(frame, (name,))
+        pattern = patterns.PATTERNS[name]
+        choices[pattern.label] = {
+            "what": name,
+            "change": pattern.changes[0],
+            "chosen": best[1:] if best else (layer, head),
+        }
+    return Page(
+        head_behaviour.headline(runs[0], what, (layer, head)),
+        [
+            Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
+            Panel("presence", head_behaviour.presence, choices, "Pattern"),
+        ],
+    )
+
+
+# === Facts and tasks ===
+
+
+def _knowledge(runs: Runs) -> Page:
+    run = runs[0]
+    table = knowledge.precision_table(run)
+    if table.empty:
+        return Page("", [])
+    relations: dict[str, dict[str, Any]] = {
+        "first to show": {"relations": tuple(knowledge.default_relations(table))},
+        **{knowledge.label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
+    }
+    parts = [
+        Panel("precision", knowledge.precision, relations, "Relations"),
+        Panel("panels", knowledge.precision_panels),
+    ]
+    if _scored(run, knowledge_variants.METRIC):
+        parts.append(Panel("variants", knowledge_variants.variants))
+    relation, fact = knowledge_tables.first_fact(run)
+    if relation:
+        parts.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
+    return Page(knowledge.headline(table, Axis().of(run)), parts)
+
+
+def _finetuning(runs: Runs) -> Page:
+    scores = finetuning_tables.read_scores(runs[0])
+    if scores.empty:
+        return Page("", [])
+    tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
+    return Page(
+        finetuning.headline(scores, runs[0].step_unit),
+        [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
+    )
+
+
+# === Runs beside each other ===
+
+
+def _compare(runs: Runs) -> Page:
+    seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
+    table = compare.design_table(comparing.designs(runs), seeds)
+    design = Table("Design", table, compare.describe_designs(len(runs) > 1))
+    if len(runs) < 2:
+        return Page("", [design])
+    groups = tuple(tokens.SETS["parts of speech"])
+    measures = ("mask_prediction", "token_reconstruction")
+    orders = {name_measures(runs, one).capitalize(): {"metric": one, "groups": groups} for one in measures}
+    changed = {compare.title_of(choices): {"choices": choices} for choices in compare.changed_choices(runs)}
+    signals = {name: {"measure": name} for name in early_signals.measured(runs)}
+    headline = ""
+    with suppress(FigureError):
+        agreement = acquisition.agreement(runs, Axis(), measures[0], groups)
+        headline = compare.headline(agreement, next(iter(seeds)), name_measures(runs, measures[0]))
+    return Page(
+        headline,
+        [
+            Panel("differences", compare.differences, changed, "Choice"),
+            Panel("order", acquisition.acquisition, orders, "Task"),
+            Panel("signals", early_signals.early_signals, signals, "Measure"),
+            design,
+        ],
+    )
+
+
+PAGES: Mapping[str, tuple[str, Callable[[Runs], Page]]] = {  # by the name in addresses, in the dashboard's order
+    "overview": ("Overview", _overview),
+    "findings": ("Findings", _findings),
+    "tokens": ("Tokens", _tokens),
+    "attention": ("Attention", _attention),
+    "probing": ("Probing", _probing),
+    "geometry": ("Geometry", _geometry),
+    "knowledge": ("Knowledge", _knowledge),
+    "grammar": ("Grammar", _grammar),
+    "words": ("Words", _words),
+    "finetuning": ("Fine-tuning", _finetuning),
+    "compare": ("Compare", _compare),
+}
+
+
+def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | str]]:
+    """Yield each choice of a panel with its figure on each scale of steps, or a sentence that says why there is none.
+
+    A figure without an axis of steps is the same on both.
+    """
+    for choice, options in panel.choices.items():
+        try:
+            figure = panel.make(runs, Axis("log"), **options)
+            logarithmic = any(axis.type == "log" for axis in figure.plot.select_xaxes())
+            yield (
+                choice,
+                {"log": figure, "linear": panel.make(runs, Axis("linear"), **options) if logarithmic else figure},
+            )
+        except EmbryoError as error:
+            yield choice, str(error)
+
+
+def _scored(run: Run, metric: str) -> bool:
+    return not results.read_scores(run, metric).empty

@@ -1,0 +1,38 @@
+"""Values as scripts, compressed: parts that occur several times, such as the numbers of a curve, are written once."""
+
+import base64
+import gzip
+import json
+from typing import Any
+
+from plotly.io.json import to_json_plotly
+
+MIN_LENGTH = 40  # characters of a part from which a reference is shorter
+
+
+def script(key: str, value: Any) -> str:
+    """Return the script that gives `value` to the page under a key; numpy arrays and plotly figures are plain JSON.
+
+    A part {"$": i} stands for the i-th of the parts (see `add` in site.js).
+    """
+    parts: dict[str, int] = {}
+    value = _refer(json.loads(to_json_plotly(value)), parts)
+    text = f'{{"parts":[{",".join(parts)}],"value":{_text(value)}}}'
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return f'embryo.add({json.dumps(key)}, "{packed}");\n'
+
+
+def _refer(value: Any, parts: dict[str, int]) -> Any:
+    if isinstance(value, dict):
+        value = {name: _refer(part, parts) for name, part in value.items()}
+    elif isinstance(value, list):
+        if any(isinstance(part, dict | list) for part in value):
+            value = [_refer(part, parts) for part in value]
+    elif not isinstance(value, str):
+        return value
+    text = _text(value)
+    return value if len(text) < MIN_LENGTH else {"$": parts.setdefault(text, len(parts))}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

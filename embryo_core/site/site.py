@@ -1,0 +1,244 @@
+"""Write a static site: pages, scripts, and a file of data for each figure of each choice of runs."""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from embryo_core import results
+from embryo_core import runs as run_files
+from embryo_core.browser.component import FIGURE_FILES, TIME_BAR
+from embryo_core.browser.figure_files import file_sizes
+from embryo_core.browser.time_bar import bar_data
+from embryo_core.curves.step_scales import Scale
+from embryo_core.errors import EmbryoError, SiteError
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, Figure
+from embryo_core.figures.overview import training_phases
+from embryo_core.runs.atomic_files import replacing, sha256
+from embryo_core.site.pages import PAGES, Panel, Table, figures
+from embryo_core.site.shared_parts import script
+from embryo_core.types import Run
+
+MANIFEST = "site.json"  # what marks a folder as a site, and says of which results each folder of data was made
+FOLDER = Path(__file__).parent
+MAX_PAIRS = 4  # runs up to which each is shown beside each other one; of more, alone and beside all others
+MAX_BESIDE = 4  # choices of a panel with several runs; a run alone has all
+COMPONENTS = (TIME_BAR, FIGURE_FILES)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a visitor can choose to see: a run, and the runs beside it."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def folder(self) -> str:
+        """The folder of its data, in plain characters whatever the runs are called."""
+        names = [run.name for run in self.runs]
+        plain = re.sub(r"[^A-Za-z0-9_.+-]", "_", "+".join(names))[:60].strip(".")
+        return f"{plain}-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes when what the view shows may change: results, logs, cards, or this program."""
+        return hashlib.sha256("".join([_program(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
+
+
+def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "") -> list[str]:
+    """Write the site of some runs to a folder, and return the names of the views that were drawn anew.
+
+    `note` is Markdown for the first page. The folder must be new, empty, or an earlier site, of which views with
+    unchanged results are taken over. Raises SiteError; the folder then stays as it was.
+    """
+    for run in runs:
+        if not any(results.done(run).values()):
+            raise SiteError(
+                f"Run '{run.name}' has no results yet; make some with: python -m embryo_core evaluate {run.name}"
+            )
+    made = []
+    try:
+        earlier = _read_manifest(folder)
+        with replacing(folder, _refuse_others) as temporary:
+            temporary.mkdir()
+            _write(temporary / MANIFEST, json.dumps({"views": {}}))
+            for view in (views := list(_views(runs))):
+                if _take_over(view, folder, temporary, earlier):
+                    continue
+                _write_view(view, temporary)
+                made.append(view.folder)
+            _write_frame(temporary, runs, views, title, note)
+            _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
+    except OSError as reason:
+        raise SiteError(
+            f"{folder} cannot be written ({reason.strerror or reason}); nothing of it was changed. Name another folder."
+        ) from None
+    return made
+
+
+def _views(runs: Sequence[Run]) -> Iterator[View]:
+    for run in runs:
+        others = tuple(one for one in runs if one is not run)
+        yield View((run,))
+        if len(others) > 1 and len(runs) <= MAX_PAIRS:
+            yield from (View((run, other)) for other in others)
+        if others:
+            yield View((run, *others))
+
+
+# === What is there already ===
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise SiteError if a folder would be replaced that is neither empty nor a site."""
+    if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SiteError(f"{folder} holds files that are no site; name a folder that is empty or does not exist.")
+
+
+def _read_manifest(folder: Path) -> dict[str, str]:
+    """Return the fingerprint of each view of an earlier site; empty without one that can be read."""
+    try:
+        views = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["views"]
+        return views if isinstance(views, dict) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _take_over(view: View, folder: Path, temporary: Path, earlier: dict[str, str]) -> bool:
+    """Copy the data of a view from an earlier site, if they are of the same results; return whether they were."""
+    found = folder / "data" / view.folder
+    if earlier.get(view.folder) != view.fingerprint or not found.is_dir():
+        return False
+    shutil.copytree(found, temporary / "data" / view.folder)
+    return True
+
+
+@cache
+def _program() -> str:
+    """Return the hash of this package's files."""
+    paths = sorted(path for path in Path(str(files("embryo_core"))).rglob("*") if path.suffix in (".py", ".js"))
+    return hashlib.sha256("".join(map(sha256, paths)).encode()).hexdigest()
+
+
+def _fingerprint(run: Run) -> str:
+    paths = [*run.results.rglob("*"), *(run.path / name for name in ("run.json", "log.jsonl", run_files.AUDIT))]
+    own = [f"{path.name} {sha256(path)}" for path in sorted(paths) if path.is_file()]
+    steps = [(checkpoint.step, checkpoint.has_weights) for checkpoint in run_files.checkpoints(run)]
+    return json.dumps([run.name, own, steps])
+
+
+# === Data ===
+
+
+def _write_view(view: View, folder: Path) -> None:
+    """Write the data of a view: a file for each page, and one for each figure."""
+    for name, (title, make) in PAGES.items():
+        path = f"{view.folder}/{name}"
+        try:
+            page = make(view.runs)
+            parts = [_write_part(part, view, path, folder) for part in page.parts]
+            headline = page.headline
+        except EmbryoError as error:
+            parts, headline = [], str(error)
+        shown = [part for part in parts if part]
+        headline = headline or next((one["headline"] for part in shown for one in part.get("choices", ())), "")
+        if not shown and not headline:
+            headline = f"{title}: nothing of this has been computed for run '{view.runs[0].name}'."
+        _write(folder / "data" / f"{path}.js", script(path, {"headline": headline, "parts": shown}))
+
+
+def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dict[str, Any] | None:
+    """Write the figures of a panel, and return what its page says of it; None if there is nothing to show."""
+    if isinstance(part, Table):
+        if part.table.empty:
+            return None
+        rows = part.table.astype(object).where(part.table.notna(), "").to_numpy().tolist()
+        return {"title": part.title, "columns": [*part.table], "rows": rows, **_words(part.caption)}
+    choices = []
+    most = None if len(view.runs) == 1 else MAX_BESIDE
+    for i, (name, found) in enumerate(islice(figures(part, view.runs), most)):
+        if isinstance(found, str):
+            choices.append({"label": name, "title": name or part.name.capitalize(), "why": found, "headline": ""})
+            continue
+        key = f"{path}-{part.name}-{i}"
+        _write(folder / "data" / f"{key}.js", script(key, _figure_data(found)))
+        choices.append({"label": name, "file": key, **_about(found["log"])})
+    return {"name": part.name, "what": part.what, "choices": choices} if choices else None
+
+
+def _about(figure: Figure) -> dict[str, Any]:
+    return {"title": figure.title, "headline": figure.headline, "missing": figure.missing, **_words(figure.caption)}
+
+
+def _words(caption: Caption) -> dict[str, str]:
+    return {"summary": caption.summary, "rest": str(caption)[len(caption.summary) :].strip()}
+
+
+def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
+    """Return what a page needs to draw a figure on each scale of steps, and to save it."""
+    figure = by_scale["log"]
+    return {
+        "name": figure.file_name,
+        "csv": figure.to_csv(),
+        "citation": figure.citation,
+        "plots": {scale: _plot(one) for scale, one in by_scale.items()},
+        "files": {scale: file_sizes(one.plot, one.title, one.small_print) for scale, one in by_scale.items()},
+    }
+
+
+def _plot(figure: Figure) -> dict[str, Any]:
+    plot = figure.plot.to_plotly_json()
+    return {"data": plot["data"], "layout": {name: part for name, part in plot["layout"].items() if name != "template"}}
+
+
+# === Frame ===
+
+
+def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title: str, note: str) -> None:
+    """Write pages, scripts and styles, and what every page needs to know."""
+    assets = folder / "assets"
+    for name in ("site.js", "site.css"):
+        _write(assets / name, (FOLDER / name).read_text(encoding="utf-8"))
+    _write(assets / "components.js", _components())
+    shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
+    about = {
+        "title": title,
+        "note": note,
+        "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
+        "runs": {run.name: {"bar": _bar(run), "family": run.family} for run in runs},
+        "views": {json.dumps([run.name for run in view.runs], ensure_ascii=False): view.folder for view in views},
+    }
+    _write(folder / "data" / "site.js", script("site", about))
+    html = (FOLDER / "page.html").read_text(encoding="utf-8")
+    for name, (page, _) in PAGES.items():
+        filled = html.replace("{page}", name).replace("{title}", escape(f"{page} · {title}"))
+        _write(folder / ("index.html" if name == "overview" else f"{name}.html"), filled)
+
+
+def _bar(run: Run) -> dict[str, Any]:
+    checkpoints = run_files.checkpoints(run)
+    return bar_data(checkpoints, checkpoints[-1].step, Axis().of(run), training_phases(run))
+
+
+def _components() -> str:
+    """Return the components as classic scripts: modules do not load from files."""
+    made = [
+        f"embryo.components[{json.dumps(one.name)}] = {{ html: {json.dumps(one.html)}, css: {json.dumps(one.css)}, "
+        f"draw: (() => {{\n{one.js.replace('export default function', 'return function')}\n}})() }};"
+        for one in COMPONENTS
+    ]
+    return "\n".join(made) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,120 @@
+"""A static site: its data are the figures of the dashboard, and a folder is replaced whole or not at all."""
+
+import base64
+import gzip
+import json
+import re
+import shutil
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from embryo_core import results
+from embryo_core.cli import main
+from embryo_core.errors import SiteError
+from embryo_core.site import site, write_site
+from embryo_core.site.pages import PAGES
+from embryo_core.types import Run
+from tests.conftest import copy_run
+
+
+def read(path: Path) -> Any:
+    """Return the value of a file of data, as a page reads it."""
+    packed = re.fullmatch(r'embryo\.add\(".*", "(.*)"\);\n', path.read_text()).group(1)
+    found = json.loads(gzip.decompress(base64.b64decode(packed)))
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict) and "$" in part:
+            return filled(found["parts"][part["$"]])
+        if isinstance(part, dict):
+            return {name: filled(each) for name, each in part.items()}
+        return [filled(each) for each in part] if isinstance(part, list) else part
+
+    return filled(found["value"])
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site of the tiny run."""
+    made = tmp_path_factory.mktemp("site") / "site"
+    write_site([tiny_results], made, "A site", "*Note*")
+    return made
+
+
+def data(folder: Path) -> Path:
+    """Return the data of the only view."""
+    (found,) = (folder / "data").glob("*/")
+    return found
+
+
+def test_every_page_has_its_file_and_its_data(folder: Path):
+    """Each names itself, and its data have a panel for what was computed."""
+    names = {path.stem for path in folder.glob("*.html")}
+    assert names == {*PAGES, "index"} - {"overview"}
+    shown = {name: [part.get("name") for part in read(data(folder) / f"{name}.js")["parts"]] for name in PAGES}
+    assert {"accuracy", "acquisition"} <= {*shown["tokens"]} and "layers" in shown["probing"]
+    assert read(folder / "data" / "site.js")["title"] == "A site"
+
+
+def test_numbers_of_a_figure_are_the_scores(folder: Path, tiny_results: Run):
+    """The CSV of a page has the values that the evaluation wrote."""
+    panel = next(part for part in read(data(folder) / "tokens.js")["parts"] if part["name"] == "accuracy")
+    choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
+    figure = read(folder / "data" / f"{choice['file']}.js")
+    table = pd.read_csv(StringIO(figure["csv"])).set_index(["group", "step"])["accuracy"]
+    scores = results.read_scores(tiny_results, "mask_prediction").set_index(["group", "step"])["value"]
+    assert len(table) and table.to_dict() == pytest.approx(scores[table.index].to_dict())
+    assert (
+        set(figure["plots"]) == {"log", "linear"} and figure["plots"]["linear"]["layout"]["xaxis"]["type"] == "linear"
+    )
+
+
+def test_no_address_of_another_host_is_loaded(folder: Path):
+    """Pages and scripts name files of the folder alone."""
+    for path in folder.glob("*.html"):
+        assert not re.search(r"""(src|href)=["'](https?:)?//""", path.read_text())
+
+
+def test_only_views_with_new_results_are_drawn_anew(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """An unchanged run is taken over, a changed one is not, and the folder is whole each time."""
+    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
+    run = copy_run(tiny_results, tmp_path / "copy")
+    shutil.copytree(tiny_results.results, run.results)
+    folder = tmp_path / "ein Ort – 場所"
+    assert len(write_site([run], folder)) == 1 and write_site([run], folder) == []
+    (run.path / "log.jsonl").write_text("")
+    assert len(write_site([run], folder)) == 1
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_a_foreign_folder_and_a_run_without_results_are_refused(own_run: Run, tiny_results: Run, tmp_path: Path):
+    """One sentence each; what is there stays."""
+    kept = tmp_path / "mine" / "thesis.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    with pytest.raises(SiteError, match="mine"):
+        write_site([tiny_results], kept.parent)
+    assert kept.read_text() == "mine"
+    with pytest.raises(SiteError, match=own_run.name):
+        write_site([own_run], tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+    assert main(["site", "-o", str(tmp_path / "site")]) == 2
+
+
+def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """The error names the folder, and nothing half written is left."""
+    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
+    write_site([tiny_results], tmp_path / "site")
+    before = sorted(path.name for path in (tmp_path / "site").rglob("*"))
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(site, "_write_frame", full)
+    with pytest.raises(SiteError, match="No space left"):
+        write_site([tiny_results], tmp_path / "site")
+    assert sorted(path.name for path in (tmp_path / "site").rglob("*")) == before
+    assert [path.name for path in tmp_path.iterdir() if "site" in path.name] == ["site"]
