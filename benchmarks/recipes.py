@@ -4,6 +4,7 @@
 
 Each variant and seed is a run in `--runs`, and is resumed if it was stopped. Without a name, all are trained.
 "small-then-books" continues "small" on other text, which is given as `--corpus`; `--init-from` names the run.
+"small-then-books-own-words" does the same with 1,000 pieces more, for words of that text.
 All runs are measured on the same held-out text with 15 % of single pieces masked, whatever they are trained with. Those
 with one sentence loss have the same masks, because its random draws precede those of the masks.
 The table has, for each run, the tokens seen until the held-out loss reaches `--until`, and the last loss and accuracy.
@@ -61,6 +62,7 @@ VARIANTS = {  # a preset and settings; each ALBERT extends the one that its sett
     "small-embedding-256": ("albert-small", f"{SMALL} embedding_size=256"),
     "small-dropout": ("albert-small", f"{SMALL} hidden_dropout_prob=0.1 attention_probs_dropout_prob=0.1"),
     CONTINUED: ("albert-small", SMALL),
+    f"{CONTINUED}-own-words": ("albert-small", f"{SMALL} extend_vocabulary=1000"),
 }
 
 
@@ -76,7 +78,7 @@ def main() -> None:
     parser.add_argument("--init-from", metavar="RUN", help="a trained variant to continue from its last checkpoint")
     parser.add_argument("--until", type=float, default=5.7, help="held-out loss in nats (default 5.7)")
     options = parser.parse_args()
-    for name in options.variants or [name for name in VARIANTS if name != CONTINUED]:
+    for name in options.variants or [name for name in VARIANTS if not name.startswith(CONTINUED)]:
         if name not in VARIANTS:
             parser.error(f"unknown variant '{name}'; known: {', '.join(VARIANTS)}")
         train(name, options)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun, BusyRun, exit_status
+from embryo_core.errors import BrokenRun, BusyRun, ConfigError, exit_status
 from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config
@@ -182,12 +182,18 @@ def _prepare_data(
 ) -> "Data":
     """Return the corpus as batches; with `start`, for the model and vocabulary of that checkpoint."""
     from pretrain.batches import prepare_data
+    from pretrain.corpus import extended_vocabulary
 
     if start is None:
+        if config.extend_vocabulary:
+            raise ConfigError("--extend-vocabulary adds pieces to those of another run: name it with --init-from.")
         return prepare_data(config, sources, heldout, cache)
     continued.check_model(config, start)
     continued.check_vocabulary(config.tokenizer, start)
-    return prepare_data(config, sources, heldout, cache, start.run.tokenizer)
+    vocabulary = start.run.tokenizer
+    if continued.is_extended(config, start):
+        vocabulary = extended_vocabulary(sources, heldout, vocabulary, config.extend_vocabulary, cache, print)
+    return prepare_data(config, sources, heldout, cache, vocabulary)
 
 
 def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:

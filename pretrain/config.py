@@ -55,7 +55,7 @@ class Config:
         "log_every",
         "heldout_sequences",
     )
-    at_least_zero: ClassVar[tuple[str, ...]] = ("long_every", "save_every", "save_per_doubling")
+    at_least_zero: ClassVar[tuple[str, ...]] = ("long_every", "save_every", "save_per_doubling", "extend_vocabulary")
 
     # === Architecture (names as in transformers) ===
     hidden_size: int
@@ -63,7 +63,8 @@ class Config:
     num_attention_heads: int
     intermediate_size: int
     tokenizer: str = "unigram"  # kind of vocabulary; or wordpiece, or bpe (of bytes)
-    vocab_size: int = 30_000
+    vocab_size: int = 30_000  # with those of extend_vocabulary
+    extend_vocabulary: int = 0  # pieces that a continued run adds to the first one's (see extend.py)
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
     position_initializer_range: float | None = None  # of the position embeddings; None: initializer_range
@@ -140,6 +141,9 @@ class Config:
             f"hidden_act '{self.hidden_act}' is none of {', '.join(ACTIVATIONS)}": self.hidden_act in ACTIVATIONS,
             f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
             f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,
+            "extend_vocabulary adds words to unigram or wordpiece, and tokenizer is bpe": (
+                self.tokenizer != "bpe" or not self.extend_vocabulary
+            ),
         }
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1

@@ -1,8 +1,9 @@
-"""Continued pretraining: a new run that goes on from a checkpoint of another run, on other text or wider.
+"""Continued pretraining: a new run that goes on from a checkpoint of another run, on other text or as a larger model.
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
 with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
-as wide (see widen.py) begins at that checkpoint: the ones before it are of another model.
+as wide (see widen.py) or has new pieces (see extend.py) begins at that checkpoint: the ones before it are of another
+model.
 """
 
 import json
@@ -63,9 +64,10 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # its own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
-    same_text = start.run.corpus.get("train") == corpus["train"]
-    if is_wider(config, start):
-        changes.append(Change(start.step, "twice as wide" if same_text else "twice as wide, other text"))
+    by = "sources" if is_extended(config, start) else "train"  # other pieces of the same text are other tokens
+    same_text = start.run.corpus.get(by) == corpus[by]
+    if larger := _describe_growth(config, start):
+        changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
     elif same_text:  # other text is read off the card
         changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
@@ -73,10 +75,21 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
     return Origin(start.run.name, start.step, *seen, weights, tuple(changes), counted)
 
 
+def _describe_growth(config: Config, start: Checkpoint) -> str:
+    """Return what is larger in the model of the settings than in the checkpoint's; "" for the same model."""
+    if is_extended(config, start):
+        return f"{config.extend_vocabulary:,} new pieces"
+    return "twice as wide" if is_wider(config, start) else ""
+
+
 def check_model(config: Config, start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings make the model of the checkpoint, or one twice as wide, by config.json."""
+    """Raise ConfigError unless the settings make the model of the checkpoint by config.json, or a larger one.
+
+    That is one twice as wide, or one with new pieces.
+    """
     architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
-    free = (*FREE, *DOUBLED) if is_wider(config, start) else FREE
+    extended = is_extended(config, start)
+    free = (*FREE, "vocab_size") if extended else (*FREE, *DOUBLED) if is_wider(config, start) else FREE
     for name, ours in architecture.items():
         if name not in free and theirs.get(name) != ours:
             twice = f", or double {', '.join(DOUBLED)}" if FAMILIES[config.family].can_widen else ""
@@ -92,6 +105,12 @@ def is_wider(config: Config, start: Checkpoint) -> bool:
     sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED]
     doubled = all(isinstance(size, int) and wanted == 2 * size for size, wanted in sizes)
     return doubled and FAMILIES[config.family].can_widen
+
+
+def is_extended(config: Config, start: Checkpoint) -> bool:
+    """Return whether the settings add pieces to the vocabulary of the checkpoint."""
+    before = runs.read_config(start, dict[str, object]).get("vocab_size")
+    return config.extend_vocabulary > 0 and before == config.vocab_size - config.extend_vocabulary
 
 
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
@@ -114,7 +133,7 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
 
 def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
     """Return the steps before its start that a run continued from this checkpoint takes over."""
-    if is_wider(config, start):
+    if _describe_growth(config, start):
         return ()
     return tuple(found.step for found in runs.checkpoints(start.run) if found.step < start.step)
 
@@ -130,6 +149,11 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
+    if is_extended(config, start):
+        from pretrain.extend import write_extended
+
+        write_extended(run, config, start)
+        return
     if is_wider(config, start):
         from pretrain.widen import write_widened
 

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -82,10 +83,7 @@ def prepare(
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
-    heldout_sources = find_sources(heldout)
-    train_sources = find_sources(sources, without=heldout_sources)
-    if not train_sources:
-        raise CorpusError("No text is left to train on; name a source that is not held out.")
+    train_sources, heldout_sources = _find_sources(sources, heldout)
     settings = {
         "format": FORMAT,
         "vocabulary_size": vocabulary_size,
@@ -96,14 +94,57 @@ def prepare(
         settings["tokenizer"] = tokenizer
     if vocabulary:
         settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
-    folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
-    with locked(folder, waiting=lambda: progress("waiting for another process that prepares the same text")):
+    with _preparing(cache, settings, progress) as folder:
         if not (folder / "corpus.json").is_file():
             if vocabulary:
                 with replacing(folder / "tokenizer") as temporary:
                     shutil.copytree(vocabulary, temporary)
             _build(folder, train_sources, heldout_sources, settings, progress)
         return open_corpus(folder)
+
+
+def extended_vocabulary(
+    sources: Iterable[str],
+    heldout: Iterable[str],
+    vocabulary: Path,
+    count: int,
+    cache: Path,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Path:
+    """Return the folder of a tokenizer with `count` pieces more, for words of this text (see `extend_tokenizer`).
+
+    Words are counted in the sample on which a tokenizer would be trained. Raises CorpusError.
+    """
+    from pretrain.extend import extend_tokenizer
+
+    train_sources, _ = _find_sources(sources, heldout)
+    settings = {
+        "extend_vocabulary": count,
+        "sources": [source.identity() for source in train_sources],
+        "tokenizer_sha256": sha256(vocabulary / "tokenizer.json"),
+    }
+    with _preparing(cache, settings, progress) as folder:
+        if not (folder / "tokenizer").is_dir():
+            progress(f"finding {count:,} words for new pieces")
+            extend_tokenizer(vocabulary, _sample(train_sources), count, folder / "tokenizer")
+        return folder / "tokenizer"
+
+
+@contextmanager
+def _preparing(cache: Path, settings: dict[str, Any], progress: Callable[[str], None]) -> Iterator[Path]:
+    """Hold the lock on the folder of the cache that is named after these settings."""
+    folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+    with locked(folder, waiting=lambda: progress("waiting for another process that prepares the same text")):
+        yield folder
+
+
+def _find_sources(sources: Iterable[str], heldout: Iterable[str]) -> tuple[list[TextSource], list[TextSource]]:
+    """Return the sources to train on and those held out. Raises CorpusError if none is left to train on."""
+    heldout_sources = find_sources(heldout)
+    train_sources = find_sources(sources, without=heldout_sources)
+    if not train_sources:
+        raise CorpusError("No text is left to train on; name a source that is not held out.")
+    return train_sources, heldout_sources
 
 
 def open_corpus(folder: Path) -> Corpus:

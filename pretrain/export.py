@@ -1,5 +1,6 @@
 """Keras weights to the Hugging Face layout and back: a checkpoint folder that the family's from_pretrained loads."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from safetensors.numpy import load_file, save
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.types import Checkpoint
+from embryo_core.types import Checkpoint, Run
 from pretrain.config import Config
 from pretrain.families import FAMILIES
 from pretrain.model import PretrainingModel
@@ -90,12 +91,39 @@ def tensors(modules: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def read_checkpoint(model: PretrainingModel, config: Config, checkpoint: Checkpoint) -> None:
     """Set the model's weights to those of a checkpoint. Raises BrokenCheckpoint, MissingWeights."""
+    for part, modules in _parts(model, config, checkpoint):
+        assign(modules, load_file(part.path / "model.safetensors"), part.path)
+
+
+def write_grown(
+    run: Run,
+    config: Config,
+    start: Checkpoint,
+    grow: Callable[[dict[str, np.ndarray], dict[str, StoredTensor]], dict[str, np.ndarray]],
+) -> None:
+    """Write the first checkpoint of a run whose model grows out of that of `start`.
+
+    `grow` gets the tensors of `start` and those of the run's settings, and returns the latter's arrays. Raises
+    MissingWeights, BrokenCheckpoint.
+    """
+    keras.config.set_dtype_policy("float32")
+    model = FAMILIES[config.family].model(config)
+    model.build()
+    for part, modules in _parts(model, config, start):
+        assign(modules, grow(load_file(part.path / "model.safetensors"), stored(modules)), part.path)
+    write_checkpoint(model, config, run.path, Progress(start.step, start.sequences, start.tokens))
+
+
+def _parts(
+    model: PretrainingModel, config: Config, checkpoint: Checkpoint
+) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
+    """Yield each verified part of a checkpoint with its modules: the model, and those inside, such as a generator."""
     family = FAMILIES[config.family]
     inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
     for name, modules in ({"": family.modules(model)} | inner).items():
         part = replace(checkpoint, path=checkpoint.path / name)
         runs.verify(part)
-        assign(modules, load_file(part.path / "model.safetensors"), part.path)
+        yield part, modules
 
 
 def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, progress: Progress) -> Path:

@@ -45,6 +45,7 @@ FLAGS = (
         ("masked_share", "masked_share_end"),
         range=True,
     ),
+    Flag("--extend-vocabulary", "N", "with --init-from: N pieces more, for words of the text", ("extend_vocabulary",)),
 )
 
 
@@ -60,14 +61,18 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def configured(config: Config, options: Namespace) -> Config:
-    """Return the preset changed by the options of `add_options`; --set has the last word. Raises ConfigError."""
+    """Return the preset changed by the options of `add_options`; --set has the last word. Raises ConfigError.
+
+    `vocab_size` is given without the pieces of `extend_vocabulary`, and returned with them.
+    """
     given = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
     if options.steps is not None:
         in_proportion = scaled(config, options.steps, without=given.keys())
         for name, value in in_proportion.items():
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         given = {"steps": options.steps} | in_proportion | given
-    return replace(config, **given)
+    found = replace(config, **given)
+    return replace(found, vocab_size=found.vocab_size + found.extend_vocabulary)
 
 
 def changed(config: Config, assignments: list[str]) -> Config:

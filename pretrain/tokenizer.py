@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from pretrain.vocabularies import UNK, VOCABULARIES, Vocabulary, WordPiece
+from pretrain.vocabularies import UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
@@ -72,8 +72,9 @@ def load(folder: Path) -> Tokenizer:
 
 def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
     """Return for each id whether its piece begins a word: bool [V], false for special tokens but WordPiece's [UNK]."""
-    kind = _kind(tokenizer)
-    return np.array([kind.begins_word(piece) for piece in _pieces(tokenizer)], dtype=bool)
+    kind, added = _kind(tokenizer), tokenizer.get_added_tokens_decoder()
+    words = {i for i, token in added.items() if token.single_word}  # see extend.py
+    return np.array([i in words or kind.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool)
 
 
 def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
@@ -84,6 +85,11 @@ def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
 def cut(tokenizer: Tokenizer, text: str) -> list[str]:
     """Return the normalised words of a text: the pieces of the text are those of its words in turn."""
     return [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))]
+
+
+def bare(word: str) -> str:
+    """Return a word of `cut` without the mark of its beginning."""
+    return word.removeprefix(Unigram.word_start)
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:

@@ -7,16 +7,11 @@ random: with equal shares both copies would get the same gradients and stay equa
 
 from dataclasses import replace
 
-import keras
 import numpy as np
-from safetensors.numpy import load_file
 
-from embryo_core import runs
 from embryo_core.types import Checkpoint, Run
 from pretrain.config import Config
-from pretrain.export import StoredTensor, assign, stored, write_checkpoint
-from pretrain.families import FAMILIES
-from pretrain.state import Progress
+from pretrain.export import StoredTensor, write_grown
 
 
 def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
@@ -24,16 +19,9 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
 
     It is written in float32, as halves of a float16 are not exact. Raises MissingWeights, BrokenCheckpoint.
     """
-    runs.verify(start)
-    keras.config.set_dtype_policy("float32")
-    family = FAMILIES[config.family]
-    model = family.model(config)
-    model.build()
-    modules = family.modules(model)
-    narrow = load_file(start.path / "model.safetensors")
-    assign(modules, widened(narrow, stored(modules), np.random.default_rng(config.seed)), start.path)
-    progress = Progress(start.step, start.sequences, start.tokens)
-    write_checkpoint(model, replace(config, checkpoint_dtype="float32"), run.path, progress)
+    draw = np.random.default_rng(config.seed)
+    exact = replace(config, checkpoint_dtype="float32")
+    write_grown(run, exact, start, lambda narrow, wide: widened(narrow, wide, draw))
 
 
 def widened(

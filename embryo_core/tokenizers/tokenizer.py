@@ -73,6 +73,8 @@ class Tokenizer:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
         # Words repeat. The cache must not hold this object, which would then be freed late, with its megabytes.
         self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
+        added = self._tokenizer.get_added_tokens_decoder().items()
+        self.new_words = {i: token.content for i, token in added if token.single_word}  # see pretrain/extend.py
         self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
         self.word_start = self._find_word_start()
 
@@ -193,10 +195,12 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id as written in the vocabulary, with its word-boundary prefix."""
-        return [self._tokenizer.id_to_token(int(i)) or "" for i in ids]
+        return [self._piece(int(i)) for i in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return pieces as running text, special tokens included."""
+        if self.new_words and self._tokenizer.decoder:  # which needs the mark of a word's start
+            return str(self._tokenizer.decoder.decode(self.pieces(ids)))
         return self._tokenizer.decode([*ids], skip_special_tokens=False)
 
     def spell(self, piece: str) -> str:
@@ -205,6 +209,9 @@ class Tokenizer:
             text = DECODER.decode([piece])
             return piece if UNDECODED in text else text.removeprefix(" ")
         return piece.removeprefix(self.word_start)
+
+    def _piece(self, i: int) -> str:
+        return self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""
 
     def _masked(self, text: str) -> str:
         """Return a text with the tokenizer's own mask in place of "[MASK]"."""
