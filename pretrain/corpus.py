@@ -111,12 +111,10 @@ def extended_vocabulary(
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Path:
-    """Return the folder of a tokenizer with `count` pieces more, for words of this text (see `extend_tokenizer`).
+    """Return the folder of a tokenizer with `count` pieces more, for words of this text (see `tokenizer.extend`).
 
     Words are counted in the sample on which a tokenizer would be trained. Raises CorpusError.
     """
-    from pretrain.extend import extend_tokenizer
-
     train_sources, _ = _find_sources(sources, heldout)
     settings = {
         "extend_vocabulary": count,
@@ -126,7 +124,7 @@ def extended_vocabulary(
     with _preparing(cache, settings, progress) as folder:
         if not (folder / "tokenizer").is_dir():
             progress(f"finding {count:,} words for new pieces")
-            extend_tokenizer(vocabulary, _sample(train_sources), count, folder / "tokenizer")
+            tokenizers.extend(vocabulary, _sample(train_sources), count, folder / "tokenizer")
         return folder / "tokenizer"
 
 

@@ -1,6 +1,8 @@
 """The tokenizer of a run: trained, written and read, and where its words begin."""
 
 import json
+import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,7 +12,9 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from pretrain.vocabularies import UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
+from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
+
+WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # that may get a piece of its own
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
@@ -55,6 +59,37 @@ def write(tokenizer: Tokenizer, special_tokens: tuple[str, ...], folder: Path) -
             (temporary / "vocab.txt").write_text("".join(lines), encoding="utf-8")
 
 
+def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None:
+    """Write the tokenizer of a folder with `count` pieces more: the most frequent words of the texts that it cuts.
+
+    Each is an added token of tokenizer.json that matches whole words alone (`single_word`), so that every other word,
+    "walkers" beside "walker", is cut as before. As a piece of the model, WordPiece (the longest piece first) and
+    Unigram (the most probable pieces) would use it inside longer words too. Left out are words with an unknown piece,
+    and words that are a piece inside others. Raises CorpusError if the texts have fewer.
+    """
+    tokenizer = load(folder)
+    counts = Counter(word for text in texts for word in cut(tokenizer, text))
+    words = [word for word, _ in sorted(counts.items(), key=lambda row: (-row[1], row[0]))]
+    chosen = [word for word in map(bare, words) if _is_cut(tokenizer, word)][:count]
+    if len(chosen) < count:
+        raise CorpusError(
+            f"The text has {len(chosen):,} different words that the vocabulary cuts into several pieces, and "
+            f"{count:,} new pieces were asked for; ask for fewer or give more text."
+        )
+    tokenizer.add_tokens([AddedToken(word, single_word=True, normalized=True) for word in chosen])
+    with runs.replacing(target) as temporary:
+        shutil.copytree(folder, temporary, ignore=shutil.ignore_patterns("vocab.txt"))  # it has no such tokens
+        tokenizer.save(str(temporary / "tokenizer.json"))
+
+
+def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
+    """Return whether a word is of several known pieces, and its letters are no piece."""
+    if not WORD.fullmatch(word) or tokenizer.token_to_id(word) is not None:
+        return False
+    ids = tokenizer.encode(word, add_special_tokens=False).ids
+    return len(ids) > 1 and UNK not in ids
+
+
 def leave_out_segments(folder: Path) -> None:
     """Make transformers return no token_type_ids: GPT-2 would add the embeddings of the words of these ids."""
     path = folder / "tokenizer_config.json"
@@ -73,7 +108,7 @@ def load(folder: Path) -> Tokenizer:
 def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
     """Return for each id whether its piece begins a word: bool [V], false for special tokens but WordPiece's [UNK]."""
     kind, added = _kind(tokenizer), tokenizer.get_added_tokens_decoder()
-    words = {i for i, token in added.items() if token.single_word}  # see extend.py
+    words = {i for i, token in added.items() if token.single_word}  # see `extend`
     return np.array([i in words or kind.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool)
 
 

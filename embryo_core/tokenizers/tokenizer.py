@@ -74,7 +74,9 @@ class Tokenizer:
         # Words repeat. The cache must not hold this object, which would then be freed late, with its megabytes.
         self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
         added = self._tokenizer.get_added_tokens_decoder().items()
-        self.new_words = {i: token.content for i, token in added if token.single_word}  # see pretrain/extend.py
+        self.new_words = {
+            i: token.content for i, token in added if token.single_word
+        }  # of a vocabulary that was extended: whole words
         self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
         self.word_start = self._find_word_start()
 
