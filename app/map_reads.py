@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from app.caching import kept_whole, results_state
-from app.components import head_maps
-from app.results import MAPS, sources, steps_done
+from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
+from embryo_core.browser import head_maps
+from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.figures.attention import of_rows

@@ -6,10 +6,9 @@ from contextlib import suppress
 import pandas as pd
 
 from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state, run_state
-from app.components import growth as growth_tiles
 from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core.curves.step_scales import Scale, log_spaced
+from embryo_core.browser.growth import tiles_of
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
 from embryo_core.figures import (
@@ -32,8 +31,6 @@ from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
-MAPS = 32  # maximum of steps whose maps are read together
-TILE_PAGES = {"sentence": "query", "head": "attention", "curves": "tokens"}
 
 # === What is wrong with checkpoints ===
 
@@ -176,37 +173,7 @@ def described(run: Run) -> tuple[str, str]:
     return tiles.describe_run(run, last.step, last.tokens)
 
 
-@kept_whole(results_state, 16)
-def growth(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
-    """Return the tiles of a run as the browser takes them, and the state of the page that each tile opens.
-
-    Nothing is asked or loaded for them. Raises ResultsError.
-    """
-    sentence, curves = tiles.best_example(examples(run)), tiles.changed_most(run)
-    head, places = _head_tile(run)
-    if sentence:
-        places["sentence"] = {"text": sentence.text, "subject": ""}
-    if len(curves):
-        places["curves"] = {}
-    payload = growth_tiles.growth_payload(
-        growth_tiles.of_sentence(sentence) if sentence else {}, head, growth_tiles.of_curves(curves, scale)
-    )
-    return payload, places
-
-
-def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
-    """Return the tile of the clearest head at the steps with its map and its pattern, and the state of its page."""
-    frame = head_scores(run)
-    what, layer, head = strongest_head(run)
-    own = patterns.of_pattern(frame, what)
-    own = own[(own["layer"] == layer) & (own["head"] == head)].set_index("step")["value"]
-    steps = log_spaced(sorted(steps_done(run, "attention") & set(own.index)), MAPS)
-    if not steps:
-        return ({}, b""), {}
-    maps = store.read_attention(run, layer, head, steps)
-    title, pattern = f"Layer {layer}, head {head}", patterns.PATTERNS[what].label.lower()
-    tile = growth_tiles.of_head(title, pattern, steps, maps.weights, own.loc[steps].tolist())
-    return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
+growth = kept_whole(results_state, 16)(tiles_of)
 
 
 # === As the figures take them ===

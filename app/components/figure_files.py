@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from embryo_core.browser.component import FIGURE_FILES
-from embryo_core.browser.figure_files import file_sizes
-from embryo_core.figures.file_layout import SIZES
+from embryo_core.browser.figure_files import file_sizes, map_sizes
 
 _component = st.components.v2.component(
     "embryo.figure_files", html=FIGURE_FILES.html, css=FIGURE_FILES.css, js=FIGURE_FILES.js
@@ -24,10 +23,7 @@ def figure_files(figure: go.Figure, chart: str, name: str, title: str, small_pri
 
 def map_files(name: str, small_print: str, copied: str) -> None:
     """Draw the buttons for the maps of this `name` (see head_maps.py), which draw the file themselves."""
-    sizes = {
-        columns: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for columns, size in SIZES.items()
-    }
-    _draw(name, copied, sizes)
+    _draw(name, copied, map_sizes(small_print))
 
 
 def _draw(name: str, copied: str, sizes: dict[str, Any], **more: str) -> None:

@@ -3,27 +3,25 @@
 `head_history` shows one head at every checkpoint; `head_grid` shows all heads of all layers as small multiples. Both
 follow the page's time bar through the window event `embryo:step`, and the grid follows the other's head through
 `embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps. The grid's maps of a long
-series are those of some steps and travel once; those of the chosen step follow on their own, by `embryo:maps`.
+series are those of some steps and travel once; those of the chosen step follow on their own, by `embryo:maps`
+(embryo_core/browser/head_maps.py).
 """
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import streamlit as st
 
 from app.components.messages import field, member
+from embryo_core.browser.component import HEAD_GRID, HEAD_GRID_STEP, HEAD_HISTORY
+from embryo_core.browser.head_maps import history_payload
 from embryo_core.curves.step_scales import Scale
-from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
-from embryo_core.share.map_style import DECADES
-from embryo_core.types import StepUnit
+from embryo_core.share import HeadHistory
 
-GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
-
-FOLDER = Path(__file__).parent
+_history = st.components.v2.component(
+    "embryo.head_history", html=HEAD_HISTORY.html, css=HEAD_HISTORY.css, js=HEAD_HISTORY.js
+)
+_grid = st.components.v2.component("embryo.head_grid", html=HEAD_GRID.html, css=HEAD_GRID.css, js=HEAD_GRID.js)
+_added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=HEAD_GRID_STEP)
 
 
 def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Sequence[float] = ()) -> None:
@@ -52,124 +50,3 @@ def head_grid(
     _grid(key=key, data=payload, on_head_change=clicked)
     with st.container(key=f"{key}_added"):  # there is nothing to see in it (page.css)
         _added(key=f"{key}_step", data=added)
-
-
-# === What travels ===
-
-
-def history_payload(history: HeadHistory, scale: Scale, name: str, at: Sequence[float] = ()) -> bytes:
-    """Return one head's history as float32, exactly as stored."""
-    shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
-    shown |= {"shared": history.shared_end is not None, "at": [*at] or [*map(int, history.steps)]}
-    return pack(map_style.drawing(history, scale) | shown, history.weights.astype("<f4"))
-
-
-def grid_name(run: str) -> str:
-    """Return the beginning of the file names of a run's small multiples."""
-    return f"{run}-attention-all-heads"
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """All heads' small maps at some steps, in the order of their picture: [S, layers, M, heads, M].
-
-    M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `codes` are the shares of each head's
-    largest weight, as bytes. `peaks` of the small maps and `maxima` of the maps themselves are [layers, heads], as are
-    the `ends` of each head's colours; they share the `shared_end`.
-    """
-
-    steps: tuple[int, ...]
-    codes: np.ndarray
-    peaks: np.ndarray
-    maxima: np.ndarray
-    ends: np.ndarray
-    shared_end: float
-
-
-def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
-    """Make small maps of all heads, weights [S, layers, heads, L, L], with one byte per weight (see `quantise`)."""
-    codes, peaks = _codes(_in_picture(weights))
-    ends = colour_ends(weights), map_style.colour_end(weights)
-    return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
-
-
-def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser: the maps of a step side by side as in the picture, step after step.
-
-    They are [S, layers * M, heads * M]. `at` as in `head_history`.
-    """
-    layers, size, heads, _ = of.codes.shape[1:]
-    header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
-    header |= {"countedIn": unit}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or [*of.steps]}
-    header |= _largest(of.peaks, of.maxima)
-    header |= {"ends": of.ends.tolist(), "shared_end": of.shared_end}
-    header |= {"decades": DECADES, "colours": map_style.colours().tolist()}
-    return pack(header, of.codes)
-
-
-def added_payload(
-    run: str, step: int | None = None, weights: np.ndarray | None = None, at: float | None = None
-) -> bytes:
-    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only.
-
-    Colours end where the grid's do, so they mean the same whatever step is added. `at` as in `head_history`.
-    """
-    header = {"name": grid_name(run), "step": step, "at": step if at is None else at}
-    if weights is None:
-        return pack(header)
-    codes, peaks = _codes(_in_picture(weights)[None])
-    return pack(header | _largest(peaks, weights.max(axis=(2, 3))), codes)
-
-
-def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
-    """Return the largest weight of each head [layers, heads], in the small maps and in the maps themselves."""
-    return {"peaks": peaks.astype(float).tolist(), "maxima": maxima.astype(float).round(6).tolist()}
-
-
-def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
-    """Return the length of the header (uint32, little-endian), the header as JSON, and the bytes of the arrays."""
-    text = json.dumps(header).encode()
-    return b"".join((len(text).to_bytes(4, "little"), text, *(array.tobytes() for array in arrays)))
-
-
-def _in_picture(weights: np.ndarray) -> np.ndarray:
-    """Return maps [..., layers, heads, L, L] made small and in the order of a picture, [..., layers, M, heads, M]."""
-    return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
-
-
-def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return small maps [S, layers, M, heads, M] as shares of each head's largest weight, and these [layers, heads]."""
-    peaks = small.max(axis=(0, 2, 4))
-    return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, None, :, None]), peaks
-
-
-def quantise(share: np.ndarray) -> np.ndarray:
-    """Return shares of the largest weight, in [0, 1], as uint8: code c > 0 is 10 ** (DECADES * ((c - 1) / 254 - 1)).
-
-    Neighbouring codes differ by 2.8 %, so no share of 0.001 or more is off by over 1.4 %; code 0 is anything less.
-    """
-    exponent = np.log10(np.maximum(share, 1e-12))
-    return np.clip(np.rint(255 + 254 * exponent / DECADES), 0, 255).astype(np.uint8)
-
-
-# === Registration ===
-
-
-def read(*names: str) -> str:
-    """Return the text of files of this folder, one after the other."""
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
-
-
-def script(name: str) -> str:
-    """Return a component's script, preceded by the scripts that it calls."""
-    return map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js", name)
-
-
-_history = st.components.v2.component(
-    "embryo.head_history", html=read("head_history.html"), css=read("maps.css"), js=script("head_history.js")
-)
-_added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=script("head_grid_step.js"))
-_grid = st.components.v2.component(
-    "embryo.head_grid", html=read("head_grid.html"), css=read("maps.css"), js=script("head_grid.js")
-)

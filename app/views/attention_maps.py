@@ -9,6 +9,7 @@ from app import figures, map_reads, maps, permalink, pickers, results, widgets
 from app.components import head_maps
 from app.figures import File
 from app.view import View
+from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
 from embryo_core.figures.figure import listed
@@ -141,12 +142,12 @@ def _one_head(
 def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Drawn) -> None:
     """Draw the caption of the small maps, whose full maps have this length, and the menu of their files."""
     step, run = view.evaluated(steps), view.run
-    name = head_maps.grid_name(run.name)
+    name = grid_name(run.name)
     note = results.note(run, METRIC)
     caption = attention.describe_all_heads(
         run,
         len(map_reads.spread(run)),
-        -(-length // head_maps.GRID_SIZE),
+        -(-length // GRID_SIZE),
         drawn.shared,
         drawn.normalised,
         attention.describe_steps(len(steps), len(map_reads.evaluated(run))),

@@ -12,21 +12,17 @@ from app import figures, permalink, pickers, results, widgets
 from app.components.growth import growth
 from app.view import View
 from app.views import card
+from embryo_core.browser.growth import TILES
 from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
-from embryo_core.figures.growth import PAPER
+from embryo_core.figures.growth import LEADING, PAPER
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
-LEADING = {  # findings that need scores alone, and what each means
-    "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
-    "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
-    "knowledge_fluctuates": "Facts come and go: a later checkpoint does not know all that an earlier one knew.",
-}
 MAX_FAULTS = 20  # that are listed; the command lists them all
 MAX_COLUMN = 420  # pixels
 
@@ -78,7 +74,7 @@ def _show_growth(view: View) -> None:
 
 def _open_tile(places: dict[str, dict[str, str]], tile: str) -> None:
     """Open the page that a tile is about, in the state that the tile shows."""
-    page, state = results.TILE_PAGES[tile], places.get(tile, {})
+    page, state = TILES[tile], places.get(tile, {})
     for name, value in state.items():
         permalink.choose(name, value)
     permalink.lead_to(page)

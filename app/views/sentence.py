@@ -8,10 +8,10 @@ import streamlit as st
 from app import maps, permalink, pickers, results, widgets
 from app.caching import cached, checkpoints_state
 from app.components.frame import frame
-from app.map_reads import MAPS
 from app.question_queue import in_turn
 from app.view import View
 from embryo_core import runs
+from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves.step_scales import SCALES, log_spaced
 from embryo_core.figures import attention as figures
 from embryo_core.query import cost, sentence

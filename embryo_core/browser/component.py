@@ -7,6 +7,8 @@ with `parentElement`, `data` and `setTriggerValue`, and so does the static site 
 from dataclasses import dataclass
 from pathlib import Path
 
+from embryo_core.share import map_style
+
 FOLDER = Path(__file__).parent
 
 
@@ -20,19 +22,27 @@ class Component:
     js: str
 
 
-def component(name: str, *scripts: str) -> Component:
-    """Read the component NAME.html, NAME.css and NAME.js; `scripts` are those that its own calls, without suffix."""
-    return Component(
-        name, read(f"{name}.html"), read(f"{name}.css"), "\n".join(read(f"{each}.js") for each in (*scripts, name))
-    )
+def read(*names: str) -> str:
+    """Return the text of files of this folder, one after the other."""
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
-def read(name: str) -> str:
-    """Return the text of a file of this folder."""
-    return (FOLDER / name).read_text(encoding="utf-8")
+def _component(name: str, *scripts: str) -> Component:
+    """Read NAME.html, NAME.css and NAME.js; `scripts` are those that its own calls."""
+    return Component(name, read(f"{name}.html"), read(f"{name}.css"), read(*scripts, f"{name}.js"))
 
 
-TIME_BAR = component(
-    "time_bar", "cell_keys", "figure_zoom", "hidden_curves", "row_names", "tick_labels", "step_marks", "time_keys"
-)
-FIGURE_FILES = component("figure_files", "clipboard")
+def _of_maps(name: str, css: str = "maps.css") -> Component:
+    return Component(name, read(f"{name}.html"), read(css), MAPS + read(f"{name}.js"))
+
+
+MAPS = map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js") + "\n"  # what scripts of maps call
+BAR = "cell_keys figure_zoom hidden_curves row_names tick_labels step_marks time_keys".split()
+
+TIME_BAR = _component("time_bar", *(f"{name}.js" for name in BAR))
+FIGURE_FILES = _component("figure_files", "clipboard.js")
+GROWTH = _of_maps("growth", "growth.css")
+HEAD_GRID = _of_maps("head_grid")
+HEAD_HISTORY = _of_maps("head_history")
+HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # has nothing to see
+COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)

@@ -18,3 +18,10 @@ def file_sizes(figure: go.Figure, title: str, small_print: str) -> dict[str, Any
         }
         for columns, size in SIZES.items()
     }
+
+
+def map_sizes(small_print: str) -> dict[str, Any]:
+    """Return the same for maps, which draw their files themselves: inches, pixels and small print."""
+    return {
+        columns: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for columns, size in SIZES.items()
+    }

@@ -16,6 +16,11 @@ CURVES = 3  # parts of speech
 METRIC = "mask_prediction"
 SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar
 KNOWING = 0.2  # precision at 1 over all facts from which it knows more than a few
+LEADING = {  # findings that need scores alone, and what each means
+    "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
+    "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
+    "knowledge_fluctuates": "Facts come and go: a later checkpoint does not know all that an earlier one knew.",
+}
 PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
 
 

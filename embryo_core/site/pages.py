@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -44,6 +45,8 @@ from embryo_core.figures.figure import Caption, Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
 from embryo_core.findings import judge
 from embryo_core.metrics import METRICS
+from embryo_core.site import drawings
+from embryo_core.site.drawings import Drawing
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
@@ -56,9 +59,10 @@ class Panel:
     """A figure with its choices: what makes it of the runs and an axis, and the options of each choice by its name."""
 
     name: str  # in addresses
-    make: Callable[..., Figure]
+    make: Callable[..., Figure | Drawing]
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
     what: str = ""  # what the choices are
+    alone: bool = False  # shows the first run alone, whichever are beside it
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ def _overview(runs: Runs) -> Page:
     measures = positions.measures(run)
     maskings = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
     parts: list[Panel | Table] = [
+        Panel("growth", drawings.tiles, alone=True),
         Panel(
             "training",
             overview.training_curve,
@@ -212,9 +217,14 @@ def _geometry(runs: Runs) -> Page:
 
 def _attention(runs: Runs) -> Page:
     frame = patterns.read_behaviour(runs[0])
-    if frame.empty:
-        return Page("", [])
     what, layer, head = patterns.clearest_head(frame)
+    layers, heads = drawings.heads(runs[0])
+    first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda one: one != (layer, head))
+    named = {f"Layer {one}, head {other}": {"layer": one, "head": other} for one, other in first}
+    maps = [Panel("head", drawings.one_head, named, "Head", True), Panel("all", drawings.all_heads, alone=True)]
+    maps = maps if layers else []
+    if frame.empty:
+        return Page("", maps)
     measured = set(frame["what"])
     choices = {}
     for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != what):
@@ -228,6 +238,7 @@ def _attention(runs: Runs) -> Page:
     return Page(
         head_behaviour.headline(runs[0], what, (layer, head)),
         [
+            *maps,
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
             Panel("presence", head_behaviour.presence, choices, "Pattern"),
         ],
@@ -267,6 +278,11 @@ def _finetuning(runs: Runs) -> Page:
         finetuning.headline(scores, runs[0].step_unit),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
     )
+
+
+def _query(runs: Runs) -> Page:
+    texts = {one.text: {"number": i} for i, one in enumerate(results.read_examples(runs[0]))}
+    return Page(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
 
 
 # === Runs beside each other ===
@@ -309,23 +325,26 @@ PAGES: Mapping[str, tuple[str, Callable[[Runs], Page]]] = {  # by the name in ad
     "grammar": ("Grammar", _grammar),
     "words": ("Words", _words),
     "finetuning": ("Fine-tuning", _finetuning),
+    "query": ("Query", _query),
     "compare": ("Compare", _compare),
 }
 
 
-def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | str]]:
+def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | Drawing | str]]:
     """Yield each choice of a panel with its figure on each scale of steps, or a sentence that says why there is none.
 
     A figure without an axis of steps is the same on both.
     """
     for choice, options in panel.choices.items():
         try:
-            figure = panel.make(runs, Axis("log"), **options)
+            by_scale: dict[Scale, Any] = {"log": panel.make(runs, Axis("log"), **options)}
+            figure = by_scale["log"]
+            if isinstance(figure, Drawing):
+                yield choice, figure
+                continue
             logarithmic = any(axis.type == "log" for axis in figure.plot.select_xaxes())
-            yield (
-                choice,
-                {"log": figure, "linear": panel.make(runs, Axis("linear"), **options) if logarithmic else figure},
-            )
+            by_scale["linear"] = panel.make(runs, Axis("linear"), **options) if logarithmic else figure
+            yield choice, by_scale
         except EmbryoError as error:
             yield choice, str(error)
 

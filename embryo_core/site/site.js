@@ -70,24 +70,6 @@ function mount(host, name, data, hear = {}) {
   draw({ parentElement: root, data, setTriggerValue: (what, value) => hear[what]?.(value) });
 }
 
-function rowsOf(csv) {
-  const rows = [[]];
-  for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
-    if (end === "" && quoted === undefined && plain === "" && !rows.at(-1).length) break;
-    rows.at(-1).push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
-    if (end === "") break;
-    if (end !== ",") rows.push([]);
-  }
-  return rows.filter((row) => row.length);
-}
-
-function table(columns, rows) {
-  const cell = (name) => (text) => made(name, { textContent: text, className: text !== "" && !isNaN(text) ? "number" : "" });
-  const head = made("thead", {}, made("tr", {}, ...columns.map(cell("th"))));
-  const body = made("tbody", {}, ...rows.map((row) => made("tr", {}, ...row.map(cell("td")))));
-  return made("div", { className: "table", tabIndex: 0 }, made("table", {}, head, body));
-}
-
 function save(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   made("a", { href: address, download: name }).click();
@@ -163,163 +145,26 @@ async function render() {
 async function open(now) {
   page.folder = now.folder;
   const { headline, parts } = await load(`${now.folder}/${NAME}`);
+  if (parts.some((part) => part.alone)) {
+    const own = await load(`${page.site.views[JSON.stringify([now.run])]}/${NAME}`);
+    parts.forEach((part, i) => part.alone && (parts[i] = own.parts.find(({ name }) => name === part.name)));
+  }
   if (page.folder !== now.folder) return;
   find(".headline").textContent = headline;
-  const shown = parts.filter((part) => !now.embed || part.name === now.embed);
+  const shown = parts.filter((part) => part && (!now.embed || part.name === now.embed));
   page.parts = shown.map((part) => (part.rows ? tablePart(part) : new FigurePart(part)));
   find(".parts").replaceChildren(...page.parts.map((part) => part.element));
 }
 
+// What of the address goes along to other pages.
+function kept() {
+  const now = chosen();
+  for (const name of [...now.keys()]) if (!["run", "beside", "step", "scale"].includes(name)) now.delete(name);
+  return now.toString();
+}
+
 function links() {
-  const kept = chosen();
-  for (const name of [...kept.keys()]) if (!["run", "beside", "step", "scale"].includes(name)) kept.delete(name);
-  for (const link of document.querySelectorAll("nav a, a.title")) link.hash = kept.toString();
-}
-
-function caption({ summary, rest }) {
-  const words = made("div", { className: "caption" }, made("p", { textContent: summary }));
-  if (rest) words.append(made("details", {}, made("summary", { textContent: "More" }), made("p", { textContent: rest })));
-  return words;
-}
-
-function tablePart(part) {
-  const { title, columns, rows } = part;
-  const element = made("section", {}, made("h2", { textContent: title }), table(columns, rows), caption(part));
-  return { element, update() {} };
-}
-
-// A figure with its choices, its caption, its files and its numbers at the chosen step.
-class FigurePart {
-  constructor(part) {
-    Object.assign(this, part);
-    this.title = made("h2");
-    this.headlined = made("p", { className: "headline" });
-    this.picker = made("select", { onchange: () => { choose({ [this.name]: this.picker.value }); render(); } });
-    this.picker.ariaLabel = this.what;
-    this.plot = made("div", { className: "plot" });
-    this.frame = made("div", { className: `frame st-key-figure_${this.name}` }, this.plot); // the class that components look for
-    this.words = made("div");
-    this.files = made("div", { className: "files" });
-    this.numbers = made("details", { className: "numbers", ontoggle: () => this.list() });
-    const head = made("div", { className: "part-head" }, this.title, ...(this.choices.length > 1 ? [this.picker] : []));
-    this.element = made("section", { id: this.name }, head, this.headlined, this.frame, this.words, this.files, this.numbers);
-    options(this.picker, this.choices.map(({ label }) => [label, label]), this.choices[0].label);
-    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.see(), { rootMargin: "300px" })
-      .observe(this.element);
-  }
-
-  update(now, look) {
-    const wanted = chosen().get(this.name);
-    const choice = this.choices.find(({ label }) => label === wanted) ?? this.choices[0];
-    Object.assign(this, { now, look });
-    if (choice !== this.choice) this.tell(choice);
-    if (this.seen) this.draw();
-    this.list();
-  }
-
-  // Words first: they need neither plotly nor the numbers.
-  tell(choice) {
-    this.choice = choice;
-    this.picker.value = choice.label;
-    this.title.textContent = choice.title;
-    this.headlined.textContent = choice.headline && choice.headline !== find(".headline").textContent ? choice.headline : "";
-    const lacking = (choice.missing ?? []).map((run) => `Run '${run}' has not been measured for this figure.`);
-    if (choice.why) lacking.push(choice.why);
-    this.words.replaceChildren(...(choice.summary ? [caption(choice)] : []), ...lacking.map((text) => made("p", { textContent: text })));
-    this.frame.hidden = this.files.hidden = this.numbers.hidden = !choice.file;
-  }
-
-  see() {
-    this.seen = true;
-    this.draw();
-  }
-
-  async draw() {
-    const { choice, look, now } = this;
-    if (!choice?.file || this.drawn === choice.file + look) return;
-    this.drawn = choice.file + look;
-    const figure = await load(choice.file);
-    await plotly();
-    if (this.drawn !== choice.file + look) return;
-    const { data, layout } = themed(figure.plots[now.scale]);
-    this.frame.classList.toggle(`st-key-scroll_${this.name}`, Boolean(layout.width));
-    await Plotly.react(this.plot, data, layout, { responsive: !layout.width, displaylogo: false });
-    if (!this.listens) this.plot.on("plotly_click", (event) => this.clicked(event));
-    this.listens = true;
-    this.figure = figure;
-    this.offer(figure, now.scale);
-    this.list();
-  }
-
-  // A click on a point chooses its step.
-  clicked({ points: [{ x }] }) {
-    const { bar } = page.site.runs[this.now.run];
-    const step = bar.steps[bar.values[this.plot._fullLayout.xaxis.type]?.indexOf(x)];
-    if (step === undefined) return;
-    choose({ step });
-    render();
-  }
-
-  offer(figure, scale) {
-    const { name, csv, citation, files } = figure;
-    const pictures = made("div");
-    const numbers = made("button", { type: "button", textContent: "CSV", title: "Save the numbers of this figure" });
-    numbers.onclick = () => save(`${name}.csv`, csv, "text/csv");
-    const link = made("button", { type: "button", textContent: "Embed", title: "Copy this figure for another page" });
-    link.onclick = () => this.copyFrame(link);
-    this.files.replaceChildren(pictures, numbers, link);
-    mount(pictures, "figure_files", { name, copied: citation, sizes: files[scale], chart: `figure_${this.name}` });
-  }
-
-  async copyFrame(button) {
-    const address = new URL(location);
-    const kept = chosen();
-    for (const [name, value] of Object.entries({ embed: this.name, [this.name]: this.choice.label, run: this.now.run }))
-      if (value) kept.set(name, value);
-    address.hash = kept;
-    const frame = made("iframe", { src: address.href, width: "100%", height: "640", title: this.choice.title });
-    frame.style.border = "0";
-    await navigator.clipboard.writeText(frame.outerHTML).catch(() => prompt("Copy this:", frame.outerHTML));
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Embed"), 2000);
-  }
-
-  // The rows of the last evaluated step up to the chosen one, of a table with steps.
-  list() {
-    if (!this.figure) return;
-    const [columns, ...rows] = (this.figure.rows ??= rowsOf(this.figure.csv));
-    const at = columns.indexOf("step");
-    const step = at < 0 ? null : lastUpTo(rows.map((row) => Number(row[at])), window.embryoStep ?? this.now.step);
-    const label = step === null ? "Numbers" : `Numbers at step ${step.toLocaleString("en-US")}`;
-    const open = this.numbers.open;
-    const shown = step === null ? rows : rows.filter((row) => Number(row[at]) === step);
-    const key = `${this.drawn} ${step} ${open}`;
-    if (this.listed === key) return;
-    this.listed = key;
-    this.numbers.replaceChildren(made("summary", { textContent: label }), ...(open ? [table(columns, shown.slice(0, MAX_ROWS))] : []));
-  }
-}
-
-function lastUpTo(steps, step) {
-  const before = steps.filter((one) => one <= step);
-  return before.length ? Math.max(...before) : Math.min(...steps);
-}
-
-// A figure in the colours of the page; a copy, because Plotly writes into what it draws.
-function themed({ data, layout }) {
-  const style = getComputedStyle(document.body);
-  const ink = style.color;
-  const coloured = (part) => {
-    if (part === INK) return ink;
-    if (Array.isArray(part)) return part.some((one) => typeof one === "object") ? part.map(coloured) : [...part];
-    if (part === null || typeof part !== "object" || ArrayBuffer.isView(part)) return part;
-    return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, coloured(each)]));
-  };
-  const line = find("#grid-colour") ?? document.body.appendChild(made("i", { id: "grid-colour", hidden: true }));
-  const axis = { gridcolor: getComputedStyle(line).color, linecolor: getComputedStyle(line).color, zeroline: false };
-  const around = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: style.fontFamily } };
-  const template = { layout: { ...around, xaxis: axis, yaxis: axis, hoverlabel: { bgcolor: getComputedStyle(line).backgroundColor } } };
-  return { data: coloured(data), layout: { ...coloured(layout), template } };
+  for (const link of document.querySelectorAll("nav a, a.title")) link.hash = kept();
 }
 
 // === Theme ===

@@ -1,5 +1,6 @@
 """Write a static site: pages, scripts, and a file of data for each figure of each choice of runs."""
 
+import base64
 import hashlib
 import json
 import re
@@ -15,8 +16,8 @@ from typing import Any
 
 from embryo_core import results
 from embryo_core import runs as run_files
-from embryo_core.browser.component import FIGURE_FILES, TIME_BAR
-from embryo_core.browser.figure_files import file_sizes
+from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
+from embryo_core.browser.figure_files import file_sizes, map_sizes
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.curves.step_scales import Scale
 from embryo_core.errors import EmbryoError, SiteError
@@ -24,6 +25,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import replacing, sha256
+from embryo_core.site.drawings import Drawing
 from embryo_core.site.pages import PAGES, Panel, Table, figures
 from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
@@ -32,7 +34,6 @@ MANIFEST = "site.json"  # what marks a folder as a site, and says of which resul
 FOLDER = Path(__file__).parent
 MAX_PAIRS = 4  # runs up to which each is shown beside each other one; of more, alone and beside all others
 MAX_BESIDE = 4  # choices of a panel with several runs; a run alone has all
-COMPONENTS = (TIME_BAR, FIGURE_FILES)
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dic
             return None
         rows = part.table.astype(object).where(part.table.notna(), "").to_numpy().tolist()
         return {"title": part.title, "columns": [*part.table], "rows": rows, **_words(part.caption)}
+    if part.alone and len(view.runs) > 1:
+        return {"name": part.name, "alone": True}
     choices = []
     most = None if len(view.runs) == 1 else MAX_BESIDE
     for i, (name, found) in enumerate(islice(figures(part, view.runs), most)):
@@ -170,12 +173,14 @@ def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dic
             choices.append({"label": name, "title": name or part.name.capitalize(), "why": found, "headline": ""})
             continue
         key = f"{path}-{part.name}-{i}"
-        _write(folder / "data" / f"{key}.js", script(key, _figure_data(found)))
-        choices.append({"label": name, "file": key, **_about(found["log"])})
+        data = _drawing_data(found) if isinstance(found, Drawing) else _figure_data(found)
+        _write(folder / "data" / f"{key}.js", script(key, data))
+        about = _about(found if isinstance(found, Drawing) else found["log"])
+        choices.append({"label": name, "file": key, **about})
     return {"name": part.name, "what": part.what, "choices": choices} if choices else None
 
 
-def _about(figure: Figure) -> dict[str, Any]:
+def _about(figure: Figure | Drawing) -> dict[str, Any]:
     return {"title": figure.title, "headline": figure.headline, "missing": figure.missing, **_words(figure.caption)}
 
 
@@ -195,6 +200,19 @@ def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
     }
 
 
+def _drawing_data(drawing: Drawing) -> dict[str, Any]:
+    """Return what a page needs to have a component draw; a component with maps saves them as pictures."""
+    table = drawing.table
+    return {
+        "name": drawing.name,
+        "csv": "" if table is None else table.to_csv(index=False),
+        "citation": drawing.citation,
+        "component": drawing.component.name,
+        "payload": base64.b64encode(drawing.payload).decode(),
+        "maps": map_sizes(drawing.small_print) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
+    }
+
+
 def _plot(figure: Figure) -> dict[str, Any]:
     plot = figure.plot.to_plotly_json()
     return {"data": plot["data"], "layout": {name: part for name, part in plot["layout"].items() if name != "template"}}
@@ -206,7 +224,7 @@ def _plot(figure: Figure) -> dict[str, Any]:
 def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title: str, note: str) -> None:
     """Write pages, scripts and styles, and what every page needs to know."""
     assets = folder / "assets"
-    for name in ("site.js", "site.css"):
+    for name in ("site.js", "parts.js", "site.css"):
         _write(assets / name, (FOLDER / name).read_text(encoding="utf-8"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
-from app.map_reads import MAPS
 from embryo_core import results, runs
+from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves import step_scales
 from embryo_core.figures.figure import small_print
 from embryo_core.share import html_page, map_style, read_averaged

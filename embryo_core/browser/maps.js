@@ -7,6 +7,9 @@ function unpack(bytes) {
   return { header, body: bytes.slice(4 + length) };
 }
 
+// Code c > 0 means the share 10^(decades * ((c - 1) / 254 - 1)) of the largest weight, code 0 a smaller one.
+const shareOf = (code, decades) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
+
 // Index of the last stored step that is not after the time bar's; of the last one until the bar is drawn.
 function indexOfStep(steps, step = window.embryoStep ?? Infinity) {
   return Math.max(0, steps.findLastIndex((stored) => stored <= step));

@@ -20,14 +20,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const buffer = new OffscreenCanvas(width, height);
   let [tables, added, context, cell] = [null, null, null, 0];
 
-  // Code c > 0 means the share 10^(decades * ((c - 1) / 254 - 1)) of the head's largest weight, code 0 a smaller one.
-  const shareOf = (code) => (code === 0 ? 0 : 10 ** (decades * ((code - 1) / 254 - 1)));
   const palette = pixelsOf(colours);
   const tablesOf = (largest) => {
     const reach = chosen.scale === "log" ? decades : null;
     return largest.map((row, layer) => row.map((most, head) => {
       const end = chosen.shared ? header.shared_end : ends[layer][head];
-      return palette.map((_, code) => palette[levelOf((shareOf(code) * most) / end, reach)]);
+      return palette.map((_, code) => palette[levelOf((shareOf(code, decades) * most) / end, reach)]);
     }));
   };
   const recolour = () => {

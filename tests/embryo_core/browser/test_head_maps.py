@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from plotly import colors
 
-from app.components import head_maps
-from app.map_reads import MAPS
+from embryo_core.browser import head_maps
+from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves import step_scales
 from embryo_core.share import HeadHistory, map_style
 from embryo_core.types import StepUnit

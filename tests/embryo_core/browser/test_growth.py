@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.components import growth
+from embryo_core.browser import growth
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 

@@ -1,11 +1,18 @@
-// One head's maps at every checkpoint, [steps, L, L] float32, drawn in the browser as the step changes.
+// One head's maps at every checkpoint, [steps, L, L], drawn in the browser as the step changes.
+
+// Weights as float32, or as codes of a byte (see `history_payload`).
+function weightsOf({ peak, coded }, body) {
+  if (!coded) return new Float32Array(body.buffer);
+  const weights = Float32Array.from({ length: 256 }, (_, code) => peak * shareOf(code, coded));
+  return Float32Array.from(body, (code) => weights[code]);
+}
 
 export default function ({ data, parentElement }) {
   const { header, body } = unpack(data);
   const { steps, countedIn, at, layer, head, scale } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const root = find(".history");
-  const map = new HeadMap(find(".map"), find(".legend"), header, new Float32Array(body.buffer));
+  const map = new HeadMap(find(".map"), find(".legend"), header, weightsOf(header, body));
   const { signal } = renew(parentElement);
 
   const state = { index: indexOfStep(at), pointer: null };

@@ -1,0 +1,105 @@
+"""The data of three tiles that play with the time bar: a sentence that is completed, a head that forms, rising curves.
+
+They follow `embryo:step` (see time_bar.js); their button plays the time bar by `embryo:play`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from embryo_core import results
+from embryo_core.browser import head_maps
+from embryo_core.curves.step_scales import Scale, axis_shares, log_spaced
+from embryo_core.figures import growth, patterns, style
+from embryo_core.runs.schema import ExampleQuestion
+from embryo_core.share import map_style, shrink
+from embryo_core.types import Run
+
+TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # and the pages that they open
+
+
+def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
+    """Return the tiles of a run as the browser takes them, and the state of the page that each tile opens.
+
+    Nothing is asked or loaded for them. Raises ResultsError.
+    """
+    sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
+    head, places = _head_tile(run)
+    if sentence:
+        places["sentence"] = {"text": sentence.text, "subject": ""}
+    if len(curves):
+        places["curves"] = {}
+    return growth_payload(of_sentence(sentence) if sentence else {}, head, of_curves(curves, scale)), places
+
+
+def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
+    """Return the tile of the clearest head at the steps with its map and its pattern, and the state of its page."""
+    frame = patterns.read_behaviour(run)
+    what, layer, head = patterns.clearest_head(frame)
+    own = patterns.of_pattern(frame, what)
+    own = own[(own["layer"] == layer) & (own["head"] == head)].set_index("step")["value"]
+    steps = log_spaced(sorted(results.steps_done(run, "attention") & set(own.index)), head_maps.MAPS)
+    if not steps:
+        return ({}, b""), {}
+    maps = results.read_attention(run, layer, head, steps)
+    title, pattern = f"Layer {layer}, head {head}", patterns.PATTERNS[what].label.lower()
+    tile = of_head(title, pattern, steps, maps.weights, own.loc[steps].tolist())
+    return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
+
+
+def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes], curves: dict[str, Any]) -> bytes:
+    """Pack what `of_sentence`, `of_head` and `of_curves` returned for the browser; a tile without data is empty."""
+    about, codes = head
+    found = {"sentence": sentence, "head": about, "curves": curves}
+    tiles = {name: tile for name, tile in found.items() if tile}
+    return head_maps.pack(tiles, np.frombuffer(codes, np.uint8))
+
+
+def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
+    """Return an example's best answers at each step."""
+    before, _, after = example.text.partition("[MASK]")
+    answers = example.answers
+    return {
+        "label": f"Best answers to {example.text} Opens Query.",
+        "before": before,
+        "after": after,
+        "steps": [one.step for one in answers],
+        "answers": [one.words for one in answers],
+    }
+
+
+def of_head(
+    title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
+) -> tuple[dict[str, Any], bytes]:
+    """Return a head's weights [S, L, L] as colours, and how strong its pattern is [S]."""
+    small = shrink(weights, head_maps.GRID_SIZE)
+    levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
+    about = {
+        "label": f"{title}, {pattern}. Opens Attention.",
+        "title": title,
+        "pattern": pattern,
+        "steps": [*map(int, steps)],
+        "values": [*map(float, values)],
+        "size": small.shape[-1],
+        "colours": map_style.colours().tolist(),
+    }
+    return about, levels.tobytes()
+
+
+def of_curves(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
+    """Return curves (group, step, accuracy) at their places on an axis of steps; empty without any."""
+    if table.empty:
+        return {}
+    steps = sorted(table["step"].unique().tolist())
+    by_group = table.pivot(index="step", columns="group", values="accuracy").loc[steps, table["group"].unique()]
+    names = [str(name) for name in by_group]
+    return {
+        "label": f"Accuracy on {', '.join(names)}. Opens Tokens.",
+        "steps": steps,
+        "places": axis_shares(steps, scale).tolist(),
+        "curves": [
+            {"name": name, "colour": style.colour(name), "values": by_group[name].fillna(0).tolist()} for name in names
+        ],
+    }

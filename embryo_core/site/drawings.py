@@ -1,0 +1,137 @@
+"""What a static site shows of one run by the dashboard's other components: tiles, stored answers, attention maps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from embryo_core import results
+from embryo_core.browser import head_maps
+from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY, Component
+from embryo_core.browser.growth import growth_payload, of_sentence, tiles_of
+from embryo_core.curves.step_scales import log_spaced
+from embryo_core.errors import FigureError
+from embryo_core.figures import attention, query
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, citation, sentences, small_print
+from embryo_core.share import averaged
+from embryo_core.types import Run
+
+METRIC = "attention"
+HEAD_STEPS = 16  # of which a head's whole maps are kept; the small maps of all heads have up to `head_maps.MAPS`
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a component draws in the browser, with the words of a figure; `table` has its numbers, if it has any."""
+
+    component: Component
+    payload: bytes
+    name: str  # of its files
+    title: str
+    caption: Caption
+    run: Run
+    note: str = ""  # what was measured on, for the small print
+    headline: str = ""
+    table: pd.DataFrame | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def citation(self) -> str:
+        """Title, run, caption and BibTeX."""
+        return citation(self.title, [self.run.name], self.caption)
+
+    @property
+    def small_print(self) -> str:
+        """The line below it in a file."""
+        return small_print([self.run.name], self.note)
+
+
+# === Tiles and answers ===
+
+
+def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
+    """Return the tiles of the Overview: a sentence, a head, and curves. Raises FigureError if there are none."""
+    payload, places = tiles_of(runs[0], axis.scale)
+    if not places:
+        raise FigureError("Nothing of this run can be played yet.")
+    caption = Caption("They play with the time bar; a click opens the page that shows more.")
+    return Drawing(GROWTH, payload, f"{runs[0].name}-growth", "Watch it grow", caption, runs[0])
+
+
+def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
+    """Return the stored best answers to one of a run's examples at each step."""
+    example = results.read_examples(runs[0])[number]
+    rows = [
+        {"run": runs[0].name, "step": one.step, "text": example.text, "answer": word, "probability": probability}
+        for one in example.answers
+        for word, probability in one.words.items()
+    ]
+    if not rows:
+        raise FigureError("The answers to this text were not stored: python -m embryo_core examples stores them.")
+    table = pd.DataFrame(rows)
+    caption = Caption(
+        f"The best answers to “{example.text}” at each checkpoint that was asked, best first.",
+        "Answers below 1 % are left out. Any other text is asked in the dashboard.",
+    )
+    payload = growth_payload(of_sentence(example), ({}, b""), {})
+    name = f"{runs[0].name}-answers-{number + 1}"
+    return Drawing(GROWTH, payload, name, example.text, caption, runs[0], table=table)
+
+
+def describe_answers(run: Run) -> str:
+    """Return when the run learned its examples, as the Query page opens; "" without examples."""
+    examples = results.read_examples(run)
+    asked = max((len(one.answers) for one in examples), default=0)
+    return query.describe_examples(examples, asked, run.step_unit) if examples else ""
+
+
+# === Attention ===
+
+
+def heads(run: Run) -> tuple[int, int]:
+    """Return how many layers and heads have maps; (0, 0) without any."""
+    steps = results.steps_done(run, METRIC)
+    return results.read_attention_step(run, min(steps))[0].shape[:2] if steps else (0, 0)
+
+
+def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
+    """Return the small maps of all heads. Raises ResultsError."""
+    run = runs[0]
+    steps, known = _steps(run, head_maps.MAPS)
+    found, weights, _ = results.read_attention_steps(run, steps)
+    more = _describe_steps(len(steps), known)
+    block = -(-weights.shape[-1] // head_maps.GRID_SIZE)
+    caption = attention.describe_all_heads(run, len(steps), block, False, False, more)
+    payload = head_maps.grid_payload(run.name, head_maps.grid(found, weights), unit=run.step_unit)
+    note = attention.print_all_heads(_note(run), "linear", False)
+    return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
+
+
+def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
+    """Return a head's averaged maps, with a byte a weight. Raises ResultsError."""
+    run = runs[0]
+    steps, known = _steps(run, HEAD_STEPS)
+    maps = results.read_attention(run, layer, head, steps)
+    source = results.read_sources(run).get(METRIC, {})
+    history = averaged(run, layer, head, maps, source)
+    name = f"{run.name}-attention-layer{layer}-head{head}"
+    caption = attention.describe_head(run, history, source.get("sentences_per_position", []), True, len(steps))
+    coded = "Weights are kept within 1.4 % of what was measured."
+    caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), known), coded))
+    payload = head_maps.history_payload(history, "linear", name, compact=True)
+    return Drawing(HEAD_HISTORY, payload, name, f"Layer {layer}, head {head}", caption, run, history.note)
+
+
+def _steps(run: Run, most: int) -> tuple[list[int], int]:
+    """Return at most `most` of the steps that have maps, and how many have."""
+    known = sorted(results.steps_done(run, METRIC))
+    return log_spaced(known, most), len(known)
+
+
+def _describe_steps(shown: int, known: int) -> str:
+    return "" if shown == known else f"{shown} of {known:,} steps have their maps here, spread over the logarithm."
+
+
+def _note(run: Run) -> str:
+    return results.read_sources(run).get(METRIC, {}).get("note", "")
