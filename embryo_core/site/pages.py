@@ -130,7 +130,7 @@ def _findings(runs: Runs) -> Page:
 
 def _tokens(runs: Runs) -> Page:
     choices = {}
-    for metric in (one.name for one in METRICS if one.page == "tokens"):
+    for metric in sorted(one.name for one in METRICS if one.page == "tokens"):
         scores = results.read_scores(runs[0], metric)
         for family, groups in ({} if scores.empty else tokens.category_sets(scores)).items():
             drawn = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}

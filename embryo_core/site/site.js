@@ -97,7 +97,7 @@ function view(site) {
   const all = others.join(",");
   const asked = now.get("beside") ?? (NAME === "compare" ? "all" : "");
   const beside = asked === "all" || asked === all ? others : others.filter((name) => name === asked);
-  const folder = site.views[JSON.stringify([run, ...beside])] ?? site.views[JSON.stringify([run])];
+  const folder = site.views[[run, ...beside].join("\n")] ?? site.views[run];
   const { steps } = site.runs[run].bar;
   const step = Number(now.get("step") ?? steps.at(-1));
   const sentences = [];
@@ -127,7 +127,7 @@ async function render() {
   const now = view(site);
   options(find("#run"), Object.keys(site.runs).map((name) => [name, name]), now.run);
   const several = now.others.length > 1 ? [["all", "all other runs"]] : [];
-  const pairs = now.others.filter((name) => site.views[JSON.stringify([now.run, name])]).map((name) => [name, name]);
+  const pairs = now.others.filter((name) => site.views[`${now.run}\n${name}`]).map((name) => [name, name]);
   options(find("#beside"), [["", "no other run"], ...pairs, ...several], now.beside);
   find(".beside").hidden = !now.others.length;
   find(".message").textContent = now.message;
@@ -146,7 +146,7 @@ async function open(now) {
   page.folder = now.folder;
   const { headline, parts } = await load(`${now.folder}/${NAME}`);
   if (parts.some((part) => part.alone)) {
-    const own = await load(`${page.site.views[JSON.stringify([now.run])]}/${NAME}`);
+    const own = await load(`${page.site.views[now.run]}/${NAME}`);
     parts.forEach((part, i) => part.alone && (parts[i] = own.parts.find(({ name }) => name === part.name)));
   }
   if (page.folder !== now.folder) return;
@@ -184,6 +184,8 @@ function storedTheme() {
 async function start() {
   const site = (page.site = await load("site"));
   find("a.title").textContent = site.title;
+  find(".note").innerHTML = NAME === "overview" ? site.note : "";
+  find(".note").hidden = !find(".note").innerHTML;
   find("h1").textContent = site.pages.find(({ name }) => name === NAME).title;
   find("nav").replaceChildren(...site.pages.map(({ name, title }) => {
     const link = made("a", { href: name === "overview" ? "index.html" : `${name}.html`, textContent: title });

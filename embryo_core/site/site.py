@@ -26,6 +26,7 @@ from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.site.drawings import Drawing
+from embryo_core.site.note import to_html
 from embryo_core.site.pages import PAGES, Panel, Table, figures
 from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
@@ -230,10 +231,10 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
         "title": title,
-        "note": note,
+        "note": to_html(note),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
         "runs": {run.name: {"bar": _bar(run), "family": run.family} for run in runs},
-        "views": {json.dumps([run.name for run in view.runs], ensure_ascii=False): view.folder for view in views},
+        "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
     _write(folder / "data" / "site.js", script("site", about))
     html = (FOLDER / "page.html").read_text(encoding="utf-8")

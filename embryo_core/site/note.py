@@ -1,0 +1,36 @@
+"""A note in Markdown as HTML: headings, lists, paragraphs, links, emphasis and code; all else stays as it was."""
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+SPANS = (  # of escaped text, in this order
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\[([^\]]+)\]\((https?://[^\s()]+|[\w./#-]+)\)"), r'<a href="\2">\1</a>'),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
+    (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
+)
+
+
+def to_html(markdown: str) -> str:
+    """Return a note as HTML, in which no text of the note is markup; links are of http, https or the folder."""
+    blocks = re.split(r"\n\s*\n", markdown.strip())
+    return "\n".join(line for block in blocks if block for line in _block(block.splitlines()))
+
+
+def _block(lines: list[str]) -> Iterator[str]:
+    if heading := re.match(r"(#{1,3})\s+(.*)", lines[0]):
+        level = len(heading[1]) + 1  # the page has the first
+        yield f"<h{level}>{_spans(heading[2])}</h{level}>"
+        lines = lines[1:]
+    if lines and all(re.match(r"\s*[-*]\s", line) for line in lines):
+        yield f"<ul>{''.join(f'<li>{_spans(line.split(None, 1)[-1])}</li>' for line in lines)}</ul>"
+    elif lines:
+        yield f"<p>{_spans(' '.join(lines))}</p>"
+
+
+def _spans(text: str) -> str:
+    text = escape(text.strip())
+    for pattern, made in SPANS:
+        text = pattern.sub(made, text)
+    return text
