@@ -197,18 +197,18 @@ def load_pickled(path: Path) -> dict[str, Tensor]:
 
 
 class _Storages:
-    """The memory of tensors that torch mapped, which only it holds."""
+    """The memory of tensors that torch mapped; it stays mapped as long as this object holds its storages."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         storages = [tensor.untyped_storage() for tensor in tensors]
-        self._parts = {storage.data_ptr(): storage.nbytes() for storage in storages if storage.nbytes()}
+        self._parts = {storage.data_ptr(): storage for storage in storages if storage.nbytes()}
 
     def madvise(self, option: int, /) -> None:
         """Advise the system about the pages with these parts; nothing was written to any of them."""
         advise = ctypes.CDLL(None).madvise
-        for start, size in self._parts.items():
+        for start, storage in self._parts.items():
             before = start % mmap.PAGESIZE
-            advise(ctypes.c_void_p(start - before), ctypes.c_size_t(size + before), option)
+            advise(ctypes.c_void_p(start - before), ctypes.c_size_t(storage.nbytes() + before), option)
 
 
 def _can_map(path: Path) -> bool:
