@@ -1,7 +1,8 @@
 """Steps of another training: their weights keep nothing of those of the step before.
 
-The share of a step that the next one keeps is <w, w'> / |w|^2, or / |w'|^2 if that is smaller: 1 without weight decay,
-about 0 for weights of another seed, however far either has moved.
+The share of a step that the next one keeps is <w, w'> / |w|^2, or / |w'|^2 if that is smaller: about 0 for weights of
+another seed, however far either has moved, but also after long training with weight decay. So it is weighed against
+the intervals beside it, where <w, w'> / |w|^2 is 1 without weight decay, and exp(-d) if decay shrinks w by that.
 """
 
 import itertools
@@ -13,7 +14,7 @@ import numpy as np
 from embryo_core.audit.series import Series
 
 LOST = 0.1  # largest share that says nothing of the step before is left
-CALM = 10.0  # how many times slower, per time, a neighbouring interval must forget
+CALM = 4.0  # how many times slower, per time, the intervals beside a break must forget
 CHANCE = 5.0  # standard deviations of the share of unrelated weights
 MOST = 0.6  # share of the large tensors that are lost with a checkpoint; a shard holds fewer
 MIN_STEPS = 3  # that can be compared
@@ -31,14 +32,27 @@ class Strangers:
 
 def kept(series: Series, i: int, j: int) -> float:
     """Return the share of step i that step j keeps, as most large tensors do; NaN if chance hides it."""
-    norms = series.norms[:, [i, j]].min(1), series.norms[:, [i, j]].max(1)
-    used = (series.sizes > np.median(series.sizes)) & (norms[0] > 0)
-    used = used if used.any() else norms[0] > 0
-    ratio = norms[1][used] / norms[0][used]
+    norms, used = _large(series, i, j)
+    ratio = norms.max(1)[used] / norms.min(1)[used]
     chance = CHANCE * ratio / np.sqrt(series.sizes[used])
     if not used.any() or np.median(chance) / np.sqrt(used.sum()) > LOST:
         return np.nan
     return float(np.quantile(series.cosines(i, j)[used] * ratio, MOST))
+
+
+def forgotten(series: Series, i: int, j: int) -> float:
+    """Return how fast training forgets from step i to step j, per unit of steps."""
+    norms, used = _large(series, i, j)
+    share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
+    left = np.clip(np.quantile(share, MOST) if used.any() else 1.0, LOST, 1.0)
+    return float(-np.log(left) / (series.steps[j] - series.steps[i]))
+
+
+def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the norms of the tensors at two steps, [T, 2], and the large ones that are not zeros, a mask [T]."""
+    norms = series.norms[:, [i, j]]
+    used = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
+    return norms, used if used.any() else norms.min(1) > 0
 
 
 def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
@@ -48,14 +62,14 @@ def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     """
     if len(among) < MIN_STEPS:
         return []
-    pairs = list(itertools.pairwise(range(len(among))))
-    shares = np.array([kept(series, among[i], among[j]) for i, j in pairs])
-    times = np.diff([series.steps[i] for i in among])
-    forgotten = -np.log(np.clip(np.nan_to_num(shares, nan=LOST), LOST, 1)) / times
+    pairs = list(itertools.pairwise(among))
+    shares = np.array([kept(series, *pair) for pair in pairs])
+    rates = np.array([forgotten(series, *pair) for pair in pairs])
+    usual_pairs = np.flatnonzero(~(shares < LOST))
     breaks = []
     for k in np.flatnonzero(shares < LOST).tolist():
-        beside = [forgotten[n] for n in (k - 1, k + 1) if 0 <= n < len(pairs)]
-        if forgotten[k] > CALM * min(beside):
+        beside = [*usual_pairs[usual_pairs < k][-1:], *usual_pairs[usual_pairs > k][:1]]
+        if beside and rates[k] > CALM * rates[beside].max():
             breaks.append(k)
     parts = [tuple(part.tolist()) for part in np.split(np.array(among), [k + 1 for k in breaks])]
     usual = parts.index(max(parts, key=len))

@@ -19,16 +19,16 @@ Weights = dict[str, torch.Tensor]
 Series = dict[int, Weights]
 
 
-def train(seed: int) -> Series:
+def train(seed: int, rate: float, decay: float) -> Series:
     """Train a GPT-2, two layers deep, on pairs of numbers; return its weights by step. The first rate is 0."""
     torch.manual_seed(seed)
     config = GPT2Config(vocab_size=60, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
     model = GPT2LMHeadModel(config)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
     saved: Series = {}
     for step in range(LATER + 1):
         if step:
-            optimizer.param_groups[0]["lr"] = 3e-3 * min(1.0, (step - 1) / 8)
+            optimizer.param_groups[0]["lr"] = rate * min(1.0, (step - 1) / 8)
             ids = torch.randint(0, 60, (8, 8)).repeat_interleave(2, 1)
             model(input_ids=ids, labels=ids).loss.backward()
             optimizer.step()
@@ -39,10 +39,10 @@ def train(seed: int) -> Series:
     return saved
 
 
-@pytest.fixture(scope="module")
-def trained() -> tuple[Series, Series]:
+@pytest.fixture(scope="module", params=[(3e-3, 0.1), (1e-2, 1.0)], ids=["usual", "high rate and decay"])
+def trained(request: pytest.FixtureRequest) -> tuple[Series, Series]:
     """Return the series of two seeds."""
-    return train(1), train(2)
+    return train(1, *request.param), train(2, *request.param)
 
 
 @pytest.fixture

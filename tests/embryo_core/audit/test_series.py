@@ -1,4 +1,4 @@
-"""Made-up ways of weights through training: what is swapped is told, what is noise is not."""
+"""Made-up ways of weights through training: what is swapped is named, what is noise is not."""
 
 import gc
 import weakref
@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from embryo_core.audit.descent import strangers
 from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import Misplaced, misplaced
@@ -44,6 +45,14 @@ def drift(rng: np.random.Generator, size: int) -> np.ndarray:
 def noise(rng: np.random.Generator, size: int) -> np.ndarray:
     """Return a point with noise around it: no order."""
     return rng.normal(0, 1, size) + rng.normal(0, 0.1, (len(STEPS), size))
+
+
+def decay(rng: np.random.Generator, size: int, rate: float = 0.03) -> np.ndarray:
+    """Return a way that weight decay pulls to 0 until noise alone is left, which it forgets as fast."""
+    way = [rng.normal(0, 1, size)]
+    for kept in np.exp(-rate * np.diff(STEPS)):
+        way.append(kept * way[-1] + 0.05 * np.sqrt(1 - kept**2) * rng.normal(0, 1, size))
+    return np.array(way)
 
 
 Kind = Callable[[np.random.Generator, int], np.ndarray]
@@ -185,3 +194,28 @@ def test_a_tensor_that_stood_still_may_do_so_longer():
     tensors[1][:5] = tensors[1][0]
     tensors[2][7:] = tensors[2][7]
     assert twins(tensors) == []
+
+
+# === Descent ===
+
+
+def large(kind: Kind, seed: int = 0) -> list[np.ndarray]:
+    """Return tensors that are too large for chance to hide what they keep."""
+    return made(lambda rng, size: kind(rng, 16 * size), seed)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
+def test_what_decay_forgets_is_of_the_same_training(rate):
+    """Though a step keeps nothing of the one before it, the intervals beside forget as fast."""
+    assert strangers(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
+
+
+@pytest.mark.parametrize("kind", [walk, drift, lambda rng, size: decay(rng, size, 0.001)])
+@pytest.mark.parametrize("planted", [(0,), (0, 1), (0, 1, 2), (10, 11), (11,)])
+def test_steps_of_another_training(kind, planted):
+    """Another seed's first or last steps; the path shows one inside."""
+    tensors = [
+        np.array([other[i] if i in planted else one[i] for i in ALL])
+        for one, other in zip(large(kind), large(kind, 1), strict=True)
+    ]
+    assert [group.steps for group in strangers(series(tensors), ALL)] == [planted]
