@@ -1,6 +1,6 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import streamlit as st
 
@@ -9,7 +9,9 @@ from app.view import View
 from app.views import tokens_words
 from app.views.compare import pick_rule
 from embryo_core.errors import FigureError
-from embryo_core.figures import acquisition, tags, tokens
+from embryo_core.figures import acquisition, new_pieces, tags, tokens
+from embryo_core.figures.figure import Figure
+from embryo_core.figures.markdown import literal
 from embryo_core.findings.words import measured_as
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
@@ -63,16 +65,23 @@ def show() -> None:
         tokens_words.show(view, metric, list(own["group"].unique()), tokens.most_changed(own), step)
     with right:
         show_acquisition(view, **drawn)
+    if any(map(new_pieces.new_words, view.drawn)):
+        st.header("Words with new pieces", anchor=False)
+        _show(view, new_pieces.accuracy, **drawn)
 
 
 def show_acquisition(view: View, **drawn: object) -> None:
     """Draw the order of acquisition, by the rule that the reader picks."""
     st.header("Order of acquisition", anchor=False)
-    rule = pick_rule()
+    _show(view, acquisition.acquisition, **drawn, rule=pick_rule())
+
+
+def _show(view: View, make: Callable[..., Figure], **options: object) -> None:
+    """Show a figure, or say why it has nothing to draw."""
     try:
-        figures.show(figures.draw(view, acquisition.acquisition, **drawn, rule=rule))
+        figures.show(figures.draw(view, make, **options))
     except FigureError as error:
-        st.caption(str(error))
+        st.caption(literal(str(error)))
 
 
 def _applies(run: Run, metric: Metric) -> bool:

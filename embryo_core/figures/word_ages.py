@@ -177,7 +177,7 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     rows = table.rename(columns={"group": "row", "rho": "value"})
     if len(drawn) == 1:
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
-    plot = _plot_rows(rows, "Spearman's rho with children's ages")
+    plot = plot_rows(rows, "Spearman's rho with children's ages")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
@@ -230,13 +230,13 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
         _note(drawn),
     )
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    plot = _plot_rows(table.rename(columns={"predictor": "row"}), "change of log10 of the age")
+    plot = plot_rows(table.rename(columns={"predictor": "row"}), "change of log10 of the age")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-predictors", "Predictors of the age of words"
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
 
 
-def _plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
+def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     """Plot a row for each value of `row`, with a mark and its interval for each run, and a line at 0."""
     rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
     plot = go.Figure()

@@ -1,0 +1,96 @@
+"""Words that a run gave pieces of their own, apart from all others: accuracy by part of speech, run beside run."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from embryo_core import curves, results
+from embryo_core.corpora.groups import ALL, TAGS
+from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.word_ages import plot_rows
+from embryo_core.findings.words import measured_as
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from embryo_core.types import Run
+from embryo_core.words import percent, point, quantity
+
+NEW, OTHER = "new pieces", "other words"
+MIN_WORDS = 5  # of a row
+
+
+def new_words(run: Run) -> frozenset[str]:
+    """Return the words that continued pretraining gave pieces of their own; none if its tokenizer cannot be read."""
+    try:
+        return frozenset(load_tokenizer(run).new_words.values())
+    except EmbryoError:
+        return frozenset()
+
+
+def table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
+    """Return the accuracy at the last step, of words with new pieces in `tokenizer` and of others, by group.
+
+    Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if no
+    word with a new piece was measured. Raises ResultsError.
+    """
+    metric, new = measured_as(run, metric), {*tokenizer.new_words.values()}
+    scores = results.read_scores(run, metric)
+    last = int(scores["step"].max()) if len(scores) else 0
+    rows = results.read_words(run, metric, step=last)
+    is_new = {word: len(cut := tokenizer.cut(word)) == 1 and cut[0] in new for word in rows["word"].unique()}
+    kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
+    if NEW not in {*kinds}:
+        return pd.DataFrame()
+    found = []
+    for group in (ALL, *groups):
+        own = rows if group == ALL else rows[rows["tag"].isin(TAGS.get(group, ()))]
+        for kind, part in own.groupby(kinds):
+            if (n := int(part["n"].sum())) >= MIN_WORDS:
+                found.append((group, kind, last, part["correct"].sum() / n, n))
+    frame = pd.DataFrame(found, columns=["group", "words", "step", "value", "n"])
+    low, high = curves.interval(frame["value"], frame["n"])
+    return frame.assign(low=low, high=high)
+
+
+def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:
+    """Plot the accuracy of words with new pieces, and of the others, at each run's last step.
+
+    Raises FigureError if no run has new pieces or results, and ResultsError.
+    """
+    owner = next((run for run in runs if new_words(run)), None)
+    if owner is None:
+        raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")
+    tokenizer = load_tokenizer(owner)
+    tables = {run: own for run in runs if len(own := table(run, metric, groups, tokenizer))}
+    if not tables:
+        raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
+    whole = {run: own[own["group"] == ALL].set_index("words")["value"] for run, own in tables.items()}
+    right = [f"{run.name} gets {percent(own[NEW])} right{_others(own)}" for run, own in whole.items()]
+    frame = pd.concat([own.assign(run=run.name) for run, own in tables.items()], ignore_index=True)
+    rows = frame.assign(row=frame["group"] + ", " + frame["words"])
+    order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
+    rows = rows.sort_values("row", key=lambda names: names.map(order.index), kind="stable")
+    steps = ", ".join(f"{run.name} at {point(int(own['step'].iloc[0]), run.step_unit)}" for run, own in tables.items())
+    return make_figure(
+        [*tables],
+        f"{runs[0].name}-{metric}-new-pieces",
+        "Words with new pieces, and others",
+        plot_rows(rows, "accuracy"),
+        frame,
+        Caption(
+            f"Words that have pieces of their own in {owner.name}: {'; '.join(right)}.",
+            sentences(
+                f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were cut before. "
+                f"Each run is at its last step: {steps}.",
+                "A run without these pieces has to get all pieces of a word right. Lines: 95 % (Wilson). Rows have at "
+                f"least {MIN_WORDS} words.",
+            ),
+            f"Words: {data_note(runs[0], measured_as(runs[0], metric), 'a treebank')}.",
+        ),
+        metric,
+        missing=tuple(run.name for run in runs if run not in tables),
+    )
+
+
+def _others(shares: pd.Series) -> str:
+    return f" ({percent(shares[OTHER])} of all others)" if OTHER in shares else ""

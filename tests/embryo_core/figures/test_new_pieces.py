@@ -1,0 +1,73 @@
+"""Words with pieces of their own are counted apart from others, in the run that has them and in one that cuts them."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from embryo_core import results, runs
+from embryo_core.errors import FigureError
+from embryo_core.figures import new_pieces
+from embryo_core.figures.axis import Axis
+from embryo_core.types import Findings, Run, Score, WordCount
+from pretrain import tokenizer as tokenizers
+from tests.conftest import at
+
+AXIS = Axis("log", "step", 1)
+GROUPS = ("noun", "verb")
+COUNTS = {  # tag, word: n, and how many are right in the run with new pieces and in the other
+    ("NN", "Walker"): (6, 4, 1),
+    ("NN", "river"): (10, 5, 6),
+    ("NNS", "walkers"): (8, 2, 2),
+    ("VBD", "outwalked"): (5, 5, 0),
+    ("VBD", "is"): (20, 15, 14),
+    ("IN", "of"): (30, 30, 29),
+}
+NEW = {"walker", "outwalked"}
+
+
+def write(run: Run, place: int) -> None:
+    """Write these counts at the last step, and others before."""
+    for step, own in ((8, 0), (16, place)):
+        found = [WordCount("mask_prediction", tag, word, n[0], n[own]) for (tag, word), n in COUNTS.items()]
+        scores = [Score("mask_prediction", 0.5, sum(n[0] for n in COUNTS.values()), "all")]
+        results.write(at(run, step), "mask_prediction", Findings(scores=scores, words=found), {"data": "t"})
+
+
+@pytest.fixture
+def extended(own_run: Run) -> Run:
+    """Return a copy of the run whose tokenizer has two more words, with results of both."""
+    path = Path(shutil.copytree(own_run.path, own_run.path.with_name("extended")))
+    folder = path / "tokenizer"
+    tokenizers.extend(own_run.tokenizer, [" ".join(NEW)], len(NEW), folder)
+    run = replace(runs.read_run(path), tokenizer_sha256=runs.sha256(folder / "tokenizer.json"))
+    runs.write_run(run)
+    write(own_run, 2)
+    write(run, 1)
+    return run
+
+
+def test_accuracies_are_those_of_both_kinds_of_words(extended: Run, own_run: Run):
+    """By part of speech and overall, at the last step; a run of the first vocabulary has the same rows."""
+    assert new_pieces.new_words(extended) == NEW and not new_pieces.new_words(own_run)
+    figure = new_pieces.accuracy([own_run, extended], AXIS, "mask_prediction", GROUPS)
+    found = figure.table.set_index(["run", "group", "words"])
+    members = {"all": ("NN", "NNS", "VBD", "IN"), "noun": ("NN", "NNS"), "verb": ("VBD",)}
+    for run, place in ((extended, 1), (own_run, 2)):
+        for group, tags in members.items():
+            for kind in (new_pieces.NEW, new_pieces.OTHER):
+                own = [
+                    n
+                    for (tag, word), n in COUNTS.items()
+                    if tag in tags and (word.lower() in NEW) == (kind == new_pieces.NEW)
+                ]
+                row = found.loc[(run.name, group, kind)]
+                assert row["n"] == sum(n[0] for n in own) and row["step"] == 16
+                assert row["value"] == pytest.approx(sum(n[place] for n in own) / row["n"])
+    assert "extended gets 81.8 % right" in figure.caption.summary and "2 pieces" in figure.caption.details
+
+
+def test_without_new_pieces_there_is_nothing_to_draw(own_run: Run):
+    with pytest.raises(FigureError, match=own_run.name):
+        new_pieces.accuracy([own_run], AXIS, "mask_prediction", GROUPS)
