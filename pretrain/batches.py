@@ -1,8 +1,12 @@
 """From a prepared corpus to batches: which examples a step sees and how they are masked, from (seed, step) alone."""
 
+import os
 import shutil
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -89,8 +93,60 @@ def prepare_data(
             f"{corpus.tokenizer_folder} has other ids for [CLS], [SEP] and [MASK] than {CLS}, {SEP} and {MASK}; "
             "text can be prepared with vocabularies of ours, and of ALBERT."
         )
+    return _cut(corpus, config)
+
+
+def _cut(corpus: corpora.Corpus, config: Config) -> Data:
+    """Return a prepared corpus cut into examples."""
+    tokenizer = tokenizers.load(corpus.tokenizer_folder)
     collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
         collator.check(name, text)
     short = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None
     return Data(corpus, config, collator, short, collator.pack(corpus.train, config.sequence_length))
+
+
+# === Batches made ahead ===
+
+
+def prefetched(data: Data, first: int, last: int, processes: int = 0, ahead: int = 8) -> Iterator[MaskedBatch]:
+    """Yield the training batches of the steps first..last-1 in order, made at least `ahead` steps before their use.
+
+    Two threads make them, or that many processes, which open the prepared corpus again: a GPU takes batches faster than
+    the threads of one process can mask them.
+    """
+    ahead = max(ahead, 2 * processes)
+    with _pool(data, processes) as pool:
+        make = _batch if processes else data.training
+        waiting = deque(pool.submit(make, step) for step in range(first, min(first + ahead, last)))
+        try:
+            for step in range(first, last):
+                batch = waiting.popleft().result()
+                if step + ahead < last:
+                    waiting.append(pool.submit(make, step + ahead))
+                yield batch
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def spare_cores() -> int:
+    """Return how many processes can make batches while one process keeps a GPU busy."""
+    return max(0, min(8, len(os.sched_getaffinity(0)) - 2)) if hasattr(os, "sched_getaffinity") else 0
+
+
+def _pool(data: Data, processes: int) -> Executor:
+    if not processes:
+        return ThreadPoolExecutor(2, thread_name_prefix="batches")
+    context = get_context("spawn")  # a fork would copy the locks of the backend's threads
+    return ProcessPoolExecutor(processes, context, _reopen, (data.corpus.folder, data.config))
+
+
+_reopened: list[Data] = []  # of a process that makes batches: one
+
+
+def _reopen(folder: Path, config: Config) -> None:
+    _reopened.append(_cut(corpora.open_corpus(folder), config))
+
+
+def _batch(step: int) -> MaskedBatch:
+    return _reopened[0].training(step)

@@ -76,6 +76,8 @@ def prepare(
     `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that
     is used in place of a new one.
 
+    `sources` may also be the folder of a prepared corpus, with its held-out text and its tokenizer.
+
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
     gets a message for each part. A preparation that was interrupted goes on with its next part (tokenizer, held-out
     text, training text). Of several processes that ask for the same text one prepares it, and the others wait. Raises
@@ -83,6 +85,11 @@ def prepare(
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
+    sources, heldout = list(sources), list(heldout)
+    if len(sources) == 1 and (prepared := Path(sources[0]) / "corpus.json").is_file():
+        if heldout or vocabulary:
+            raise CorpusError(f"{prepared.parent} is prepared text: it has its own held-out text and vocabulary.")
+        return open_corpus(prepared.parent)
     train_sources, heldout_sources = _find_sources(sources, heldout)
     settings = {
         "format": FORMAT,

@@ -86,19 +86,22 @@ class Masking:
         odds = 1 / np.arange(1, self.max_ngram + 1)
         order = rng.permutation(len(begins))
         sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(begins), p=odds / odds.sum())
-        taken = np.zeros(len(ids), bool)
+        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words that a special token follows
+        lasts = np.append(gaps, len(begins) - 1)[np.searchsorted(gaps, np.arange(len(begins)))]
+        starts, stops, limits = begins.tolist(), ends.tolist(), lasts.tolist()  # lists: read one number at a time
+        taken = bytearray(len(ids))
         left = budget
         for word, size in zip(order.tolist(), sizes.tolist(), strict=True):
-            for last in range(min(word + size, len(begins)) - 1, word - 1, -1):
-                begin, end = begins[word], ends[last]
-                whole = ends[last] - begin == (ends[word : last + 1] - begins[word : last + 1]).sum()
-                if whole and end - begin <= left and not taken[begin:end].any():
-                    taken[begin:end] = True
+            begin = starts[word]
+            for last in range(min(word + size - 1, limits[word]), word - 1, -1):
+                end = stops[last]
+                if end - begin <= left and 1 not in taken[begin:end]:
+                    taken[begin:end] = bytes([1]) * (end - begin)
                     left -= end - begin
                     break
             if left == 0:
                 break
-        return np.flatnonzero(taken)
+        return np.flatnonzero(np.frombuffer(taken, np.uint8))
 
     @staticmethod
     def _word_ends(begins: np.ndarray, maskable: np.ndarray) -> np.ndarray:

@@ -1,9 +1,6 @@
 """The training loop, from top to bottom: prepare, build, resume, then step, log, save until the last update."""
 
 import timeit
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from math import isfinite
@@ -16,13 +13,12 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.errors import ConfigError
 from embryo_core.types import Run
-from pretrain.batches import Data
+from pretrain.batches import Data, prefetched, spare_cores
 from pretrain.config import Config
 from pretrain.devices import ONE_DEVICE, Devices
 from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.log import Log, Means
-from pretrain.masking import MaskedBatch
 from pretrain.measure import Measurement, heldout_entry
 from pretrain.model import PretrainingModel
 from pretrain.optimizer import ClockDecay, optimizer, schedule
@@ -62,8 +58,9 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     means = Means(objectives)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens or 0
-    for batch in _prefetched(data.training, progress.step - first, config.steps):
-        if clock and clock.is_over:
+    processes = spare_cores() if on_accelerator() else 0
+    for batch in prefetched(data, progress.step - first, config.steps, processes):
+        if clock and clock.is_over and progress.step > first:  # one update at least
             break
         rate = float(learning_rate(progress.step - first))
         if clock:
@@ -191,17 +188,6 @@ def _measure(config: Config, progress: Progress, measurement: Measurement, log: 
     with devices.measuring():
         means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
     log.add("heldout", progress, means, **more)
-
-
-def _prefetched(batches: Callable[[int], MaskedBatch], first: int, last: int, ahead: int = 8) -> Iterator[MaskedBatch]:
-    """Yield batches first..last-1 in order, made by two threads a few steps ahead of their use."""
-    with ThreadPoolExecutor(2, thread_name_prefix="batches") as pool:
-        waiting = deque(pool.submit(batches, step) for step in range(first, min(first + ahead, last)))
-        for step in range(first, last):
-            batch = waiting.popleft().result()
-            if step + ahead < last:
-                waiting.append(pool.submit(batches, step + ahead))
-            yield batch
 
 
 def _postfix(row: dict[str, Any], main: str, speed: float) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
-from pretrain.batches import Data, prepare_data
+from pretrain.batches import Data, prefetched, prepare_data
 from pretrain.collators import MaskedPairs
 from pretrain.config import Config
 from pretrain.examples import batch_of, in_order, order
@@ -67,6 +67,13 @@ def test_a_batch_is_a_function_of_seed_and_step(config: Config, data: Data, text
     assert not same(ahead[0], ahead[3])
     other = replace(again, config=replace(config, seed=config.seed + 1))
     assert not same(ahead[0], other.training(0))
+
+
+def test_batches_made_ahead_by_other_processes_are_the_same(data: Data):
+    """In order, and as many as are asked for."""
+    made = list(prefetched(data, 2, 9, processes=2))
+    assert len(made) == 7
+    assert all(same(batch, data.training(step)) for step, batch in enumerate(made, start=2))
 
 
 def test_phases_have_their_own_batches(config: Config, data: Data):

@@ -1,0 +1,108 @@
+"""`tools/gpu_reference.sh` on a machine without a network: pack what it needs here, collect what it made there.
+
+    python -m tools.gpu_kit pack data/cache/0123456789abcdef gpu-kit     prepared text and wheels, in parcels
+    python -m tools.gpu_kit collect RUN OUT                              log, tokenizer, eight checkpoints
+
+The machine has Python, torch, JAX, CUDA, numpy, tokenizers and safetensors. The repository's files go there as they
+are.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from embryo_core import runs
+
+PARCEL = 60 * 2**20  # bytes, at most
+LARGEST = 16 * 2**20  # bytes of a file that is collected, at most
+CHECKPOINTS = 8
+WHEELS = "keras h5py optree namex rich markdown-it-py mdurl pygments absl-py packaging msgspec filelock tqdm".split()
+LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
+
+
+def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
+    """Write a prepared corpus and wheels as parcels of at most 60 MiB, part-00, part-01, ...; return them."""
+    folder.mkdir(parents=True)
+    whole = folder / "kit.tar.xz"
+    with tarfile.open(whole, "w:xz", preset=1) as archive:
+        archive.add(corpus, "corpus")
+        for wheel in wheels:
+            archive.add(wheel, f"wheels/{wheel.name}")
+    parcels = []
+    with whole.open("rb") as source:
+        while part := source.read(PARCEL):
+            parcels.append(folder / f"part-{len(parcels):02}")
+            parcels[-1].write_bytes(part)
+    whole.unlink()
+    return parcels
+
+
+def download_wheels(folder: Path, python: str) -> list[Path]:
+    """Download what Keras and the project need besides, in the locked versions, for Linux and that Python."""
+    locked = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
+    wanted = [entry for entry in locked if entry.split("==")[0] in WHEELS]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    platforms = [f"--platform=manylinux{name}_x86_64" for name in ("2014", "_2_17", "_2_27", "_2_28")]
+    subprocess.run([*command, *platforms, f"--python-version={python}", f"--dest={folder}", *wanted], check=True)
+    return sorted(folder.glob("*.whl"))
+
+
+def collect(run_folder: Path, folder: Path) -> list[int]:
+    """Copy a run with its last checkpoint and log-spaced earlier ones, eight at most; return their steps.
+
+    Raises ValueError if a file is larger than 16 MiB, before anything is copied.
+    """
+    run = runs.open_run(run_folder)
+    kept = [one for one in runs.checkpoints(run) if one.has_weights]
+    wanted = {kept[-1].step, *_log_spaced([one.step for one in kept[:-1]], CHECKPOINTS - 1)}
+    chosen = [one for one in kept if one.step in wanted]
+    files = [path for one in chosen for path in one.path.rglob("*") if path.is_file()]
+    files += [path for path in run.path.iterdir() if path.is_file()] + sorted(run.tokenizer.iterdir())
+    if large := [path for path in files if path.stat().st_size > LARGEST]:
+        raise ValueError(f"{large[0]} is larger than {LARGEST >> 20} MiB; train a smaller model.")
+    for path in files:
+        copy = folder / run.name / path.relative_to(run.path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return [one.step for one in chosen]
+
+
+def _log_spaced(steps: list[int], count: int) -> list[int]:
+    """Return at most that many of the sorted steps, each from a range that is as many times larger than the one before.
+
+    >>> _log_spaced([0, 1, 2, 4, 8, 16, 32, 64, 128], 4)
+    [0, 8, 32, 128]
+    """
+    while len(steps) > count:
+        ratios = [(steps[i + 1] + 1) / (steps[i - 1] + 1) for i in range(1, len(steps) - 1)]
+        steps = [step for i, step in enumerate(steps) if i != 1 + ratios.index(min(ratios))]
+    return steps
+
+
+def main() -> None:
+    """Run one of the two commands."""
+    parse = argparse.ArgumentParser(prog="python -m tools.gpu_kit", description=__doc__)
+    commands = parse.add_subparsers(dest="command", required=True)
+    packing = commands.add_parser("pack", help="write parcels")
+    packing.add_argument("corpus", type=Path, help="a prepared corpus: a folder of the cache of pretraining")
+    packing.add_argument("folder", type=Path, help="a new folder for the parcels")
+    packing.add_argument("--python", default="3.12", help="of the machine with the GPU; default: 3.12")
+    collecting = commands.add_parser("collect", help="copy a run without what is large")
+    collecting.add_argument("run", type=Path)
+    collecting.add_argument("folder", type=Path)
+    options = parse.parse_args()
+    if options.command == "pack":
+        wheels = options.folder.with_name(f"{options.folder.name}-wheels")
+        for path in pack(options.corpus, options.folder, download_wheels(wheels, options.python)):
+            print(f"{path} ({path.stat().st_size / 2**20:.1f} MiB)")
+        shutil.rmtree(wheels)
+    else:
+        print("collected steps", *collect(options.run, options.folder))
+
+
+if __name__ == "__main__":
+    main()
