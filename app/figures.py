@@ -98,7 +98,8 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
     """Show a Figure with its caption and a menu of its files, and name runs that it lacks.
 
     `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
-    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page.
+    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page, and one
+    of many panels, which has a width for files and elsewhere, takes the width of the page.
     """
     for run in figure.missing:
         st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")
@@ -109,9 +110,10 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
             on_point(*values)
 
     select: dict[str, Any] = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
-    width = figure.plot.layout.width
-    with st.container(key=f"scroll_{figure.name}") if width else nullcontext():
-        st.plotly_chart(figure.plot, key=key, width=int(width) if width else "stretch", alt=figure.title, **select)
+    width, panels = figure.plot.layout.width, figure.plot.layout.autosize
+    with st.container(key=f"{'wide' if panels else 'scroll'}_{figure.name}") if width else nullcontext():
+        fixed: Any = int(width) if width and not panels else "stretch"
+        st.plotly_chart(figure.plot, key=key, width=fixed, alt=figure.title, **select)
     show_files(
         figure.name,
         figure.caption,

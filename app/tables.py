@@ -8,20 +8,29 @@ import pandas as pd
 import streamlit as st
 
 from app.components import messages
+from embryo_core.figures.axis import StepAxis
 
 MIN_PERCENT = 5e-5  # a smaller probability would be 0.00 %
 PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # of a column of shares
 
 
+def steps_format(axis: StepAxis) -> str:
+    """Return the format of a column of steps that `StepAxis.column` made."""
+    if axis.progress is None:
+        return "localized"
+    return "percent" if axis.unit == "share" else "compact"
+
+
 def show_rows(
     table: pd.DataFrame,
+    name: str,
     key: str,
     on_row: Callable[[int], None],
     columns: dict[str, Any],
     height: int | Literal["auto", "content"] = "auto",
     on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
-    """Draw a table whose rows can be clicked in any cell.
+    """Draw a table whose rows can be clicked in any cell; its `name` is for those who cannot see its heading.
 
     `on_row` gets the number of the clicked row, from 0, before the page is drawn again. In a column of `on_cell` its
     own function gets it.
@@ -35,6 +44,7 @@ def show_rows(
 
     st.dataframe(
         table,
+        alt=name,
         hide_index=True,
         key=key,
         on_select=clicked,
@@ -57,8 +67,8 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
     bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=1)
     columns = {
         "rank": column.TextColumn("rank", width=44, alignment="right"),
-        "token": column.TextColumn(what),
+        "token": column.TextColumn(what, width=None if bars else 84),
         "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
     }
     order = ["rank", "probability", "token"] if what == "words" else list(columns)
-    st.dataframe(table, column_config=columns, column_order=order, hide_index=True, key=key)
+    st.dataframe(table, alt=f"Answers: {what}", column_config=columns, column_order=order, hide_index=True, key=key)

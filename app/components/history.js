@@ -41,4 +41,11 @@ if (!history.closesMenu) {
   });
 }
 
+// A table is one stop of the Tab key, whose arrow keys go from cell to cell; its own handler goes through the cells.
+if (!history.leavesTables) {
+  history.leavesTables = true;
+  const leaves = ({ key, target }) => key === "Tab" && target.closest?.(".stDataFrame");
+  addEventListener("keydown", (event) => leaves(event) && event.stopImmediatePropagation(), true);
+}
+
 export default function () {}

@@ -18,7 +18,7 @@ def show() -> None:
     view = widgets.open_page("Attention", lambda run: results.evaluated(run, "attention"))
     with suppress(EmbryoError):  # each section says what cannot be read
         what, layer, head = results.strongest_head(view.run)
-        widgets.show_headline(headline(view.run, what, (layer, head)))
+        widgets.show_headline(headline(view.run, what, (layer, head), view.axis))
     section = pickers.pick_one(
         "section",
         "Section",

@@ -65,7 +65,9 @@ def _show_designs(view: View) -> None:
     columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=250)}
     width = min(340, WIDTH // max(1, len(seeds)))
     columns |= {name: st.column_config.TextColumn(name, width=width) for name in table.columns[2:]}
-    st.dataframe(table, hide_index=True, column_config=columns, width="content", height="content", key="designs")
+    st.dataframe(
+        table, alt="Design", hide_index=True, column_config=columns, width="content", height="content", key="designs"
+    )
     widgets.show_caption(compare.describe_designs(bool(view.compared_runs)))
 
 
@@ -112,7 +114,9 @@ def _show_agreement(found: pd.DataFrame) -> None:
     ends = {"rho": "Spearman's rho", "low": "from", "high": "to"}
     columns: dict[str, Any] = {"first": "order of", "second": "and of", "n": number("categories")}
     columns |= {name: number(label, format="%.2f") for name, label in ends.items()}
-    st.dataframe(found, hide_index=True, column_config=columns, placeholder="cannot be said", key="agreement")
+    st.dataframe(
+        found, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="cannot be said"
+    )
     widgets.show_caption(compare.AGREEMENT)
 
 

@@ -28,23 +28,29 @@ def show() -> None:
 def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:
     column = st.column_config
     columns = {
-        "verdict": column.TextColumn("Verdict", width=130),
+        "verdict": column.TextColumn("Verdict", width=114),
         **{findings.verdict_column(place): column.TextColumn(run, width=130) for place, run in enumerate(compared)},
-        "finding": column.TextColumn("Finding", width=380),
-        "hold": column.TextColumn("Hold", width=60, help="Comparisons that hold, of all"),
-        "picture": column.ImageColumn("Curves", width=100, help="Click it to see them large on their page"),
-        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=100),
-        "paper": column.TextColumn("In the paper", width=150),
+        "finding": column.TextColumn("Finding", width=440),
+        "hold": column.TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
+        "picture": column.ImageColumn("Curves", width=90, help="Click it to see them large on their page"),
+        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=84),
+        "paper": column.TextColumn("In the paper", width=148),
     }
     names = [judgement.finding.name for judgement in judgements]
-    show_rows(
-        findings.overview(judgements, list(compared.values())),
-        "findings",
-        lambda row: permalink.choose("finding", names[row]),
-        columns,
-        "content",
-        {"picture": lambda row: _open_page(judgements[row])},
-    )
+    table = findings.overview(judgements, list(compared.values()))
+    with st.container(key="findings_table"):
+        show_rows(
+            table,
+            "All findings",
+            "findings",
+            lambda row: permalink.choose("finding", names[row]),
+            columns,
+            "content",
+            {"picture": lambda row: _open_page(judgements[row])},
+        )
+    with st.container(key="findings_list"):  # in place of the table on a phone, which would cut it: see page.css
+        lines = table[["verdict", "finding", "hold"]].fillna("").itertuples(index=False)
+        st.markdown("\n".join(f"- **{verdict}** {literal(claim)} {hold}" for verdict, claim, hold in lines))
     widgets.show_caption(findings.describe_findings(judgements, compared))
 
 

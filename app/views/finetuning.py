@@ -7,13 +7,13 @@ import streamlit as st
 
 from app import figures, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state, run_state
-from app.tables import show_rows
+from app.tables import show_rows, steps_format
 from app.view import View
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
-from embryo_core.words import headed
 
 ANY = "any"
 
@@ -74,23 +74,32 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             reached[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # of this task alone
             st.warning(f"{literal(finetuning_tables.label(task))}: {literal(str(error))}", icon=":material/warning:")
-    step = view.evaluated(scores["step"].unique())
+    step, axis = view.evaluated(scores["step"].unique()), view.axis
     number = st.column_config.NumberColumn
+    table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
-        finetuning_tables.task_table(scores, step, reached),
+        table.assign(best=axis.column(table["best"])),
+        "How much pretraining each task needs",
         "tasks_table",
         lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
         {
-            "now": number(view.point(step), format="%.3f"),
-            "last": number("last step", format="%.3f"),
-            "best": number(headed("best", view.run.step_unit), format="localized"),
-            "control": number("control", format="%.3f"),
-            "n": number("examples", format="localized"),
-            "95 %": st.column_config.TextColumn(headed("95 % reached at", view.run.step_unit)),
-            "99 %": st.column_config.TextColumn(headed("99 % reached at", view.run.step_unit)),
+            "task": st.column_config.TextColumn(width=72),
+            "metric": st.column_config.TextColumn(width=150),
+            "now": number(view.point(step), format="%.3f", width=90),
+            "last": number("last step", format="%.3f", width=65),
+            "best": number("best", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64),
+            "control": number("control", format="%.3f", width=60),
+            "n": number("examples", format="localized", width=70),
+            "seeds": number(width=50),
+            **{share: _reached(share, axis) for share in ("95 %", "99 %")},
         },
     )
     widgets.show_caption(finetuning_tables.describe_tasks(scores, view.run.step_unit))
+
+
+def _reached(share: str, axis: StepAxis) -> Any:
+    """Return the column of when a share of the last score was reached."""
+    return st.column_config.TextColumn(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
 
 
 def _show_associations(view: View, scores: pd.DataFrame) -> None:
@@ -107,7 +116,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
         "tied": "steps with the same score",
     }
     shown = table.assign(task=table["task"].map(finetuning_tables.label))
-    st.dataframe(shown, hide_index=True, column_config=columns, placeholder="–")
+    st.dataframe(shown, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(finetuning_tables.describe_associations(table, accuracy))
 
 
@@ -141,5 +150,5 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
-    st.dataframe(listed, height=320, key=f"examples_{task}_{seed}_{len(listed)}")
+    st.dataframe(listed, alt=f"Examples of {task}", height=320, key=f"examples_{task}_{seed}_{len(listed)}")
     widgets.show_caption(finetuning_examples.describe_examples(task, table, len(listed), seed, texts is not None))

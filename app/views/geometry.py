@@ -22,7 +22,7 @@ def show() -> None:
         widgets.stop_uncomputed(
             view.run, METRIC, f"The geometry of the states of run '{view.run.name}' has not been measured yet."
         )
-    widgets.show_headline(geometry.headline(ranks, view.run.step_unit))
+    widgets.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         known = [name for name in MEASURES if not results.geometry(view.run, name).empty]
         measure = pickers.pick_one("measure", "Measure", known, format_func=lambda one: MEASURES[one].label, width=260)

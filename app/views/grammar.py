@@ -6,11 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import PERCENT, show_rows
+from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
 from app.views import grammar_pairs
 from embryo_core.errors import FigureError
 from embryo_core.figures import grammar
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.grammar import LEVELS, METRIC
 from embryo_core.figures.markdown import literal
@@ -31,12 +32,12 @@ def show() -> None:
         pickers.pick_smoothing()
     accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
     with headline:
-        widgets.show_headline(grammar.headline(view.run, pairs, shapes, accuracies))
+        widgets.show_headline(grammar.headline(pairs, shapes, accuracies, view.axis))
     st.header("Accuracy over the steps", anchor=False)
     figures.show(figures.draw(view, grammar.accuracy, pairs=pairs, level=level), on_point=_open_point)
     step = view.evaluated(accuracies["step"].unique())
     _show_order(view, pairs)
-    _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step)
+    _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step, view.axis)
     grammar_pairs.show(view, shapes, step)
 
 
@@ -59,21 +60,22 @@ def _show_order(view: View, pairs: str) -> None:
             st.markdown(literal(sentence))
 
 
-def _show_paradigms(table: pd.DataFrame, step: int) -> None:
+def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
     """Draw a row for each paradigm: when it rises, where its accuracy turns, and where it ends."""
     st.header("Every paradigm", anchor=False)
     show_rows(
-        table,
+        table.assign(**{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")}),
+        "Every paradigm",
         "paradigm_table",
         lambda row: permalink.choose("paradigm", table["group"].iloc[row]),
-        _columns(step),
+        _columns(step, axis),
     )
     widgets.show_caption(grammar.SHAPES)
 
 
-def _columns(step: int) -> dict[str, Any]:
+def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    steps: dict[str, Any] = {"format": "localized", "width": 70}
+    steps: dict[str, Any] = {"format": steps_format(axis), "width": 70}
     return {
         "group": None,
         "paradigm": text(width=300),

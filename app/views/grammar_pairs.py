@@ -55,6 +55,7 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
     scores: dict[str, Any] = {"format": "%.2f", "width": 80}
     show_rows(
         listed if with_sentences else listed.drop(columns=["good", "bad"]),
+        "Pairs of this paradigm",
         f"pairs_{paradigm}",
         lambda row: permalink.choose("pair", listed["pair"].iloc[row]),
         {

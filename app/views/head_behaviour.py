@@ -6,12 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import show_rows
+from app.tables import show_rows, steps_format
 from app.view import View
 from embryo_core.figures import head_behaviour, patterns
 from embryo_core.figures.head_behaviour import BASELINE_RULE, METRIC, Head, describe_rule
 from embryo_core.figures.patterns import PATTERNS
-from embryo_core.words import headed
 
 
 def show(view: View) -> None:
@@ -28,7 +27,7 @@ def show(view: View) -> None:
         st.header(values.title, anchor=False)
         figures.show(values, on_point=pickers.choose_head)
     with right:
-        st.header(headed("Present since", view.run.step_unit), anchor=False)
+        st.header(view.axis.headed("Present since"), anchor=False)
         since = figures.draw(view, head_behaviour.presence, what=what, change=change, chosen=chosen)
         figures.show(since, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
@@ -74,11 +73,12 @@ def _choose_best(frame: pd.DataFrame, what: str) -> None:
 def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:
     layer, head = chosen
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
-    table = patterns.profile(frame, layer, head, step)
+    table, axis = patterns.profile(frame, layer, head, step), view.axis
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last
     show_rows(
-        table[["pattern", *shown, "history", "appears"]],
+        table[["pattern", *shown, "history"]].assign(appears=axis.column(table["appears"])),
+        f"All patterns of layer {layer}, head {head}",
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
         {
@@ -89,7 +89,7 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
                 y_min=0,
                 y_max=1,
             ),
-            "appears": st.column_config.NumberColumn(headed("present since", view.run.step_unit), format="localized"),
+            "appears": st.column_config.NumberColumn(axis.headed("present since"), format=steps_format(axis)),
         },
     )
     widgets.show_caption("Click a row to see that pattern in all heads.")

@@ -92,6 +92,7 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
     table = with_step(results.relation_table(view.run), precision, step, "relation", "last")
     show_rows(
         table,
+        "Every relation",
         "relation_table",
         lambda row: permalink.choose("relation", table["relation"].iloc[row]),
         _relation_columns(step),

@@ -60,6 +60,7 @@ def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: 
     number = st.column_config.NumberColumn
     show_rows(
         listed.drop(columns="fact"),
+        f"Facts of {knowledge.label(relation)}",
         f"facts_{relation}_{history}_{words}",
         lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
         {
@@ -102,6 +103,7 @@ def _one_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str 
     number = st.column_config.NumberColumn
     st.dataframe(
         figure.table[["step", "prediction", "prediction_probability", "rank", "probability", "right"]],
+        alt="Answers to this fact at each step",
         hide_index=True,
         key=f"history_{fact}",
         column_config={
@@ -125,6 +127,7 @@ def _show_variants(view: View, asked: Fact) -> None:
     number = st.column_config.NumberColumn
     st.dataframe(
         rows,
+        alt="Other questions about this fact",
         hide_index=True,
         key=f"variants_{asked.id}",
         column_config={

@@ -195,7 +195,7 @@ def _phases(view: View) -> None:
     if len(table):
         longest = {name: max(len(name), table[name].astype(str).str.len().max()) for name in table}
         columns = {name: st.column_config.Column(width=int(min(MAX_COLUMN, 24 + 7 * n))) for name, n in longest.items()}
-        st.dataframe(table, hide_index=True, height="content", key="phases", column_config=columns)
+        st.dataframe(table, alt="Phases", hide_index=True, height="content", key="phases", column_config=columns)
     widgets.show_caption(caption)
 
 

@@ -21,7 +21,7 @@ def show() -> None:
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
-    widgets.show_headline(probing.headline(of_layer(frame, BEST), view.run.step_unit))
+    widgets.show_headline(probing.headline(of_layer(frame, BEST), view.axis))
     section = pickers.pick_one(
         "probing",
         "Section",

@@ -4,14 +4,14 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers
-from app.tables import PERCENT, show_rows
+from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
 from embryo_core.errors import FigureError
 from embryo_core.figures import probing_layers
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
 from embryo_core.figures.probing_scores import label, of_layer
-from embryo_core.words import headed, layer_name
+from embryo_core.words import layer_name
 
 
 def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
@@ -83,11 +83,12 @@ def _show_peak_table(view: View, table: pd.DataFrame) -> None:
         task=table["task"].map(label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
     )
     show_rows(
-        named[["task", "layer", "step", "f1", "last", "decay", "n"]],
+        named[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(named["step"])),
+        "Peak and decay",
         "peak_table",
         lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),
         {
-            "step": number(headed("peak at", view.run.step_unit), format="localized"),
+            "step": number(view.axis.headed("peak at"), format=steps_format(view.axis)),
             "f1": number("F1 there", **PERCENT),
             "last": number("F1, last step", **PERCENT),
             "decay": number("decay (points)", format="%.1f"),

@@ -34,7 +34,7 @@ def show() -> None:
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # the form reads the examples again and shows the error
         examples = results.examples(view.run)
-        widgets.show_headline(describe_examples(examples, len(view.loadable), view.run.step_unit))
+        widgets.show_headline(describe_examples(examples, len(view.loadable), view.axis))
     requests = pick_requests(view)
     if not requests:
         st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")
@@ -52,9 +52,11 @@ def show() -> None:
     known = [one for one in found if one]
     if known:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
-        with below:
-            curves, log = _pick_curves()
-            pickers.pick_smoothing()
+        curves, log = "probability", False
+        if any(len(one.request.view.loadable) > 1 for one in known):
+            with below:
+                curves, log = _pick_curves()
+                pickers.pick_smoothing()
         with above:
             show_rounds(found, partial(_show_answers, curves=curves, log=log))
         query_figures.show_continuations(known)

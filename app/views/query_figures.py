@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,12 +12,13 @@ from app import figures, permalink, pickers, results, widgets
 from app.tables import show_ranking
 from app.view import View
 from app.views.query_rounds import Known, by_layer
+from embryo_core import runs
 from embryo_core.figures import lens, query
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
 from embryo_core.query import TOGETHER, spell_rank
 from embryo_core.types import Prediction
-from embryo_core.words import headed, quantity, step_name
+from embryo_core.words import quantity, step_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
 CURVES = {"probability": query.probability, "rank": query.rank}  # drawn one at a time: each takes long to draw
@@ -68,7 +70,7 @@ def _show_fact(known: Known, best: Prediction, number: int) -> None:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=FACT_COLUMNS).rename_axis("").reset_index()
     shares = [name for name in FACT_COLUMNS if name[0] == "p"]
     formats = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in shares}
-    st.dataframe(table, hide_index=True, column_config=formats, key=f"fact_{number}")
+    st.dataframe(table, alt="The true object", hide_index=True, column_config=formats, key=f"fact_{number}")
     widgets.show_caption(query.describe_fact(fact.object, "stored" in rows))
 
 
@@ -96,25 +98,29 @@ def show_lead(known: Known, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good, if several steps were asked."""
     view, answers = known.request.view, known.answers
     lead, last = answers.lead(known.mask), answers.steps[-1]
-    st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}", anchor=False)
-    widgets.show_problems(view.run, known.problems)
+    over_time = len(answers.steps) > 1 or len(view.loadable) > 1
+    st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
+    if over_time:
+        widgets.show_problems(view.run, known.problems)
     learned = answers.best(last, known.mask)[0].probability >= query.LEARNED
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
-            unit = view.run.step_unit
-            only = lead.for_good == last
-            st.metric(headed("First leads at", unit), f"{lead.first:,}" if learned else "–", border=True)
-            name = "Leads only at the last step" if only else headed("Leads for good from", unit)
-            st.metric(name, f"{lead.for_good:,}" if learned else "–", border=True)
+            axis, only = view.axis, lead.for_good == last
+            st.metric(axis.headed("First leads at"), axis.number(lead.first) if learned else "–", border=True)
+            name = "Leads only at the last step" if only else axis.headed("Leads for good from")
+            st.metric(name, axis.number(lead.for_good) if learned else "–", border=True)
     if not learned:
         widgets.show_caption(query.NOT_LEARNED)
-    if len(view.checkpoints) > len(answers.steps) == 1:
-        widgets.show_caption(query.describe_single(view.run, view.point(last)))
+    if len(view.checkpoints) > len(answers.steps) == 1 and not over_time:
+        others = {run: sum(one.has_weights for one in runs.checkpoints(run)) for run in runs.list_runs()}
+        widgets.show_caption(query.describe_single(view.run, view.point(last), others))
 
 
 def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
-    """Draw the probability or the rank of each answer over the steps."""
+    """Draw the probability or the rank of each answer over the steps; nothing of a run with weights at one step."""
+    if len(known.request.view.loadable) < 2:
+        return
     lead = known.answers.lead(known.mask)
     drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared}
     figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
@@ -135,7 +141,8 @@ def show_continuations(found: list[Known]) -> None:
         }
         table = query.continuation_table(known.answers)
         order = ["step", "continuation", "probability"]
-        st.dataframe(table, column_config=columns, column_order=order, hide_index=True, key=f"continuations_{number}")
+        about: dict[str, Any] = {"alt": "Greedy continuations", "column_config": columns, "column_order": order}
+        st.dataframe(table, hide_index=True, key=f"continuations_{number}", **about)
 
 
 # === Layer by layer ===
@@ -147,7 +154,9 @@ def show_lens(found: list[Known]) -> None:
     if any(known.mask == TOGETHER for known in found):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
-    show_first = pickers.pick_switch("first_steps", "First steps, where no word reaches 10 %", optional=True)
+    over_time = any(len(known.request.view.loadable) > 1 for known in found)
+    first_steps = "First steps, where no word reaches 10 %"
+    show_first = over_time and pickers.pick_switch("first_steps", first_steps, optional=True)
     permalink.show("pin", permalink.get("pin") or None)
     for number, known in enumerate(found, start=1):
         if len(found) > 1:
@@ -165,7 +174,7 @@ def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
     pin = _pinned(layers, steps, view)
     if number == 1:
         _tell_unknown(pin, view)
-    left, right = st.columns([5, 1], gap="medium")
+    left, right = st.columns([3, 1], gap="medium")
     name = subject.name(view.run, "lens")
     with right:
         _pick_pin(pin, layers, steps, name, step_name(view.run.step_unit).capitalize())

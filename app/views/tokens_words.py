@@ -66,6 +66,7 @@ def _table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None
     columns = ["category"] * with_category + ["word", "tag", "n", "correct", "accuracy"]
     show_rows(
         words.assign(tag=words["tag"].map(tags.named))[columns],
+        "Words of the chosen category",
         f"words_{key}",
         lambda row: _ask(run, *words[["word", "tag"]].iloc[row]),
         {

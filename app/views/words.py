@@ -7,13 +7,16 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import show_rows
+from app.tables import show_rows, steps_format
 from app.view import View
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, words
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.words import METRIC
+
+STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
 
 
 def show() -> None:
@@ -24,14 +27,14 @@ def show() -> None:
     if not measured:
         message = f"Run '{view.run.name}' has no surprisals of words yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
-    widgets.show_headline(words.headline(view.run, ages))
+    widgets.show_headline(words.headline(ages, view.axis))
     first, second = st.columns(2, gap="large")
     with first:
         st.header("One word", anchor=False)
         _show_word(view, ages, measured)
     with second:
         st.header("Every word", anchor=False)
-        _show_table(ages)
+        _show_table(view, ages)
     st.header("Acquired by a step", anchor=False)
     pickers.pick_smoothing()
     _show(view, words.acquired)
@@ -74,7 +77,7 @@ def _choose_step(word: str, step: int) -> None:
     permalink.choose("step", step)
 
 
-def _show_table(ages: pd.DataFrame) -> None:
+def _show_table(view: View, ages: pd.DataFrame) -> None:
     """Draw a row for each word of the list that the search finds, with its age or why it has none."""
     search = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
     table = words.search(ages, search)
@@ -85,15 +88,16 @@ def _show_table(ages: pd.DataFrame) -> None:
             permalink.choose("listed_word", table["word"].iloc[row])
 
     columns = ["word", "category", "age", "earliest", "latest", "why", "children", "beyond", "lowest", "n", "count"]
-    show_rows(table[columns], f"words_{search}", clicked, _columns(), height=440)
+    shown = table[columns].assign(**{name: view.axis.column(table[name]) for name in STEPS})
+    show_rows(shown, "Every word", f"words_{search}", clicked, _columns(view.axis), height=440)
     widgets.show_caption(words.describe_words(ages, table))
 
 
-def _columns() -> dict[str, Any]:
+def _columns(axis: StepAxis) -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    steps: dict[str, Any] = {"format": "localized", "width": 70}
+    steps: dict[str, Any] = {"format": steps_format(axis), "width": 70}
     return {
-        "age": number("age", help="Step at which it is acquired", **steps),
+        "age": number("age", help=axis.headed("Acquired at"), **steps),
         "earliest": number("from", help="The steps between which that may be (95 %)", **steps),
         "latest": number("to", **steps),
         "why": "without an age",
@@ -101,5 +105,5 @@ def _columns() -> dict[str, Any]:
         "beyond": number("context", help="From here surely below frequency and bigrams", **steps),
         "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
         "n": number("n", help="Occurrences in the text", width=50),
-        "count": number("count", help="In the training text", **steps),
+        "count": number("count", help="In the training text", format="localized", width=70),
     }

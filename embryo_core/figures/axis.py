@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import floor, log10
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import runs as run_files
@@ -18,7 +19,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.thinning import break_lines, thin_curves
 from embryo_core.types import Change, Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import headed, point
 
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is drawn anew at each step
@@ -115,6 +116,40 @@ class StepAxis:
         if self.unit == "share":
             return f"{100 * value:.3g} % of the run"
         return f"{style.short(value)} {self.title.removesuffix(' seen')}"
+
+    def number(self, step: int) -> str:
+        """Write a step without the word "step": "1,000", or "8.39 M tokens"."""
+        return f"{step:,}" if self.progress is None else self.counted(step)
+
+    def short(self, steps: Sequence[int]) -> list[str]:
+        """Write several steps in few characters, in what the axis counts."""
+        if self.progress is None:
+            return style.apart(steps)
+        values = self.progress.at(steps)
+        return [f"{100 * value:.3g} %" if self.unit == "share" else style.short(value) for value in values]
+
+    def bare(self, step: int) -> str:
+        """Write a step, or what the axis counts there, without its unit: "1,000", or "8.39 M"."""
+        return f"{step:,}" if self.progress is None else self.short([step])[0]
+
+    def between(self, first: int, last: int) -> str:
+        """Write two steps without the word: "1,000 to 2,000", "1 to 8.39 M tokens", or "920 k tokens to 2 M tokens"."""
+        low, high = self.number(first), self.number(last)
+        start, _, unit = low.partition(" ")
+        return f"{start if unit and high.endswith(f' {unit}') else low} to {high}"
+
+    def headed(self, text: str) -> str:
+        """Name a column of steps by what the axis counts: "peak at step", or "peak at, in tokens"."""
+        if self.progress is None:
+            return headed(text, self.step_unit)
+        return f"{text}, in {self.title.removesuffix(' seen')}"
+
+    def column(self, steps: pd.Series) -> pd.Series:
+        """Return a column of steps, which may lack some, in what the axis counts."""
+        if self.progress is None:
+            return steps
+        known = steps.dropna()
+        return pd.Series(self.progress.at(known.to_numpy(int)), index=known.index).reindex(steps.index)
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Return the places of steps on the axis, as Plotly takes them (see `step_scales.axis_values`)."""

@@ -97,7 +97,8 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
-        figure.update_layout(width=curves.width, margin={"t": top}, legend={"y": 1 + titles_height / height})
+        size = {"width": curves.width, "autosize": True}
+        figure.update_layout(**size, margin={"t": top}, legend={"y": 1 + titles_height / height})
     return _add_run_legend(figure, lines) if panels else figure
 
 

@@ -43,11 +43,11 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     own = axis.of(runs[0], runs)
-    plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES)
+    plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
     caption = Caption(
         f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
         sentences(
-            "Band: 95 % interval over the runs, which three runs cannot narrow.",
+            "Band: 95 % interval over the runs; three runs have none." if table["n"].max() > MIN_RUNS else "",
             "The CSV also has the share of pairs of runs that are in the same order as in the end.",
             "Seeds of a design are runs of their own, so that the runs are not independent."
             if len(compare.group_by_design(runs)) < len(runs)
@@ -66,12 +66,12 @@ def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     if step is None or len(own) < 2:
         return ""
     if step == own["step"].iloc[-1]:
-        before = axis.point(int(own["step"].iloc[-2]))
+        before = axis.counted(int(own["step"].iloc[-2]))
         return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {STRONG}."
     at = own.set_index("step").loc[step]
     return (
-        f"From {axis.point(step)} on, the order of the {at['n']:.0f} runs by {measure} correlates at {STRONG} or more "
-        f"with their final order: {percent(at['agree'])} of {at['pairs']:.0f} pairs are in their final order there."
+        f"From {axis.counted(step)} on, {measure} ranks the {at['n']:.0f} runs almost as at the end: rank correlation "
+        f"at least {STRONG}, {percent(at['agree'], 0)} of {at['pairs']:.0f} pairs in their final order."
     )
 
 

@@ -29,7 +29,7 @@ RULES: dict[Verdict, str] = {  # in the order in which they are counted
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
     "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
-    "cannot be said": "what it compares has not been computed, or was not learned",
+    "cannot be said": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
 PICTURE = (120, 32)  # pixels
 DOES_NOT_APPLY = "does not apply"  # to a model that does not give what a finding needs
@@ -63,7 +63,7 @@ def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgem
                 "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
                 "picture": picture(judgement),
                 "comparisons": sorted(sides.map(SIGNS), reverse=True),
-                "paper": judgement.finding.place,
+                "paper": judgement.finding.place.replace("Section ", "§ "),
             }
         )
     return pd.DataFrame(rows)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, label, read_scores
@@ -63,7 +63,7 @@ def scores(
             tables[described], average(described), results.read_sources(described), described.step_unit
         ),
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
-        headline=lambda _: headline(tables[described], described.step_unit),
+        headline=lambda _: headline(tables[described], axis.of(described, runs)),
     )
     _mark_best_steps(figure.plot)
     if published and len(figure.runs) == 1:
@@ -147,7 +147,7 @@ def _gains(table: pd.DataFrame) -> pd.Series:
     return (last["value"] - (first["value"] if rises else last["control"])).fillna(0)
 
 
-def headline(table: pd.DataFrame, unit: StepUnit) -> str:
+def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return which score of a `score_table` gains most from pretraining.
 
     If each task was tuned at one step only, which score is farthest above its control.
@@ -158,7 +158,7 @@ def headline(table: pd.DataFrame, unit: StepUnit) -> str:
     gains, task = _gains(table), gaining_most(table)
     start, end = first.loc[task], last.loc[task]
     if not rises and not gains[task] > 0:
-        return f"No score is above its control, which reads no text, at {point(int(end['step']), unit)}."
+        return f"No score is above its control, which reads no text, at {axis.counted(int(end['step']))}."
     if not rises:
         scores = f"{end['value']:.3f}, not {end['control']:.3f}"
         return f"{label(task)} is farthest above its control, which reads no text: {scores}."

@@ -10,6 +10,7 @@ from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import positions
+from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.findings.words import PREDICTION, measured_as
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
@@ -112,7 +113,9 @@ def read_reached(run: Run, curve: str, metric: str) -> list[Reached | None]:
     return results.read_reached(run, task_of(curve), metric, spans=task_of(curve) == SQUAD)
 
 
-def task_table(scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]]) -> pd.DataFrame:
+def task_table(
+    scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]], axis: StepAxis
+) -> pd.DataFrame:
     """Return a row for each task of a `score_table`: task, metric, now, last, best, control, n, seeds, 95 %, 99 %.
 
     `now` is the score at a step, `best` the step of the highest score, and the shares are when they were `reached`.
@@ -131,16 +134,17 @@ def task_table(scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[R
                 "control": last["control"],
                 "n": int(last["n"]),
                 "seeds": int(own["seeds"].max()),
-                **dict(zip(("95 %", "99 %"), map(_with_interval, reached.get(task, ())), strict=False)),
+                **{share: _with_interval(one, axis) for share, one in zip(("95 %", "99 %"), reached.get(task, ()))},
             }
         )
     return pd.DataFrame(rows)
 
 
-def _with_interval(found: Reached | None) -> str:
+def _with_interval(found: Reached | None, axis: StepAxis) -> str:
     if found is None:
-        return "last score not surely above 0"
-    return f"{found.step:,} ({found.earliest:,} to {found.latest:,})"
+        return "not surely above 0"
+    step, earliest, latest = map(axis.bare, (found.step, found.earliest, found.latest))
+    return f"{step} ({earliest} to {latest})"
 
 
 def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:

@@ -9,10 +9,10 @@ from embryo_core import results
 from embryo_core.curves.turns import Stretch, stretches
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, similarity, style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
-from embryo_core.types import Run, StepUnit
+from embryo_core.types import Run
 from embryo_core.words import layer_name, point, span
 
 METRIC = "geometry"
@@ -112,7 +112,7 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
         f"{_name(run, measure, to)}, layer by layer",
         lambda rows: describe(run, rows, measure, bold),
         METRIC,
-        headline=lambda rows: headline(rows, run.step_unit) if measure == "rank_me" else "",
+        headline=lambda rows: headline(rows, axis.of(run, runs)) if measure == "rank_me" else "",
     )
 
 
@@ -151,13 +151,13 @@ def _phases(ranks: pd.Series) -> list[Stretch]:
     return stretches([int(step) for step in ranks.index], ranks.to_numpy(), "grows", "compresses")
 
 
-def headline(rows: pd.DataFrame, unit: StepUnit) -> str:
+def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
     """Return how the effective rank of the last layer grows and shrinks."""
     ranks = _last_layer(rows)
-    start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {point(int(ranks.index[0]), unit)}"
+    start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {axis.counted(int(ranks.index[0]))}"
     if len(ranks) == 1:
         return f"{start}, the only evaluated one."
-    moves = [f"{one.name} to {ranks[one.end]:.0f} by {point(one.end, unit)}" for one in _phases(ranks)]
+    moves = [f"{one.name} to {ranks[one.end]:.0f} by {axis.counted(one.end)}" for one in _phases(ranks)]
     if not moves:
         return f"{start} and changes by less than a tenth."
     return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."

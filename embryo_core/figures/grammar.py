@@ -16,7 +16,7 @@ from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import acquisition
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.metrics.minimal_pairs import PLAIN, WORD_L2R
@@ -229,13 +229,13 @@ def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
 # === Words of the page ===
 
 
-def headline(run: Run, pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame) -> str:
+def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
     """Return how far a run gets on a set, and how many of its paradigms end above chance and fall after a rise."""
     whole = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fallen = int(table["fallen"].sum())
     then = "none falls" if not fallen else f"{fallen} fall" if fallen > 1 else "1 falls"
-    end, share = point(int(whole["step"]), run.step_unit), percent(whole["value"])
+    end, share = axis.counted(int(whole["step"])), percent(whole["value"])
     return (
         f"At {end} the model prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
         f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {then} after a rise."

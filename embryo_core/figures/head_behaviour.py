@@ -14,7 +14,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.patterns import PATTERNS, appearance, appearances, baseline, level, of_pattern, read_behaviour
 from embryo_core.figures.style import layer_colours
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import headed, percent, point, quantity, sentence_case
+from embryo_core.words import percent, point, quantity, sentence_case
 
 METRIC = "head_behaviour"
 CHOSEN = style.VERMILION  # a colour that the scale does not have
@@ -44,22 +44,22 @@ def value(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -
         ),
         METRIC,
         at=f"step{step}",
-        headline=_headline(rows, what, chosen, run),
+        headline=_headline(rows, what, chosen, axis.of(run, runs)),
     )
 
 
 def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
     """Return since when each head of the first run shows a pattern; `change` as in `Pattern`."""
-    run = runs[0]
+    run, along = runs[0], axis.of(runs[0], runs)
     frame = read_behaviour(run, what)
     since = appearances(frame, what, change)
     return make_figure(
         [run],
         f"{run.name}-{what}-since",
-        f"{PATTERNS[what].label}: {headed('present since', run.step_unit)}",
-        plot_presence(since, sorted(set(frame["step"])), chosen, run.step_unit),
+        f"{PATTERNS[what].label}: {along.headed('present since')}",
+        plot_presence(since, sorted(set(frame["step"])), chosen, along),
         since.assign(pattern=what, change=BASELINE_RULE if change is None else change),
-        Caption(*describe_presence(frame, change, since, run.step_unit)),
+        Caption(*describe_presence(frame, change, since, along)),
         METRIC,
     )
 
@@ -91,7 +91,7 @@ def describe_rule(option: str, first: int, unit: StepUnit) -> str:
 
 
 def describe_presence(
-    frame: pd.DataFrame, change: float | None, since: pd.DataFrame, unit: StepUnit
+    frame: pd.DataFrame, change: float | None, since: pd.DataFrame, axis: StepAxis
 ) -> tuple[str, str]:
     """Return the rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
     if change is None:
@@ -106,14 +106,14 @@ def describe_presence(
         moved = "above" if change > 0 else "below"
         rule = (
             f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
-            f"{point(int(frame['step'].min()), unit)}, up to the last step."
+            f"{axis.counted(int(frame['step'].min()))}, up to the last step."
         )
     present = since.dropna().sort_values(["step", "layer", "head"])
     heads = quantity(len(since), "head")
     if present.empty:
         return rule, f"Of {heads}, none shows the pattern at the last step."
     order = ", ".join(
-        f"layer {row.layer} at {point(int(row.step), unit)} (head {row.head})"
+        f"layer {row.layer} at {axis.counted(int(row.step))} (head {row.head})"
         for row in present.drop_duplicates("layer").itertuples()
     )
     show = "shows" if len(present) == 1 else "show"
@@ -127,19 +127,19 @@ def _rows(run: Run, what: str) -> pd.DataFrame:
     return rows
 
 
-def headline(run: Run, what: str, chosen: Head) -> str:
+def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
     """Return how a head's pattern changed from the first step to the last, as the sentence that opens the page."""
-    return _headline(_rows(run, what), what, chosen, run)
+    return _headline(_rows(run, what), what, chosen, axis)
 
 
-def _headline(rows: pd.DataFrame, what: str, chosen: Head, run: Run) -> str:
+def _headline(rows: pd.DataFrame, what: str, chosen: Head, axis: StepAxis) -> str:
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
     if own.empty:
         return ""
     first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
     name = pattern.label[:1].lower() + pattern.label[1:]
     where = f"Head {chosen[1]} of layer {chosen[0]} has the clearest pattern, {name}"
-    end = f"{pattern.write(last['value'])} at {point(int(last['step']), run.step_unit)}"
+    end = f"{pattern.write(last['value'])} at {axis.counted(int(last['step']))}"
     return f"{where}: {end}." if len(own) == 1 else f"{where}: {pattern.write(first['value'])} at first, {end}."
 
 
@@ -159,23 +159,23 @@ def plot_values(rows: pd.DataFrame, what: str, step: int, chosen: Head) -> go.Fi
     )
 
 
-def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, unit: StepUnit) -> go.Figure:
+def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: StepAxis) -> go.Figure:
     """Plot `appearances` by layer and head, the earlier the brighter; a head without the pattern stays empty.
 
     Colours cover the evaluated `steps`, one by one, from the earliest appearance to the last step.
     """
     order = {step: number for number, step in enumerate(steps)}
-    names = style.apart(steps)
+    names = axis.short(steps)
     here = since.assign(
         colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
         text=[NEVER if pd.isna(step) else names[order[step]] for step in since["step"]],
-        exact=[NEVER if pd.isna(step) else f"{int(step):,}" for step in since["step"]],
+        exact=[NEVER if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
     )
     last = len(steps) - 1
     first = order.get(since["step"].min(), 0)
     shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
     ticks: dict[str, Any] = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
-    return _grid(here, chosen, (-last, -first), style.colour_bar(headed("since", unit), **ticks))
+    return _grid(here, chosen, (-last, -first), style.colour_bar(axis.headed("since"), **ticks))
 
 
 def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
@@ -284,7 +284,7 @@ def _mark_appearance(
 ) -> None:
     """Draw the level at which the pattern counts as present, and the step from which it is in the chosen head."""
     least = level(change, own["value"].iloc[0], base)
-    first = axis.point(int(own["step"].iloc[0]))
+    first = axis.counted(int(own["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
     figure.add_hline(
         y=least,
@@ -296,7 +296,7 @@ def _mark_appearance(
     if since is not None:
         value = own.loc[own["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"present since {axis.point(int(since))}"
+        text = f"present since {axis.counted(int(since))}"
         figure.add_scatter(
             x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

@@ -18,7 +18,7 @@ LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
 LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
-MIN_COLUMN, MIN_WIDTH = 34, 900  # pixels of a column, and of all together
+MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900  # pixels of a column, of one of few, and of all together
 LAYER_NAMES = 60  # pixels of the names of the layers
 NOTHING = "no word reaches 10 %"  # written in the column of folded steps
 SURE = 0.1  # the probability that some word has in some layer once there is something to read
@@ -116,7 +116,8 @@ def grid(
     else:
         cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
     wide = max(MIN_COLUMN, AROUND + LETTER * top["token"].str.len().max())
-    figure.update_layout(width=LAYER_NAMES + max(MIN_WIDTH, wide * len(names)))
+    filled = min(MIN_WIDTH, WIDE_COLUMN * len(names))
+    figure.update_layout(width=LAYER_NAMES + max(filled, wide * len(names)))
     return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 

@@ -275,9 +275,8 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     take_off = next((phase for phase in found if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
-    start, *ends = (axis.counted(step) for step in (take_off.start, take_off.earliest, take_off.latest))
-    low, high = (end.removeprefix("step ") for end in ends)
-    return f"{fall}; it takes off at {start} (95 % interval {low} to {high})."
+    between = axis.between(take_off.earliest, take_off.latest)
+    return f"{fall}; it takes off at {axis.counted(take_off.start)} (95 % interval {between})."
 
 
 # === What has been computed ===

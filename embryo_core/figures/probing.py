@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from embryo_core import results
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_MARK, Axis, follow_step
+from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis, follow_step
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing_scores import (
@@ -25,8 +25,8 @@ from embryo_core.figures.probing_scores import (
     read_probe_scores,
     task_table,
 )
-from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, span, step_name
+from embryo_core.types import Run
+from embryo_core.words import span, step_name
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -88,7 +88,7 @@ def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = Fa
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
         METRIC,
         bands,
-        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), run.step_unit),
+        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), axis.of(run, runs)),
     )
 
 
@@ -113,10 +113,10 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
     )
 
 
-def headline(best: pd.DataFrame, unit: StepUnit) -> str:
+def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     """Return which task gains most and least from the first step to the last in the `best` layer of each step."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
-    begin, end = (point(int(step), unit) for step in (best["step"].min(), best["step"].max()))
+    begin, end = (axis.counted(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
         last = {task: f"{label(task)} ({f1:.2f})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
@@ -203,7 +203,7 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
         [run],
         f"{run.name}-{x_task}-{y_task}",
         f"{label(x_task)} and {label(y_task)}",
-        plot_path(table, x_task, y_task, run.step_unit),
+        plot_path(table, x_task, y_task, axis.of(run)),
         table,
         Caption(
             f"F1 of both tasks at each checkpoint ({len(table)}), in {describe_layer(layer, frame)}.",
@@ -216,10 +216,10 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
     )
 
 
-def plot_path(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -> go.Figure:
+def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> go.Figure:
     """Return the plot of a `path`: later points are brighter, and a ring follows the chosen step."""
     figure = go.Figure()
-    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), unit)
+    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), axis)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
@@ -228,7 +228,8 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, unit: StepUnit) -> 
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
         customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
-        hovertemplate=f"<b>{point('%{customdata[0]:,}', unit)}</b><br>"
+        text=[axis.counted(step) for step in table["step"]],
+        hovertemplate="<b>%{text}</b><br>"
         f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
         showlegend=False,
@@ -248,9 +249,10 @@ def _add_ring(figure: go.Figure, x: float, y: float) -> None:
     figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
 
 
-def _step_bar(steps: list[int], unit: StepUnit) -> dict[str, Any]:
-    """Return a colour bar over the checkpoints, with the numbers of a few steps."""
+def _step_bar(steps: list[int], axis: StepAxis) -> dict[str, Any]:
+    """Return a colour bar over the checkpoints, with the numbers of a few of them."""
     last = len(steps) - 1
     shown = sorted({last * quarter // 4 for quarter in range(5)})
-    names = style.apart(steps[i] for i in shown)
-    return style.colour_bar(step_name(unit), "top", tickvals=shown, ticktext=names)
+    names = axis.short([steps[i] for i in shown])
+    title = axis.title if axis.progress else step_name(axis.step_unit)
+    return style.colour_bar(title, "top", tickvals=shown, ticktext=names)

@@ -17,7 +17,7 @@ from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
 from embryo_core.types import Run
-from embryo_core.words import headed, layer_name, point, span
+from embryo_core.words import layer_name, point, span
 
 
 @dataclass(frozen=True)
@@ -241,8 +241,7 @@ def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
     """Set the axes of both panels, with `tasks` in a row; a log axis runs from the first peak to the last step."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
-    title = f"{axis.title} at the peak" if axis.progress else headed("peak at", axis.step_unit)
-    figure.update_xaxes(title_text=title, row=1, col=1)
+    figure.update_xaxes(title_text=axis.headed("peak at"), row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
         if high - low < 2:

@@ -273,10 +273,10 @@ def _stars(final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour:
         mark = {
             "x": axis.values(rows["step"]),
             "y": rows[column].to_numpy(),
-            "name": f"{label}: {axis.point(step).removeprefix('step ')}",
+            "name": f"{label}: {axis.number(step)}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},
-            "hovertemplate": f"{label} {when} {axis.point(step)}<extra></extra>",
+            "hovertemplate": f"{label} {when} {axis.counted(step)}<extra></extra>",
         }
         marks.append(mark)
     return marks
@@ -309,12 +309,16 @@ def describe_noise(at: str) -> str:
     return f"No answer is above {percent(NOISE, 0)} at {at}: the model has not learned this yet."
 
 
-def describe_single(run: Run, at: str) -> str:
-    """Return why a run has answers at one step, and how others have them over time."""
-    return f"Only {at} of '{run.name}' kept its weights; choose a run with more under Run for answers over time."
+def describe_single(run: Run, at: str, loadable: Mapping[Run, int]) -> str:
+    """Return why a run has answers at one step, and which has them over time: that with most `loadable` checkpoints."""
+    only = f"Only {at} of '{run.name}' kept its weights"
+    most = max(loadable, key=loadable.__getitem__, default=run)
+    if loadable.get(most, 0) < 2:
+        return f"{only}; no run here has answers over time."
+    return f"{only}. For answers over time choose '{most.name}', with {loadable[most]:,} such checkpoints, under Run."
 
 
-def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, unit: StepUnit) -> str:
+def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axis: StepAxis) -> str:
     """Return how many examples a run learns and the first step that has one; "" without any.
 
     `checkpoints` is how many have weights: with one, nothing is known of when.
@@ -324,7 +328,7 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, uni
         return ""
     if not since:
         return f"The model has learned none of these {quantity(len(examples), 'example')}."
-    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", point(min(since), unit)
+    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", axis.counted(min(since))
     if checkpoints == 1:
         return f"The model answers {of} at {first}, the only checkpoint that kept its weights."
     return f"The model learns {of}, the first at {first}."

@@ -12,11 +12,11 @@ from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.words import METRIC, age_table, category_styles, describe_interval
 from embryo_core.types import Run
-from embryo_core.words import point, quantity
+from embryo_core.words import quantity
 
 UNKNOWN = "no category"
 FREQUENCY, PIECES, CONCRETENESS = "log frequency", "pieces", "concreteness"
@@ -73,7 +73,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
                 showlegend=i == 0 or category == own["category"].iloc[0],
                 marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
                 opacity=1 if i == 0 else 0.45,
-                customdata=[[row.word, round(row.age), _hover(row, run)] for row in rows.itertuples()],
+                customdata=[[row.word, round(row.age), _hover(row, run, along)] for row in rows.itertuples()],
                 hovertemplate="%{customdata[2]}<extra></extra>",
             )
     style.finish(plot, "words, by their age in the run", height=560)
@@ -116,8 +116,8 @@ def _add_intervals(
     plot.add_scatter(x=x, y=y, mode="lines", line=line, legendgroup=group, showlegend=False, hoverinfo="skip")
 
 
-def _hover(row: Any, run: Run) -> str:
-    age = f"{point(round(row.age), run.step_unit)} ({describe_interval(row._asdict())})"
+def _hover(row: Any, run: Run, axis: StepAxis) -> str:
+    age = f"{axis.counted(round(row.age))} ({describe_interval(row._asdict(), axis)})"
     months = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
     return f"<b>{style.plain(row.word)}</b>, {style.plain(row.category)}<br>{style.plain(run.name)}: {age}{months}"
 

@@ -20,7 +20,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, reaches
 from embryo_core.types import Run
-from embryo_core.words import percent, point
+from embryo_core.words import percent
 
 PHASES = {  # that a word may be in at a step: colour and symbol
     "chance": (style.GREY, "circle"),
@@ -58,12 +58,14 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     if not run_files.read_counts(run.frequencies):
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
 
+    own = axis.of(run, runs)
+
     def caption(table: pd.DataFrame) -> Caption:
         whole = table[table["group"] == ALL].reset_index(drop=True)
         nearest, half = whole.loc[whole["value"].idxmin()], whole[whole["below"] >= 0.5]
-        then = f"from {point(int(half['step'].iloc[0]), run.step_unit)} on" if len(half) else "at no step"
+        then = f"from {own.counted(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
         return Caption(
-            f"Words are nearest to their frequency at {point(int(nearest['step']), run.step_unit)}, by "
+            f"Words are nearest to their frequency at {own.counted(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {then}, context makes half of them surely less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
             sentences(
@@ -105,7 +107,7 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
 
     Raises ResultsError too.
     """
-    run = runs[0]
+    run, along = runs[0], axis.of(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(
             f"Run '{run.name}' has no surprisals by bigrams beside those by frequency; they are noted by: "
@@ -115,7 +117,7 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
         named = (
-            f"{name} at {point(int(row['step']), run.step_unit)} ({percent(row['value'], 0)})"
+            f"{name} at {along.counted(int(row['step']))} ({percent(row['value'], 0)})"
             for name, row in highest.iterrows()
         )
         return Caption(

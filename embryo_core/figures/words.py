@@ -14,11 +14,11 @@ from embryo_core.corpora.groups import ALL
 from embryo_core.curves.ages import Sigmoids, find_ages
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
-from embryo_core.words import point, quantity
+from embryo_core.words import quantity
 
 METRIC = "word_surprisal"
 BITS = Curves(
@@ -142,16 +142,16 @@ def _counts(run: Run) -> tuple[dict[str, int], int]:
     return counts, sum(counts.values()) or 1
 
 
-def headline(run: Run, table: pd.DataFrame) -> str:
+def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return how many words of an `age_table` are acquired, and which category comes first and last."""
     measured, there = table[table["n"].notna()], table.dropna(subset="age")
     if there.empty:
         return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
     medians = there.groupby("category")["age"].agg(["median", "size"])
     medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
-    half = point(round(there["age"].median()), run.step_unit)
+    half = axis.counted(round(there["age"].median()))
     order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
-    return f"The run acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by {half}{order}."
+    return f"The model acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by {half}{order}."
 
 
 def default_word(table: pd.DataFrame) -> str | None:
@@ -244,7 +244,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         row = _row(run, word)
         return Caption(
-            f"“{word}” {_describe_age(run, row)}.",
+            f"“{word}” {_describe_age(row, axis.of(run, runs))}.",
             sentences(
                 f"{SURPRISAL} {HOW['masked_words' in run_gives(run)]}",
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
@@ -271,16 +271,18 @@ def _row(run: Run, word: str) -> pd.Series:
     return own.iloc[0] if len(own) else pd.Series(dict.fromkeys(table.columns))
 
 
-def _describe_age(run: Run, row: pd.Series) -> str:
+def _describe_age(row: pd.Series, axis: StepAxis) -> str:
     if pd.isna(row["age"]):
         return f"has no age: {row['why']}"
-    return f"is acquired at {point(round(row['age']), run.step_unit)} (95 %: {describe_interval(row)})"
+    return f"is acquired at {axis.counted(round(row['age']))} (95 %: {describe_interval(row, axis)})"
 
 
-def describe_interval(row: Any) -> str:
-    """Format the interval of a row's age."""
-    low = "before the first step" if np.isinf(row["earliest"]) else f"{round(row['earliest']):,}"
-    high = "after the last" if np.isinf(row["latest"]) else f"{round(row['latest']):,}"
+def describe_interval(row: Any, axis: StepAxis) -> str:
+    """Format the interval of a row's age in what the axis counts."""
+    if np.isfinite([row["earliest"], row["latest"]]).all():
+        return axis.between(round(row["earliest"]), round(row["latest"]))
+    low = "before the first step" if np.isinf(row["earliest"]) else axis.number(round(row["earliest"]))
+    high = "after the last" if np.isinf(row["latest"]) else axis.number(round(row["latest"]))
     return f"{low} to {high}"
 
 
@@ -300,7 +302,7 @@ def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
             name="age",
             mode="markers",
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
-            hovertemplate=f"age: {point(round(row['age']), run.step_unit)} ({describe_interval(row)})<extra></extra>",
+            hovertemplate=f"age: {own.counted(round(row['age']))} ({describe_interval(row, own)})<extra></extra>",
         )
     ends = own.values([min(steps), max(steps)])
     for name, (label, _, look) in EXPECTED.items():

@@ -26,7 +26,7 @@ def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, 
     grid = np.union1d(first.steps, second.steps)
     (one, one_from, one_to), (two, two_from, two_to) = (_indices(onset, grid) for onset in onsets)
     cases = min(first.cases, second.cases)
-    return Comparison(what, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases)
+    return Comparison(what, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases, one == two)
 
 
 def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
@@ -39,20 +39,22 @@ def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
 def together(what: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
     """Compare whether two curves have made half of their rise at steps that differ by less than a factor.
 
-    The value is the number of doublings of the step to spare; None if one of them does not rise.
+    The value is the number of doublings of the step to spare; None if one of them does not rise. A rise may have been
+    made any time after the step evaluated before it, where its interval begins.
     """
     one, two = first.rise(), second.rise()
     if one is None or two is None:
         return None
     spare = np.log2(factor)
     end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end after the last step
-    low = _doublings(one.latest or end, two.earliest)
-    high = _doublings(one.earliest, two.latest or end)
+    low = _doublings(one.latest or end, second.before(two.earliest))
+    high = _doublings(first.before(one.earliest), two.latest or end)
     farthest = max(abs(low), abs(high))
     nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     value = spare - abs(_doublings(one.step, two.step))
     cases = min(first.cases, second.cases)
-    return Comparison(what, value, spare - farthest, spare - nearest, "doublings of the step", cases)
+    tied = one.step == two.step and farthest >= spare
+    return Comparison(what, value, spare - farthest, spare - nearest, "doublings of the step", cases, tied)
 
 
 def _doublings(first: int, second: int) -> float:

@@ -45,6 +45,10 @@ class Curve:
             return None
         return curves.onset(self.steps, self.values, self.n, floor=float(first))
 
+    def before(self, step: int) -> int:
+        """Return the step evaluated before one of the evaluated steps; the first has itself."""
+        return int(self.steps[max(0, int(np.searchsorted(self.steps, step)) - 1)])
+
     def around(self, share: float) -> tuple[int, int]:
         """Return the indices of the evaluated steps around a share of the last step: at or before, at or after it."""
         at = share * self.steps[-1]

@@ -13,7 +13,8 @@ Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said
 class Comparison:
     """One prediction of a finding, measured so that above 0 is the paper's side, with its 95 % interval.
 
-    If the spread is unknown, `low` and `high` equal the value.
+    If the spread is unknown, `low` and `high` equal the value. `tied` are two onsets at one evaluated step, too far
+    from the step before to say more about them.
     """
 
     what: str
@@ -22,6 +23,7 @@ class Comparison:
     high: float
     unit: str
     n: int
+    tied: bool = False
 
     @property
     def holds(self) -> bool:
@@ -101,11 +103,12 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
     contradicted    at least a quarter are opposed, and more than hold
     partly          any other case in which one holds
     not             any other case: no difference is clearly more than chance
-    cannot be said  there is nothing to compare
+    cannot be said  there is nothing to compare, or more than half are tied: the evaluated steps decide, not training
     """
     holding = sum(comparison.holds for comparison in comparisons)
     opposed = sum(comparison.opposed for comparison in comparisons)
-    if not comparisons:
+    tied = sum(comparison.tied for comparison in comparisons)
+    if not comparisons or tied > len(comparisons) / 2:
         return "cannot be said"
     if opposed > holding and opposed >= len(comparisons) / 4:
         return "contradicted"

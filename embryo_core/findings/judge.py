@@ -6,7 +6,7 @@ from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import ResultsError
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
-from embryo_core.findings.finding import Finding, Judgement, Tested, verdict_of
+from embryo_core.findings.finding import Comparison, Finding, Judgement, Tested, verdict_of
 from embryo_core.types import Run
 
 UNLEARNED = "No two of its curves can be compared: they end at 0, or are not stored at two steps or more."
@@ -43,10 +43,19 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
             tested = Tested([], str(error))
         comparisons, curves = tuple(tested.comparisons), evidence.taken()
         if comparisons:
-            return Judgement(finding, verdict_of(comparisons), comparisons, tested.statistic, curves=curves)
+            statistic = " ".join(filter(None, [_tied(comparisons), tested.statistic]))
+            return Judgement(finding, verdict_of(comparisons), comparisons, statistic, curves=curves)
         reason, final = tested.statistic or (UNLEARNED if curves else FEW_STEPS), tested.final or bool(curves)
     else:
         reason, final = "Its scores have not been computed.", False
     name, _, data = finding.command.partition(" ")
     command = f"python -m embryo_core {name} {evidence.run.name} {data}"
     return Judgement(finding, "cannot be said", (), reason, "" if final else command)
+
+
+def _tied(comparisons: tuple[Comparison, ...]) -> str:
+    """Say that nothing was evaluated between most of the onsets compared; "" if it was."""
+    tied = sum(comparison.tied for comparison in comparisons)
+    if tied <= len(comparisons) / 2:
+        return ""
+    return f"In {tied} of them both onsets are at the same evaluated step; which came first was not seen."

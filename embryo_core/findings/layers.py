@@ -121,7 +121,7 @@ def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, e
     at = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
     lead = float(at[1] - at[0])
     n = int(evidence.scores(SAME)["n"].max())
-    return Comparison(what, lead, lead, lead, CHECKPOINTS, n)
+    return Comparison(what, lead, lead, lead, CHECKPOINTS, n, not lead)
 
 
 def best_layer(evidence: Evidence, task: str) -> Curve | None:

@@ -83,7 +83,7 @@ def describe_answers(run: Run) -> str:
     """Return when the run learned its examples, as the Query page opens; "" without examples."""
     examples = results.read_examples(run)
     asked = max((len(one.answers) for one in examples), default=0)
-    return query.describe_examples(examples, asked, run.step_unit) if examples else ""
+    return query.describe_examples(examples, asked, Axis().of(run)) if examples else ""
 
 
 # === Attention ===

@@ -151,7 +151,7 @@ def _words(runs: Runs) -> Page:
     known = ages.dropna(subset="age").sort_values("age")["word"].tolist()
     chosen = [first, *(word for word in known[:: -(-len(known) // MAX_WORDS) or 1] if word != first)]
     return Page(
-        words.headline(run, ages),
+        words.headline(ages, Axis().of(run)),
         [
             Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
             Panel("acquired", words.acquired),
@@ -168,7 +168,9 @@ def _grammar(runs: Runs) -> Page:
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs in sets for level in grammar.LEVELS}
     headline = ""
     if sets:
-        headline = grammar.headline(run, sets[0], grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0]))
+        headline = grammar.headline(
+            sets[0], grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0]), Axis().of(run)
+        )
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return Page(
         headline,
@@ -192,7 +194,7 @@ def _probing(runs: Runs) -> Page:
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
     return Page(
-        probing.headline(of_layer(frame, BEST), runs[0].step_unit),
+        probing.headline(of_layer(frame, BEST), Axis().of(runs[0])),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
             Panel("heat", probing_layers.heat_map, maps, "Task"),
@@ -212,7 +214,7 @@ def _geometry(runs: Runs) -> Page:
     parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
         parts.append(Panel("similarity", similarity.between, others, "Beside"))
-    return Page(geometry.headline(ranks, run.step_unit), parts)
+    return Page(geometry.headline(ranks, Axis().of(run)), parts)
 
 
 def _attention(runs: Runs) -> Page:
@@ -236,7 +238,7 @@ def _attention(runs: Runs) -> Page:
             "chosen": best[1:] if best else (layer, head),
         }
     return Page(
-        head_behaviour.headline(runs[0], what, (layer, head)),
+        head_behaviour.headline(runs[0], what, (layer, head), Axis().of(runs[0])),
         [
             *maps,
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
@@ -275,7 +277,7 @@ def _finetuning(runs: Runs) -> Page:
         return Page("", [])
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     return Page(
-        finetuning.headline(scores, runs[0].step_unit),
+        finetuning.headline(scores, Axis().of(runs[0])),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
     )
 

@@ -1,5 +1,6 @@
 """Every figure draws steps at the same places, and has a mark for the chosen one."""
 
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
@@ -77,6 +78,22 @@ def test_the_title_says_what_a_step_counts(scale) -> None:
     """The unit stands in the title, the scale is that of the axis."""
     axis = StepAxis(scale, step_unit=StepUnit.SEQUENCES).draw(go.Figure(), [0, 8]).layout.xaxis
     assert axis.title.text == "sequences seen" and axis.type == scale
+
+
+def test_tables_and_intervals_are_in_what_the_axis_counts() -> None:
+    """Of steps as they are, of tokens by the run's own counts; a unit that both ends share is written once."""
+    steps = StepAxis("log", step_unit=StepUnit.UPDATES)
+    counts = StepCounts((0, 1000), (0, 2_000_000))
+    tokens = StepAxis("log", unit="tokens", progress=counts, step_unit=StepUnit.UPDATES)
+    column = pd.Series([500, None, 1000])
+    assert (steps.number(1000), steps.between(500, 1000), steps.headed("peak at")) == (
+        "1,000", "500 to 1,000", "peak at step",
+    )  # fmt: skip
+    assert (tokens.number(1000), tokens.headed("peak at")) == ("2 M tokens", "peak at, in tokens")
+    assert (tokens.between(500, 1000), tokens.between(10, 1000)) == ("1 to 2 M tokens", "20 k tokens to 2 M tokens")
+    assert (steps.short([500, 1000]), tokens.short([500, 1000])) == (["500", "1,000"], ["1 M", "2 M"])
+    assert steps.column(column) is column and tokens.column(column).tolist()[::2] == [1e6, 2e6]
+    assert tokens.column(column).isna().tolist() == [False, True, False]
 
 
 def test_a_step_is_named_by_what_it_counts() -> None:

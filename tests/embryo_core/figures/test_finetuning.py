@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.figures import finetuning
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, score_table
 from embryo_core.types import Findings, Run, StepUnit, TaskScore, TuningPoint
 from tests.conftest import at, copy_run
@@ -173,18 +173,16 @@ def described(table: pd.DataFrame, average: pd.DataFrame | None = None, **source
 
 def test_the_headline_names_the_score_that_gains_most():
     """At a single step, the one that is farthest above its control."""
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     table = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     table = table.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
-    sentence = finetuning.headline(table, StepUnit.UPDATES)
+    sentence = finetuning.headline(table, axis)
     assert "CoLA gains most" in sentence and "0.000 to 0.400" in sentence
     falling = table.assign(value=[0.4, 0.0, 0.6, 0.5])
-    assert "No score is higher" in finetuning.headline(falling, StepUnit.UPDATES)
+    assert "No score is higher" in finetuning.headline(falling, axis)
     last = table[table["step"] == 16]
-    assert (
-        "CoLA is farthest above its control" in (said := finetuning.headline(last, StepUnit.UPDATES))
-        and "0.400" in said
-    )
-    assert "No score is above its control" in finetuning.headline(last.assign(control=0.9), StepUnit.UPDATES)
+    assert "CoLA is farthest above its control" in (said := finetuning.headline(last, axis)) and "0.400" in said
+    assert "No score is above its control" in finetuning.headline(last.assign(control=0.9), axis)
 
 
 def test_the_caption_names_protocol_seeds_and_the_tasks_of_the_average(table):

@@ -7,6 +7,7 @@ from embryo_core import results, runs
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import finetuning_tables as tables
+from embryo_core.figures.axis import StepAxis
 from embryo_core.runs import Measured
 from embryo_core.types import Run, StepUnit
 
@@ -25,8 +26,9 @@ SCORES = pd.DataFrame(
 
 def test_the_table_says_when_a_share_was_reached():
     """With its interval; a last score that is not above 0 reaches nothing."""
-    table = tables.task_table(SCORES, 8, {"cola": [Reached(8, 0, 16), None]}).set_index("task")
-    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "last score not surely above 0"
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES)
+    table = tables.task_table(SCORES, 8, {"cola": [Reached(8, 0, 16), None]}, axis).set_index("task")
+    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not surely above 0"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
 

@@ -12,7 +12,7 @@ from embryo_core.curves import geometry as formulas
 from embryo_core.curves.turns import Stretch
 from embryo_core.errors import FigureError
 from embryo_core.figures import geometry, similarity
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.types import Findings, Run, Score, StateProducts, StepUnit
 from tests.conftest import at
 from tests.embryo_core.metrics.test_geometry import plain_cka
@@ -130,4 +130,4 @@ def test_curves_and_cells_are_the_stored_scores(own_run):
     assert "step 0" in to_first.title and to_first.plot.data[0].z[0][0] == pytest.approx(1, abs=2e-4)
     with pytest.raises(FigureError, match="no alpha"):
         geometry.heat_map([own_run], LINEAR, "alpha", layer=1)
-    assert "only evaluated" in geometry.headline(figure.table.iloc[:1], StepUnit.UPDATES)
+    assert "only evaluated" in geometry.headline(figure.table.iloc[:1], StepAxis("log", step_unit=StepUnit.UPDATES))

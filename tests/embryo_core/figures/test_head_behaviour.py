@@ -14,6 +14,8 @@ from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores
 
+LOG = StepAxis("log", step_unit=StepUnit.UPDATES)
+
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
@@ -38,7 +40,7 @@ def test_the_grid_shows_each_head_in_its_place(frame):
 
 def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
     """A head without the pattern has no colour and a dash."""
-    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), StepUnit.UPDATES)
+    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), LOG)
     z = figure.data[0].z
     assert np.isnan(z[0][0]) and np.isnan(z[1][1])
     assert z[1][0] > z[0][1]
@@ -49,7 +51,7 @@ def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
 
 def test_appearances_in_no_head_are_drawn_empty(frame):
     """Nothing appears, nothing fails."""
-    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), StepUnit.UPDATES)
+    figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), LOG)
     assert np.isnan(figure.data[0].z).all()
 
 
@@ -73,11 +75,11 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
 @pytest.mark.parametrize(("unit", "at"), [(StepUnit.UPDATES, "step 1,000"), (StepUnit.WORDS, "1,000 words")])
 def test_the_first_head_of_each_layer_is_named_with_its_step(unit: StepUnit, at: str):
     """In the unit of the steps; layers come in the order in which they have the pattern."""
-    frame = pd.DataFrame({"step": [0, 1000]})
+    frame, axis = pd.DataFrame({"step": [0, 1000]}), StepAxis("log", step_unit=unit)
     since = pd.DataFrame({"layer": [1, 1, 2], "head": [1, 2, 1], "step": [None, 1000.0, 8.0]})
-    rule, heads = charts.describe_presence(frame, 0.1, since, unit)
+    rule, heads = charts.describe_presence(frame, 0.1, since, axis)
     assert "at least 0.1 above" in rule and heads.index("layer 2") < heads.index(f"layer 1 at {at} (head 2)")
-    _, none = charts.describe_presence(frame, 0.1, since[:1], unit)
+    _, none = charts.describe_presence(frame, 0.1, since[:1], axis)
     assert "none shows the pattern" in none
 
 

@@ -6,7 +6,7 @@ import pytest
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_scores, style
-from embryo_core.figures.axis import STEP_MARK, Axis
+from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis
 from embryo_core.figures.figure import Figure
 from embryo_core.types import Run, StepUnit
 from tests.probe_scores import LOG, STEPS, stored_scores
@@ -66,12 +66,13 @@ def test_a_run_that_was_not_probed_has_no_figures(tiny_run: Run) -> None:
 
 def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
     """A single task or step is named alone."""
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
-    said = probing.headline(best, StepUnit.UPDATES)
+    said = probing.headline(best, axis)
     assert said.index("parts of speech (0.50 to 0.90)") < said.index("my_task (0.60 to 0.70)")
-    alone = probing.headline(best[best["task"] == "pos"], StepUnit.UPDATES)
+    alone = probing.headline(best[best["task"] == "pos"], axis)
     assert "parts of speech (0.50 to 0.90)" in alone and "least" not in alone
-    one = probing.headline(best[best["step"] == 16], StepUnit.UPDATES)
+    one = probing.headline(best[best["step"] == 16], axis)
     assert one.index("parts of speech (0.90)") < one.index("my_task (0.70)") and "step 16" in one
 
 
@@ -100,13 +101,13 @@ def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
 def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     """It is drawn on the point of the last step, and told where those of the others are."""
     table = probing_scores.path(probing_scores.of_layer(frame, 2), "pos", "srl")
-    figure = probing.plot_path(table, "pos", "srl", StepUnit.UPDATES)
+    figure = probing.plot_path(table, "pos", "srl", StepAxis("log", step_unit=StepUnit.UPDATES))
     (line,), (ring,) = figure.data, figure.layout.shapes
     assert [point[0] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
     assert figure.layout.meta["points"] == [[x, y] for x, y in zip(line.x, line.y)]
     assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
-    in_words = probing.plot_path(table, "pos", "srl", StepUnit.WORDS).data[0]
+    in_words = probing.plot_path(table, "pos", "srl", StepAxis("log", step_unit=StepUnit.WORDS)).data[0]
     assert [trace.marker.colorbar.title.text for trace in (line, in_words)] == ["step", "words"]
 
 

@@ -15,6 +15,8 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Change, Run, StepUnit
 
+LOG = StepAxis("log", step_unit=StepUnit.UPDATES)
+
 STEPS = (0, 8, 16)
 COLUMNS = [*query.COLUMNS]
 LED_FROM_8 = Lead("<b>paris</b>", 8, 8)
@@ -195,12 +197,12 @@ def test_marked_words_have_their_role(tiny_run: Run) -> None:
 def test_examples_are_counted_with_the_first_step_that_has_one() -> None:
     """One checkpoint does not say since when; "" without examples."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
-    some = query.describe_examples(examples, 9, StepUnit.UPDATES)
+    some = query.describe_examples(examples, 9, LOG)
     assert "2 of these 3 examples" in some and "step 8" in some
-    alone = query.describe_examples(examples[:1], 1, StepUnit.UPDATES)
+    alone = query.describe_examples(examples[:1], 1, LOG)
     assert "1 of these 1 example at step 8" in alone
-    assert "none of these 1 example" in query.describe_examples(examples[2:], 9, StepUnit.UPDATES)
-    assert query.describe_examples([], 9, StepUnit.UPDATES) == ""
+    assert "none of these 1 example" in query.describe_examples(examples[2:], 9, LOG)
+    assert query.describe_examples([], 9, LOG) == ""
 
 
 def test_a_text_with_one_mask_names_none() -> None:

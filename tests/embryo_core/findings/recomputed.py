@@ -18,7 +18,7 @@ from scipy.stats import norm, spearmanr
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 Point = tuple[int, float, int]  # step, value, n
-Compared = tuple[float, float, float, int]  # value, low, high, n
+Compared = tuple[float, float, float, int, bool]  # value, low, high, n, whether two onsets are tied
 NEVER = (None, None, None)  # an onset that there is not
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")
@@ -107,7 +107,7 @@ def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> It
     (a, a_from, a_to), (b, b_from, b_to) = (
         [len(grid) if step is None else grid.index(step) for step in found] for found in (one, two)
     )
-    yield b - a, b_from - a_to, b_to - a_from, min(first[-1][2], second[-1][2])
+    yield b - a, b_from - a_to, b_to - a_from, min(first[-1][2], second[-1][2]), a == b
 
 
 def fallen(points: list[Point]) -> Compared:
@@ -115,7 +115,7 @@ def fallen(points: list[Point]) -> Compared:
     *before, (_, last, n) = points
     z = float(norm.ppf(1 - 0.025 / len(before)))
     ends = [newcombe(value, last, n, z) for _, value, _ in before]
-    return max(v for _, v, _ in before) - last, max(low for low, _ in ends), max(high for _, high in ends), n
+    return max(v for _, v, _ in before) - last, max(low for low, _ in ends), max(high for _, high in ends), n, False
 
 
 def pairs(tables: Tables, metric: str, names: Iterable[tuple[str, str]]) -> Iterator[Compared]:
@@ -179,11 +179,15 @@ def syntax_and_semantics(tables: Tables) -> Iterator[Compared]:
         if not all(curves) or NEVER in (rises := [rise(points) for points in curves]):
             continue
         end = 2 * max(points[-1][0] for points in curves)
-        (a, a_from, a_to), (b, b_from, b_to) = ((s, e, end if t is None else t) for s, e, t in rises)
+        since = [max([step for step, *_ in points if step < e], default=e) for points, (_, e, _) in zip(curves, rises)]
+        (a, a_from, a_to), (b, b_from, b_to) = (
+            (s, before, end if t is None else t) for (s, _, t), before in zip(rises, since)
+        )
         apart = [log2((two + 1) / (one + 1)) for one, two in ((a_from, b_to), (a_to, b_from))]
         least = 0.0 if min(apart) <= 0 <= max(apart) else min(map(abs, apart))
         value = 1 - abs(log2((b + 1) / (a + 1)))
-        yield value, 1 - max(map(abs, apart)), 1 - least, min(points[-1][2] for points in curves)
+        low = 1 - max(map(abs, apart))
+        yield value, low, 1 - least, min(points[-1][2] for points in curves), a == b and low <= 0
 
 
 def syntax_saturates(tables: Tables) -> Iterator[Compared]:
@@ -201,7 +205,7 @@ def syntax_saturates(tables: Tables) -> Iterator[Compared]:
                     ends[1] = max(ends[1], wilson(late, n)[1])
                 below, above = below + (weight * share - ends[0]) ** 2, above + (ends[1] - weight * share) ** 2
             value = early - 0.1 * points[0][1] - 0.9 * points[-1][1]
-            yield value, value - sqrt(below), value + sqrt(above), n
+            yield value, value - sqrt(below), value + sqrt(above), n, False
 
 
 def upper_layers(tables: Tables) -> Iterator[Compared]:
@@ -234,7 +238,8 @@ def diagonals(tables: Tables) -> Iterator[Compared]:
     half = len(since) // 2
     for upper, lower in product(list(since)[len(since) - half :], list(since)[:half]):
         if (since[upper], since[lower]) != (len(steps), len(steps)):
-            yield (since[lower] - since[upper],) * 3 + (max(row["n"] for row in rows),)
+            n = max(row["n"] for row in rows)
+            yield *(since[lower] - since[upper],) * 3, n, since[lower] == since[upper]
 
 
 def accuracy(gold: np.ndarray, answers: np.ndarray) -> float:
@@ -275,7 +280,7 @@ def gains_flatten(tables: Tables) -> Iterator[Compared]:
             earliest = drawn[ceil(0.025 * len(drawn)) - 1]
             since = max([step for step in steps if step < earliest], default=0)
             ends = reached[0], drawn[ceil(0.975 * len(drawn)) - 1], since
-            yield *(0.25 - step / steps[-1] for step in ends), n
+            yield *(0.25 - step / steps[-1] for step in ends), n, False
 
 
 def _reached(
@@ -309,7 +314,7 @@ def four_fates(tables: Tables) -> Iterator[Compared]:
     for pattern in ("0*1+", "0*1+0+", "0*1+0+1[01]*", "0*"):
         share = sum(bool(re.fullmatch(pattern, history)) for history in histories.values()) / len(histories)
         low, high = wilson(share, len(histories))
-        yield share - 0.01, low - 0.01, high - 0.01, len(histories)
+        yield share - 0.01, low - 0.01, high - 0.01, len(histories), False
 
 
 RECOMPUTED: dict[str, Callable[[Tables], Iterator[Compared]]] = {
@@ -334,8 +339,8 @@ for _name, _metric in (("reconstruction", RECONSTRUCTION), ("prediction", PREDIC
 
 def verdict(comparisons: list[Compared]) -> str:
     """Apply the rule of docs/metrics.md."""
-    hold, opposed = sum(low > 0 for _, low, _, _ in comparisons), sum(high < 0 for _, _, high, _ in comparisons)
-    if not comparisons:
+    hold, opposed = sum(low > 0 for _, low, *_ in comparisons), sum(high < 0 for _, _, high, *_ in comparisons)
+    if 2 * sum(tied for *_, tied in comparisons) > len(comparisons) or not comparisons:
         return "cannot be said"
     if 4 * opposed >= len(comparisons) and opposed > hold:
         return "contradicted"

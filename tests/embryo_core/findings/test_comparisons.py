@@ -80,12 +80,22 @@ def test_the_interval_of_together_is_that_of_every_pair_of_steps():
         found = together("", first, second, factor=2)
         if found is None:
             continue
-        ends = [(rise.earliest, 256 if rise.latest is None else rise.latest) for rise in (first.rise(), second.rise())]
+        before = dict(zip(STEPS[1:], STEPS)) | {STEPS[0]: STEPS[0]}  # a rise may be at any step after it
+        ends = [(before[one.earliest], one.latest or 256) for one in (first.rise(), second.rise())]
         between = [[step for step in (*range(129), 256) if low <= step <= high] for low, high in ends]
         spare = [1 - abs(np.log2((two + 1) / (one + 1))) for one in between[0] for two in between[1]]
         assert found.low == pytest.approx(min(spare)) and found.low <= found.value <= found.high <= 1
         if not set(between[0]) & set(between[1]):
             assert found.high == pytest.approx(max(spare))
+
+
+def test_rises_at_one_step_after_a_gap_are_tied():
+    """Both at step 128: nothing was evaluated since 8, within which one may be four doublings after the other."""
+    steps, n = np.array([0, 8, 128, 256]), np.full(4, N)
+    late = Curve(steps, np.array([0.4, 0.4, 0.9, 0.9]), n)
+    found = together("", late, late, factor=2)
+    assert found.tied and not found.holds and not found.opposed
+    assert not together("", curve(risen(16, 0.4)), curve(risen(16, 0.4)), factor=2).tied
 
 
 def test_a_curve_that_does_not_rise_is_not_compared():

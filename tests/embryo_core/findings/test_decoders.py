@@ -40,12 +40,12 @@ def test_the_same_numbers_have_the_same_verdicts(verdicts):
     """On function words, content words, verb forms and frequent words; the claim names the measure."""
     decoder, encoder = verdicts["next_word_prediction"], verdicts["mask_prediction"]
     for name in ("function_words_prediction", "content_words_prediction", "verb_forms_prediction"):
-        assert decoder[name].verdict == encoder[name].verdict != "cannot be said"
-        assert decoder[name].comparisons == encoder[name].comparisons
+        assert decoder[name].verdict == encoder[name].verdict
+        assert decoder[name].comparisons == encoder[name].comparisons != ()
         assert "(next-word prediction)" in decoder[name].finding.claim
         assert "(prediction)" in encoder[name].finding.claim
     assert decoder["frequent_words"].finding.metrics == ("next_word_prediction",)
-    assert decoder["frequent_words"].verdict != "cannot be said"
+    assert decoder["frequent_words"].comparisons
 
 
 def test_findings_on_reconstruction_are_not_judged(verdicts):

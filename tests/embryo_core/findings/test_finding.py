@@ -28,6 +28,13 @@ def test_the_rule(holding: int, open_: int, opposed: int, verdict: str):
     assert verdict_of([HOLDS] * holding + [OPEN] * open_ + [OPPOSED] * opposed) == verdict
 
 
+def test_nothing_is_said_where_most_onsets_are_at_one_evaluated_step():
+    """Half of them leave the verdict as it is, one more takes it away."""
+    tied = Comparison("", 0, 0, 0, "checkpoints", 9, tied=True)
+    assert verdict_of([HOLDS] * 2 + [tied] * 2) == "partly"
+    assert verdict_of([HOLDS] * 2 + [tied] * 3) == "cannot be said"
+
+
 def test_a_summary_counts_comparisons_and_names_their_cases():
     """One holds, one is opposed; n from the least to the most, or one number where they are the same."""
     few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))

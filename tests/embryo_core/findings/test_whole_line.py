@@ -51,7 +51,7 @@ def _agree(run: Run) -> None:
     assert RECOMPUTED.keys() == {finding.name for finding in FINDINGS}
     for one in judge(run):
         expected = list(RECOMPUTED[one.finding.name](tables))
-        found = [(c.value, c.low, c.high, c.n) for c in one.comparisons]
+        found = [(c.value, c.low, c.high, c.n, c.tied) for c in one.comparisons]
         assert len(found) == len(expected), one.finding.name
         for mine, theirs in zip(expected, found, strict=True):
             assert theirs == pytest.approx(mine, abs=1e-7), one.finding.name
