@@ -17,6 +17,7 @@ import streamlit as st
 
 from app.caching import run_state
 from app.components import messages
+from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
 from app.question_queue import QUEUE
 from app.view import View
@@ -129,6 +130,7 @@ def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files
         menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")
     with menu:
         pictures()
+        copy_button("Frame for another page", f"frame-{name.replace('_', '_.')}", figure=name)
         for file in files:
             _download(file, name)
 

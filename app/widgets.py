@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, pickers, results
+from app import permalink, pickers, results, sharing
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from app.view import View, last_up_to
@@ -71,6 +71,7 @@ def open_page(
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
+    sharing.hide_other_figures()
     known = {run.name: run for run in runs.list_runs()}
     labels = pickers.group_runs(known.values())
     known = {name: known[name] for name in labels}
@@ -94,6 +95,7 @@ def open_page(
             st.caption(alone)
         compared = () if alone else _pick_compared_runs(run, known, labels, usual(run, known.values()))
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
+        sharing.show_command(title, view)
     view = _counted(view)
     _show_time(view, stops, phases)
     _name_unknown(view, known, broken)

@@ -16,6 +16,9 @@ _component = st.components.v2.component(
 )
 
 
-def copy_button(label: str, key: str, text: str | None = None) -> None:
-    """Draw the button; without `text` it copies the address of the whole view, at the step that is seen."""
-    _component(key=key, data={"label": label, "text": text}, width="content")
+def copy_button(label: str, key: str, text: str | None = None, figure: str = "") -> None:
+    """Draw the button; without `text` it copies the address of the whole view, at the step that is seen.
+
+    With the name of a `figure` it copies a frame for another page, which shows that figure alone.
+    """
+    _component(key=key, data={"label": label, "text": text, "figure": figure}, width="content")

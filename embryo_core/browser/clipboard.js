@@ -8,3 +8,11 @@ async function copy(text) {
   document.execCommand("copy");
   field.remove();
 }
+
+// The markup that shows an address in a page of somebody else.
+function frameOf(address, title) {
+  const frame = document.createElement("iframe");
+  Object.assign(frame, { src: address, title, width: "100%", height: "640" });
+  frame.style.border = "0";
+  return frame.outerHTML;
+}

@@ -136,10 +136,7 @@ class FigurePart {
     for (const [name, value] of Object.entries({ embed: this.name, [this.name]: this.choice.label, run: this.now.run }))
       if (value) state.set(name, value);
     address.hash = state;
-    const frame = made("iframe", { src: address.href, width: "100%", height: "640", title: this.choice.title });
-    frame.style.border = "0";
-    await navigator.clipboard.writeText(frame.outerHTML).catch(() => prompt("Copy this:", frame.outerHTML));
-    button.textContent = "Copied";
+    button.textContent = await copy(frameOf(address.href, this.choice.title)).then(() => "Copied", () => "Not copied");
     setTimeout(() => (button.textContent = "Embed"), 2000);
   }
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from embryo_core import results
 from embryo_core import runs as run_files
+from embryo_core.browser import component
 from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
 from embryo_core.browser.figure_files import file_sizes, map_sizes
 from embryo_core.browser.time_bar import bar_data
@@ -225,8 +226,9 @@ def _plot(figure: Figure) -> dict[str, Any]:
 def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title: str, note: str) -> None:
     """Write pages, scripts and styles, and what every page needs to know."""
     assets = folder / "assets"
-    for name in ("site.js", "parts.js", "site.css"):
-        _write(assets / name, (FOLDER / name).read_text(encoding="utf-8"))
+    for name in ("site.js", "site.css"):
+        _write(assets / name, _read(name))
+    _write(assets / "parts.js", component.read("clipboard.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
@@ -237,7 +239,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
     _write(folder / "data" / "site.js", script("site", about))
-    html = (FOLDER / "page.html").read_text(encoding="utf-8")
+    html = _read("page.html")
     for name, (page, _) in PAGES.items():
         filled = html.replace("{page}", name).replace("{title}", escape(f"{page} · {title}"))
         _write(folder / ("index.html" if name == "overview" else f"{name}.html"), filled)
@@ -256,6 +258,10 @@ def _components() -> str:
         for one in COMPONENTS
     ]
     return "\n".join(made) + "\n"
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,46 @@
+"""What a page offers for pages of others: one figure alone, and the command of a static site with the same view."""
+
+import re
+import shlex
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app import permalink
+from app.view import View
+
+ALONE = """<style>
+[data-testid="stHeader"], [data-testid="stMain"] [data-testid="stElementContainer"]:not(
+  {shown}, .st-key-below_{name} *, .st-key-time *),
+[data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]:not(:has({shown}))) {{
+  display: none;
+}}
+[data-testid="stMainBlockContainer"] {{ padding: 0.5rem; }}
+[data-testid="stMain"] :is([data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]) {{ gap: 0.3rem; }}
+</style>"""
+
+MAPS = {r"-attention-layer\d+-head\d+$": ".st-key-head_history", "-attention-all-heads$": ".st-key-head_grid"}
+
+
+def hide_other_figures() -> None:
+    """Hide all of the page but its time bar and the figure that `?figure=NAME` asks for, with its caption.
+
+    Streamlit's own `?embed=true` hides its menus and stays as it is.
+    """
+    if name := permalink.get("figure"):
+        name = re.sub(r"[^a-zA-Z0-9_-]", "-", name)  # as Streamlit makes a class of a key
+        shown = next((of for ending, of in MAPS.items() if re.search(ending, name)), f".st-key-figure_{name}")
+        st.html(ALONE.format(name=name, shown=shown))
+
+
+def show_command(title: str, view: View) -> None:
+    """Draw the command that writes a static site of the runs of a view, and the address of the view there."""
+    names = [view.run.name, *(run.name for run in view.compared_runs)]
+    beside = {0: "", 1: names[-1]}.get(len(names) - 1, "all")
+    state = {"run": view.run.name, "beside": beside, "step": view.step, "scale": view.scale}
+    page = {"overview": "index"}.get(name := title.lower().replace("-", ""), name)
+    with st.expander("Publish …"):
+        st.caption("A site of static files shows what has been computed without a server (docs/site.md):")
+        st.code(f"python -m embryo_core site {shlex.join(names)} -o site", "bash", wrap_lines=True)
+        st.caption("This view is then at")
+        st.code(f"site/{page}.html#{urlencode({name: value for name, value in state.items() if value})}", None)

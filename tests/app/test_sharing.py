@@ -1,0 +1,20 @@
+"""One figure alone, and the command that publishes a view."""
+
+from tests.app.conftest import Dashboard
+
+
+def test_one_figure_alone_hides_the_others(dashboard_with_results: Dashboard):
+    """A style names the figure, without a sign that could end it; without the parameter there is none."""
+    app = dashboard_with_results.open("tokens", figure="tiny-mask_prediction</style>")
+    styles = [one.proto.body for one in app.get("html") if "st-key-figure_" in one.proto.body]
+    assert len(styles) == 1 and ".st-key-figure_tiny-mask_prediction--style-" in styles[0]
+    app = dashboard_with_results.open("tokens")
+    assert not [one for one in app.get("html") if "st-key-figure_" in one.proto.body]
+
+
+def test_the_command_names_the_run_and_the_view(dashboard_with_results: Dashboard):
+    """The address has the page, the run and the step."""
+    app = dashboard_with_results.open("tokens", step="8")
+    code = [one.value for one in app.code]
+    assert "python -m embryo_core site tiny -o site" in code
+    assert [one for one in code if one.startswith("site/tokens.html#run=tiny&step=8")]

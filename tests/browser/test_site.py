@@ -1,0 +1,98 @@
+"""A static site in Chromium, from files alone and with the network cut off."""
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from embryo_core import results
+from embryo_core.curves import interval
+from embryo_core.site import write_site
+from embryo_core.types import Run
+from tests.browser.conftest import PATIENCE, WINDOW
+
+
+@pytest.fixture(scope="module")
+def site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site of the tiny run, in a folder whose name has a blank and a sign of an address."""
+    folder = tmp_path_factory.mktemp("site") / "a site #1 – é"
+    write_site([tiny_results], folder, "A site & more", "**Note** of <b>mine</b>")
+    return folder
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """Yield a page without a network, which fails on any error and any request to a host."""
+    context = chromium.new_context(**WINDOW, offline=True, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda one: faults.append(one.url) if one.url.startswith(("http", "ws")) else None)
+    yield page
+    context.close()
+    assert not faults
+
+
+def test_each_page_opens_and_draws(site: Path, page: Page):
+    """Every page of the menu says something, and those with figures draw one."""
+    page.goto((site / "index.html").as_uri())
+    expect(page.locator(".note strong")).to_have_text("Note")
+    titles = page.locator("nav a").all_inner_texts()
+    for title in titles:
+        page.get_by_role("link", name=title, exact=True).first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page.locator(".headline:not(:empty), section").first).to_be_visible()
+        if title in ("Overview", "Tokens", "Probing"):
+            expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+
+
+def test_a_step_is_chosen_and_its_numbers_are_the_scores(site: Path, page: Page, tiny_results: Run):
+    """A key moves the bar, the address and the table; the CSV has the scores of the evaluation."""
+    page.goto((site / "tokens.html").as_uri())
+    expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    numbers = page.locator("#accuracy details.numbers summary")
+    expect(numbers).to_have_text("Numbers at step 8")
+    page.wait_for_url("**#*step=8*")
+    numbers.click()
+    with page.expect_download() as download:
+        page.locator("#accuracy").get_by_role("button", name="CSV").click()
+    rows = [*csv.DictReader(StringIO(Path(download.value.path()).read_text()))]
+    scores = results.read_scores(tiny_results, "mask_prediction").set_index(["group", "step"])
+    assert len(rows) > 3
+    for row in rows:
+        stored = scores.loc[(row["group"], int(row["step"]))]
+        low, high = interval(stored["value"], stored["n"])
+        assert [float(row[name]) for name in ("accuracy", "low", "high")] == pytest.approx([stored["value"], low, high])
+    shown = page.locator("#accuracy .numbers tbody tr").all_inner_texts()
+    at_8 = [row["accuracy"] for row in rows if row["step"] == "8"]
+    assert len(shown) == len(at_8) and all(value in text for value, text in zip(at_8, shown, strict=True))
+
+
+def test_a_figure_is_drawn_from_the_keys_of_its_address(site: Path, page: Page):
+    """A linear axis, a dark page, and one figure alone, with its time bar."""
+    page.emulate_media(color_scheme="dark")
+    page.goto((site / "tokens.html").as_uri() + "#embed=acquisition&step=8&scale=linear")
+    expect(page.locator("section")).to_have_count(1)
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    expect(page.locator("nav")).to_be_hidden()
+    assert page.locator(".js-plotly-plot").evaluate("plot => plot._fullLayout.xaxis.type") == "linear"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
+
+
+def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
+    """A click on a small map shows it large, and the address has it."""
+    page.goto((site / "attention.html").as_uri())
+    grid = page.locator("canvas.cells")
+    expect(grid).to_be_visible()
+    before = page.locator("#head h2").inner_text()
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft"):
+        grid.focus()
+        page.keyboard.press(key)
+    expect(page.locator("#head h2")).not_to_have_text(before)
+    page.wait_for_url("**#*head=Layer*")
