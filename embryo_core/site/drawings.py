@@ -18,7 +18,7 @@ from embryo_core.share import averaged
 from embryo_core.types import Run
 
 METRIC = "attention"
-HEAD_STEPS = 16  # of which a head's whole maps are kept; the small maps of all heads have up to `head_maps.MAPS`
+HEAD_STEPS, GRID_STEPS = 10, 16  # at most, of the maps of a head, and of the small maps of all heads
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def heads(run: Run) -> tuple[int, int]:
 def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
     """Return the small maps of all heads. Raises ResultsError."""
     run = runs[0]
-    steps, known = _steps(run, head_maps.MAPS)
+    steps, known = _steps(run, GRID_STEPS)
     found, weights, _ = results.read_attention_steps(run, steps)
     more = _describe_steps(len(steps), known)
     block = -(-weights.shape[-1] // head_maps.GRID_SIZE)

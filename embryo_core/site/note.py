@@ -20,7 +20,7 @@ def to_html(markdown: str) -> str:
 
 def _block(lines: list[str]) -> Iterator[str]:
     if heading := re.match(r"(#{1,3})\s+(.*)", lines[0]):
-        level = len(heading[1]) + 1  # the page has the first
+        level = max(2, len(heading[1]))  # the page has the first
         yield f"<h{level}>{_spans(heading[2])}</h{level}>"
         lines = lines[1:]
     if lines and all(re.match(r"\s*[-*]\s", line) for line in lines):

@@ -34,8 +34,8 @@ from embryo_core.types import Run
 
 MANIFEST = "site.json"  # what marks a folder as a site, and says of which results each folder of data was made
 FOLDER = Path(__file__).parent
-MAX_PAIRS = 4  # runs up to which each is shown beside each other one; of more, alone and beside all others
-MAX_BESIDE = 4  # choices of a panel with several runs; a run alone has all
+MAX_PAIRS = 3  # runs up to which each is shown beside each other one; of more, alone and beside all others
+MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all
 
 
 @dataclass(frozen=True)
