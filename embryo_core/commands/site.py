@@ -25,7 +25,7 @@ def execute(options: argparse.Namespace) -> int:
     names = [*options.runs, *(sorted(map(str, _folders(options.runs_from))) if options.runs_from else ())]
     if not names:
         raise SiteError("A site needs a run, or a folder of runs: python -m embryo_core site RUN -o FOLDER")
-    chosen = list({run.name: run for run in map(runs.open_run, dict.fromkeys(names))}.values())
+    chosen = list({run.path.resolve(): run for run in map(runs.open_run, names)}.values())
     made = write_site(chosen, options.output, options.title, _read(options.note) if options.note else "")
     size = sum(path.stat().st_size for path in options.output.rglob("*") if path.is_file()) / 1e6
     print(

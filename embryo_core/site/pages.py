@@ -12,6 +12,7 @@ from embryo_core import compare as comparing
 from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.curves.step_scales import Scale
+from embryo_core.engine.capabilities import run_gives
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import (
     acquisition,
@@ -44,6 +45,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
 from embryo_core.findings import judge
+from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
 from embryo_core.site import drawings
 from embryo_core.site.drawings import Drawing
@@ -80,6 +82,7 @@ class Page:
 
     headline: str
     parts: Sequence[Panel | Table]
+    metric: str = ""  # begins the names of the metrics at whose steps playing stops; at all steps without one
 
 
 # === Training and findings ===
@@ -108,6 +111,7 @@ def _overview(runs: Runs) -> Page:
     if _scored(run, positions.COSINE):
         titles = {title: {"metric": metric} for metric, title in positions.TITLES.items()}
         parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
+    parts.append(Panel("computed", overview.coverage, {"": {"gives": run_gives(run)}}))
     table, caption = phases.phase_changes(run)
     return Page(f"{watch}. {model}", [*parts, Table("Phases", table, caption)])
 
@@ -139,7 +143,7 @@ def _tokens(runs: Runs) -> Page:
         Panel("accuracy", tokens.accuracy, choices, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),
     ]
-    return Page("", parts)
+    return Page("", parts, measured_as(runs[0], "mask_prediction"))
 
 
 def _words(runs: Runs) -> Page:
@@ -160,24 +164,26 @@ def _words(runs: Runs) -> Page:
             Panel("predictors", word_ages.predictors),
             Panel("context", word_frequency.distance),
         ],
+        words.METRIC,
     )
 
 
 def _grammar(runs: Runs) -> Page:
     run, sets = runs[0], grammar.sets(runs[0])
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs in sets for level in grammar.LEVELS}
-    headline = ""
-    if sets:
-        headline = grammar.headline(
-            sets[0], grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0]), Axis().of(run)
-        )
+    if not sets:
+        return Page("", [])
+    shapes, accuracies = grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
+    paradigms = Table(f"Every paradigm of {sets[0]}", shapes.drop(columns=["group", "fallen"]), grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return Page(
-        headline,
+        grammar.headline(sets[0], shapes, accuracies, Axis().of(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order, "Pairs"),
+            paradigms,
         ],
+        grammar.METRIC,
     )
 
 
@@ -202,6 +208,7 @@ def _probing(runs: Runs) -> Page:
             Panel("expected", probing.expected),
             Panel("peaks", probing_layers.peaks),
         ],
+        probing.METRIC,
     )
 
 
@@ -244,6 +251,7 @@ def _attention(runs: Runs) -> Page:
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
             Panel("presence", head_behaviour.presence, choices, "Pattern"),
         ],
+        drawings.METRIC,
     )
 
 
@@ -259,7 +267,7 @@ def _knowledge(runs: Runs) -> Page:
         "first to show": {"relations": tuple(knowledge.default_relations(table))},
         **{knowledge.label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
     }
-    parts = [
+    parts: list[Panel | Table] = [
         Panel("precision", knowledge.precision, relations, "Relations"),
         Panel("panels", knowledge.precision_panels),
     ]
@@ -268,7 +276,9 @@ def _knowledge(runs: Runs) -> Page:
     relation, fact = knowledge_tables.first_fact(run)
     if relation:
         parts.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
-    return Page(knowledge.headline(table, Axis().of(run)), parts)
+    every = knowledge_tables.relation_table(run)
+    parts.append(Table("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
+    return Page(knowledge.headline(table, Axis().of(run)), parts, knowledge.METRIC)
 
 
 def _finetuning(runs: Runs) -> Page:
@@ -279,6 +289,7 @@ def _finetuning(runs: Runs) -> Page:
     return Page(
         finetuning.headline(scores, Axis().of(runs[0])),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
+        "finetuning",
     )
 
 

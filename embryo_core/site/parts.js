@@ -66,7 +66,8 @@ class FigurePart {
   tell(choice) {
     this.choice = choice;
     this.picker.value = choice.label;
-    this.title.textContent = choice.title;
+    this.title.textContent = this.plot.ariaLabel = choice.title;
+    this.plot.role = "figure";
     this.headlined.textContent = choice.headline && choice.headline !== find(".headline").textContent ? choice.headline : "";
     const lacking = (choice.missing ?? []).map((run) => `Run '${run}' has not been measured for this figure.`);
     if (choice.why) lacking.push(choice.why);

@@ -111,7 +111,7 @@ function view(site) {
 
 // === A page ===
 
-const page = { site: null, shown: "", folder: "", parts: [] };
+const page = { site: null, folder: "", stops: [], parts: [] };
 
 function options(select, values, chosenValue) {
   const given = JSON.stringify(values);
@@ -133,23 +133,25 @@ async function render() {
   find(".message").textContent = now.message;
   find(".message").hidden = !now.message;
   links();
-  mount(find(".time"), "time_bar", { ...site.runs[now.run].bar, step: now.step, scale: now.scale }, {
+  if (page.folder !== now.folder) await open(now);
+  const stops = page.stops.length ? { stops: page.stops } : {};
+  mount(find(".time"), "time_bar", { ...site.runs[now.run].bar, ...stops, step: now.step, scale: now.scale }, {
     step: ({ step, passing }) => { choose({ step }, passing); render(); },
     scale: (scale) => { choose({ scale }); render(); },
   });
-  if (page.folder !== now.folder) await open(now);
   const look = `${now.scale} ${document.documentElement.dataset.theme}`;
   for (const part of page.parts) part.update(now, look);
 }
 
 async function open(now) {
   page.folder = now.folder;
-  const { headline, parts } = await load(`${now.folder}/${NAME}`);
+  const { headline, stops, parts } = await load(`${now.folder}/${NAME}`);
   if (parts.some((part) => part.alone)) {
     const own = await load(`${page.site.views[now.run]}/${NAME}`);
     parts.forEach((part, i) => part.alone && (parts[i] = own.parts.find(({ name }) => name === part.name)));
   }
   if (page.folder !== now.folder) return;
+  page.stops = stops;
   find(".headline").textContent = headline;
   const shown = parts.filter((part) => part && (!now.embed || part.name === now.embed));
   page.parts = shown.map((part) => (part.rows ? tablePart(part) : new FigurePart(part)));

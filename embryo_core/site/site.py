@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.browser import component
@@ -68,6 +70,8 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             raise SiteError(
                 f"Run '{run.name}' has no results yet; make some with: python -m embryo_core evaluate {run.name}"
             )
+    if len({run.name for run in runs}) < len(runs):
+        raise SiteError("Two of these runs have the same name; rename one of them.")
     made = []
     try:
         earlier = _read_manifest(folder)
@@ -149,14 +153,20 @@ def _write_view(view: View, folder: Path) -> None:
         try:
             page = make(view.runs)
             parts = [_write_part(part, view, path, folder) for part in page.parts]
-            headline = page.headline
+            headline, stops = page.headline, _stops(view.runs[0], page.metric)
         except EmbryoError as error:
-            parts, headline = [], str(error)
+            parts, headline, stops = [], str(error), []
         shown = [part for part in parts if part]
         headline = headline or next((one["headline"] for part in shown for one in part.get("choices", ())), "")
         if not shown and not headline:
             headline = f"{title}: nothing of this has been computed for run '{view.runs[0].name}'."
-        _write(folder / "data" / f"{path}.js", script(path, {"headline": headline, "parts": shown}))
+        _write(folder / "data" / f"{path}.js", script(path, {"headline": headline, "stops": stops, "parts": shown}))
+
+
+def _stops(run: Run, metric: str) -> list[int]:
+    """Return the steps at which a page has data of a metric; empty if it names none."""
+    found = (steps for name, steps in results.done(run).items() if metric and name.startswith(metric))
+    return sorted(set().union(*found) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
 def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dict[str, Any] | None:
@@ -164,7 +174,7 @@ def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dic
     if isinstance(part, Table):
         if part.table.empty:
             return None
-        rows = part.table.astype(object).where(part.table.notna(), "").to_numpy().tolist()
+        rows = [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]
         return {"title": part.title, "columns": [*part.table], "rows": rows, **_words(part.caption)}
     if part.alone and len(view.runs) > 1:
         return {"name": part.name, "alone": True}
@@ -180,6 +190,12 @@ def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dic
         about = _about(found if isinstance(found, Drawing) else found["log"])
         choices.append({"label": name, "file": key, **about})
     return {"name": part.name, "what": part.what, "choices": choices} if choices else None
+
+
+def _cell(value: Any) -> str:
+    if pd.isna(value):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _about(figure: Figure | Drawing) -> dict[str, Any]:
