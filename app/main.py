@@ -17,7 +17,10 @@ def page(
 ) -> Any:
     """Return the page at /<title>, in small letters, that show() in app/views draws; the default page is at /."""
     name = title.lower().replace("-", "")
-    show = import_module(f"app.views.{name}").show
+
+    def show() -> None:
+        import_module(f"app.views.{name}").show()  # the first page does not wait for the modules of all others
+
     path = None if default else name
     return st.Page(show, title=title, icon=icon, url_path=path, default=default, visibility=visibility)
 

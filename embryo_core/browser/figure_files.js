@@ -3,18 +3,19 @@
 const DOTS = { svg: 96, png: 300 }; // per inch
 const THANKS = 2500; // milliseconds for which it says that the caption was copied
 
-// The chart as drawn on paper: its visible curves, the reader's zoom, and the columns `kept` of a heat map of words that
-// is too wide.
-function forPaper(plot, layout, kept) {
+// The chart as drawn on paper: its visible curves, the reader's zoom, the columns `kept` of a heat map of words that is
+// too wide, and the names `long` in a legend of their own.
+function forPaper(plot, layout, kept, long) {
   const shown = structuredClone(layout);
   for (const axis of Object.keys(shown).filter((name) => /^[xy]axis\d*$/.test(name))) {
     const { range, autorange } = plot.layout[axis] ?? {};
     if (range && !autorange && !(kept && axis === "xaxis")) Object.assign(shown[axis], { range, autorange: false });
   }
+  const placed = (trace) => (long.includes(trace.name) ? { ...trace, legend: "legend2" } : trace);
   // Invisible points only receive clicks.
   const data = plot.data.flatMap((trace, i) => {
     if (trace.marker?.opacity === 0) return [];
-    return trace.type === "heatmap" ? lettered(only(trace, plot._fullData[i], kept), layout.width) : trace;
+    return trace.type === "heatmap" ? lettered(only(trace, plot._fullData[i], kept), layout.width) : placed(trace);
   });
   return { data, layout: shown };
 }
@@ -51,9 +52,9 @@ function saveChart({ chart, name, sizes }, columns, format) {
   const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const camera = plot?.querySelector('.modebar-btn[data-title^="Download plot"]');
   if (!camera) return false;
-  const { inches, layout, kept } = sizes[columns];
+  const { inches, layout, kept, long } = sizes[columns];
   const usual = { data: plot.data, layout: plot.layout, options: plot._context.toImageButtonOptions };
-  Object.assign(plot, forPaper(plot, layout, kept)); // Plotly copies what it draws before the click returns
+  Object.assign(plot, forPaper(plot, layout, kept, long)); // Plotly copies what it draws before the click returns
   plot._context.toImageButtonOptions = {
     format,
     filename: name,

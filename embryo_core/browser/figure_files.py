@@ -4,17 +4,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from embryo_core.figures.file_layout import SIZES, layout
+from embryo_core.figures.file_layout import SIZES, layout, second_legend
 from embryo_core.figures.file_words import legible
 
 
 def file_sizes(figure: go.Figure, title: str, small_print: str) -> dict[str, Any]:
-    """Return for each size of a file its inches, the layout with title and small print, and the columns kept."""
+    """Return for each size of a file its inches and layout, the columns kept, and the names in its second legend."""
     return {
         columns: {
             "inches": size.inches,
-            "layout": layout(figure, columns, title, small_print),
+            "layout": (file := layout(figure, columns, title, small_print)),
             "kept": legible(figure, size.pixels),
+            "long": second_legend(figure, file),
         }
         for columns, size in SIZES.items()
     }

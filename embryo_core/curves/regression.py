@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 TAIL = 0.975
 
@@ -51,6 +50,8 @@ def regress(
     free = len(values) - design.shape[1]
     if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
+    from scipy.special import stdtrit  # takes as long to import as the rest of a page
+
     inverse = np.linalg.inv(design.T @ design)
     found = inverse @ design.T @ values
     rest = values - design @ found

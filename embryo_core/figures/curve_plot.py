@@ -93,7 +93,8 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     if shared:
         figure.add_trace(shared)
     elif any_baseline(lines):
-        style.explain_baselines(figure, curves.baseline_name)
+        many = len(lines) == 1 and not panels and len(styles) > MAX_BASELINES
+        style.explain_baselines(figure, curves.baseline_name, many or lines[0].rows["step"].nunique() == 1)
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height

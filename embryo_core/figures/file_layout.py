@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from embryo_core.figures import style
@@ -16,6 +17,9 @@ from embryo_core.figures.file_words import counted, draw_columns, legible
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
+SIDES = 28  # pixels beside the plot and its legend, both together
+ROW = 21  # pixels of a row of a legend
+NUMBERS = 56  # pixels that the numbers and the title of the vertical axis take; a legend is as wide as the plot alone
 KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
 SMALL = 10.5  # pixels of the small print
 LINE = 14  # pixels from one of its lines to the next
@@ -57,9 +61,11 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text: dict[str, Any] = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left"}
     text |= PRINT
-    legend, room = _legend(figure, file, width - 28)
-    inner = fit(file, width - 28, max(rows, _tall(figure, width)))
-    more = LINE * _break_title(file, width - 28 - beside) if rows else 0
+    axes = [name for name in file if name.startswith("yaxis")]
+    named = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
+    legends, room = _legends(figure, file, width - SIDES - (beside if named else NUMBERS))
+    inner = fit(file, width - SIDES, max(rows, _tall(figure, width)))
+    more = LINE * _break_title(file, width - SIDES - beside) if rows else 0
     text["yshift"] -= more
     top, below = 16 + 19 * len(heading) + room, 64 + more + LINE * len(lines)
     height = top + inner + below
@@ -71,7 +77,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         "plot_bgcolor": "white",
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
         "title": {"text": _joined(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE},
-        "legend": file.get("legend", {}) | legend | {"y": 1 - (top - room) / height},
+        **{name: one | {"y": 1 - (top - room + one["y"]) / height} for name, one in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
 
@@ -120,28 +126,54 @@ def _joined(lines: list[str]) -> str:
     return "<br>".join(map(style.plain, lines))
 
 
-def _legend(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[dict[str, Any], int]:
-    """Return a legend above the plot in columns as wide as its longest name, and its height in pixels.
+def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the legends above the plot, and their height in pixels: one, or a second with long names below it.
 
-    Names of marks take two lines if that makes room for more columns.
+    Entries are in columns as wide as the longest name. The y of a legend is yet in pixels below the first one's.
     """
-    marks = [shape for shape in file["shapes"] if shape.get("showlegend")]
-    curves = [len(trace.name) for trace in figure.data if trace.showlegend is not False and trace.name]
-    if not curves + marks or figure.layout.showlegend is False:
+    names = _names(figure, file)
+    long = _long_names(names, width)
+    if not names:
         return {}, 0
-    whole = _entry([*curves, *(len(mark["name"]) for mark in marks)])
-    broken = _entry([*curves, *(len(line) for mark in marks for line in mark["name"].split(": ", 1))])
-    across, second = max(1, int(width / whole)), 0
-    if int(width / broken) > across:
-        rest = [shape for shape in file["shapes"] if shape not in marks]
-        file["shapes"] = rest + [mark | {"name": mark["name"].replace(": ", ":<br>", 1)} for mark in marks]
-        whole, across = broken, int(width / broken)
-        second = 19 * (1 + (len(marks) - 1) // across)
+    file["shapes"] = [one | {"legend": "legend2"} if one.get("name") in long else one for one in file["shapes"]]
     at = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
-    entries = {"entrywidthmode": "pixels", "entrywidth": whole - KEY}
-    return at | entries, 8 + second + 21 * -(-(len(curves) + len(marks)) // across)
+    found, below = {}, 0
+    for name, own in (("legend", [name for name in names if name not in long]), ("legend2", long)):
+        if own:
+            entries = {"entrywidthmode": "pixels", "entrywidth": _entry(own) - KEY, "bgcolor": "rgba(0,0,0,0)"}
+            found[name] = file.get("legend", {}) | at | entries | {"y": below}
+            below += ROW * _rows(own, width)
+    return found, 8 + below
 
 
-def _entry(lengths: Sequence[int]) -> float:
-    """Pixels that the longest entry of a legend takes, of names of these lengths."""
-    return KEY + LETTER * max(lengths)
+def second_legend(figure: go.Figure, file: dict[str, Any]) -> list[str]:
+    """Return the names in the second legend of a file's layout."""
+    widest = file["legend"]["entrywidth"] + 0.5 if "legend2" in file else np.inf
+    return [name for name in _names(figure, file) if LETTER * len(name) > widest]
+
+
+def _long_names(names: Sequence[str], width: float) -> list[str]:
+    """Return the names that have a legend of their own below the others, where that takes fewer rows."""
+    splits = [[name for name in names if len(name) > most] for most in sorted(map(len, names), reverse=True)]
+
+    def rows(long: list[str]) -> int:
+        return _rows([name for name in names if name not in long], width) + _rows(long, width)
+
+    return min(splits, key=rows, default=[])
+
+
+def _names(figure: go.Figure, file: dict[str, Any]) -> list[str]:
+    """Return the names in the legend of a figure, of curves and of marks; none if it has no legend."""
+    if figure.layout.showlegend is False:
+        return []
+    marks = [shape["name"] for shape in file["shapes"] if shape.get("showlegend")]
+    return [*(trace.name for trace in figure.data if trace.showlegend is not False and trace.name), *marks]
+
+
+def _rows(names: Sequence[str], width: float) -> int:
+    return -(-len(names) // max(1, int(width / _entry(names)))) if names else 0
+
+
+def _entry(names: Sequence[str]) -> float:
+    """Return the pixels that the longest of these entries of a legend takes."""
+    return KEY + LETTER * max(map(len, names))

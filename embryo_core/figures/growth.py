@@ -59,11 +59,12 @@ def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     """
     unit = "training steps" if run.step_unit == "updates" else run.step_unit
     article = "an" if run.family[:1].lower() in "aeiou" else "a"
-    watch = f"Watch {article} {run.family.upper()} grow up: {last:,} {unit}, from noise to {_learned(run)[0]}"
+    learned = _learned(run)
+    watch = f"Watch {article} {run.family.upper()} grow up: {last:,} {unit}, from noise to {learned[0]}"
     of = (f"{style.short(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
     size = ", ".join(part for part in (*of, f"{style.short(seen)} tokens" if seen else "") if part)
-    learned = " and ".join(_learned(run))
-    return watch, f"{size}: it learns {learned}." if size else f"It learns {learned}."
+    all_of_it = " and ".join(learned)
+    return watch, f"{size}: it learns {all_of_it}." if size else f"It learns {all_of_it}."
 
 
 def _learned(run: Run) -> list[str]:

@@ -12,7 +12,7 @@ from embryo_core.figures.figure import Caption, Figure, describe_networks, make_
 from embryo_core.figures.file_words import WORDS
 from embryo_core.figures.query import MARKED, NEEDS, TRACKED, TRUE_OBJECT, Subject
 from embryo_core.types import Run
-from embryo_core.words import quantity
+from embryo_core.words import percent, quantity
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
@@ -180,7 +180,7 @@ def _add_points(
     figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
     described = [
-        [layer, step, style.plain(word), f"{step:,}", f"{probability:.3g}"]
+        [layer, step, style.plain(word), f"{step:,}", percent(probability)]
         for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
     ]
     where = "layer %{customdata[0]}, " + axis.point("%{customdata[3]}")

@@ -186,6 +186,15 @@ def _counts_in_measures(log: pd.DataFrame, count: str) -> pd.Series:
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
     try:
+        found = run.frequencies.stat()
+    except OSError:
+        return None
+    return _most_frequent_piece(run, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _most_frequent_piece(run: Run, modified: int, size: int) -> tuple[str, float] | None:
+    try:
         found = baselines.of_text(run)
         return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
     except EmbryoError:

@@ -120,9 +120,12 @@ def add_band(
     )
 
 
-def explain_baselines(figure: go.Figure, name: str) -> None:
-    """Add an entry to the legend that says what dashed lines are."""
-    figure.add_scatter(x=[None], y=[None], mode="lines", line={"color": GREY, "width": 1.5, "dash": "dash"}, name=name)
+def explain_baselines(figure: go.Figure, name: str, strokes: bool) -> None:
+    """Add an entry to the legend that says what dashed lines are, or strokes at the right end."""
+    stroke = {"symbol": "line-ew", "size": 22, "line": {"color": GREY, "width": 3}}
+    dashed = {"color": GREY, "width": 1.5, "dash": "dash"}
+    look = {"mode": "markers", "marker": stroke} if strokes else {"mode": "lines", "line": dashed}
+    figure.add_scatter(x=[None], y=[None], name=name, **look)
 
 
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:

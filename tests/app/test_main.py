@@ -204,9 +204,10 @@ def test_steps_are_logarithmic_until_the_reader_chooses(page: str, dashboard_wit
 
 
 def test_opening_imports_neither_torch_nor_transformers() -> None:
-    """Whatever main.py imports, it is not a model library."""
-    heavy = ["torch", "transformers", "tensorflow", "keras", "sklearn", "datasets"]
-    code = f"import sys, app.main; print([name for name in {heavy} if name in sys.modules])"
+    """Whatever main.py and its pages import, it is not a model library, nor another that takes as long as a page."""
+    heavy = ["torch", "transformers", "tensorflow", "keras", "sklearn", "scipy", "datasets"]
+    pages = [f"app.views.{page.replace('-', '')}" for page in PAGES]
+    code = f"import sys, app.main, {', '.join(pages)}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -63,13 +63,14 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
 
 
 def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
-    """Each is an entry, as a curve is; on two lines where that leaves room for more beside it."""
-    figure.add_scatter(x=[0], y=[0], name="second")
-    bare = {columns: file_layout.layout(figure, columns, "", "") for columns in ("one", "two")}
+    """Long names are in a legend below the others, so that these keep their columns."""
+    for name in ("second", "third", "fourth"):
+        figure.add_scatter(x=[0], y=[0], name=name)
+    bare = file_layout.layout(figure, "one", "", "")
     StepAxis("log", (Change(4, "sequences of 128 tokens"),), step_unit=StepUnit.UPDATES).mark_changes(figure, [0, 8])
-    one, two = (file_layout.layout(figure, columns, "", "") for columns in ("one", "two"))
-    assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("from step 4: sequences of 128 tokens")
-    assert one["margin"]["t"] > bare["one"]["margin"]["t"]
-    assert [shape["name"] for shape in two["shapes"]] == ["from step 4:<br>sequences of 128 tokens"]
-    assert 0.6 * 14 * len("sequences of 128 tokens") <= two["legend"]["entrywidth"] < one["legend"]["entrywidth"]
-    assert two["margin"]["t"] > bare["two"]["margin"]["t"]
+    one, long = file_layout.layout(figure, "one", "", ""), "from step 4: sequences of 128 tokens"
+    assert [(shape["name"], shape["legend"]) for shape in one["shapes"]] == [(long, "legend2")]
+    assert file_layout.second_legend(figure, one) == [long] and file_layout.second_legend(figure, bare) == []
+    assert one["legend2"]["entrywidth"] >= 0.6 * 14 * len(long)
+    assert one["legend"]["entrywidth"] == bare["legend"]["entrywidth"] and one["legend2"]["y"] < one["legend"]["y"]
+    assert one["margin"]["t"] == bare["margin"]["t"] + file_layout.ROW
