@@ -31,7 +31,7 @@ def table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) ->
     """Return the accuracy at the last step, of words with new pieces in `tokenizer` and of others, by group.
 
     Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if no
-    word with a new piece was measured. Raises ResultsError.
+    MIN_WORDS with new pieces were measured. Raises ResultsError.
     """
     metric, new = measured_as(run, metric), {*tokenizer.new_words.values()}
     scores = results.read_scores(run, metric)
@@ -39,7 +39,7 @@ def table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) ->
     rows = results.read_words(run, metric, step=last)
     is_new = {word: len(cut := tokenizer.cut(word)) == 1 and cut[0] in new for word in rows["word"].unique()}
     kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
-    if NEW not in {*kinds}:
+    if rows.loc[kinds == NEW, "n"].sum() < MIN_WORDS:
         return pd.DataFrame()
     found = []
     for group in (ALL, *groups):

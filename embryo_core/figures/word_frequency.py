@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import curves, results
-from embryo_core import runs as run_files
 from embryo_core.corpora.groups import ALL
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
-from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, reaches
+from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, counted_text, reaches
 from embryo_core.types import Run
 from embryo_core.words import percent
 
@@ -55,7 +54,7 @@ def distance_table(run: Run) -> pd.DataFrame:
 def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return how far the surprisal of words is from that by their frequency. Raises FigureError and ResultsError."""
     run = runs[0]
-    if not run_files.read_counts(run.frequencies):
+    if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
 
     own = axis.of(run, runs)
@@ -69,8 +68,8 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
             f"{nearest['value']:.1f} bits on average; {then}, context makes half of them surely less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
             sentences(
-                "Distance: of a word's mean surprisal from minus log2 of its share of the words of the training text "
-                "(unigrams), whatever its sign; mean over words. Bands: 95 %.",
+                f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
+                f"{counted_text(run)} (unigrams), whatever its sign; mean over words. Bands: 95 %.",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
@@ -123,9 +122,9 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
         return Caption(
             f"Most words are nearest to each: {', '.join(named)}.",
             sentences(
-                "Unigram: a word's share of the training text. Bigram: its probability after the word before, by "
-                "counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean over "
-                "its occurrences. Context: its mean surprisal is surely below both. Bands: 95 % (Wilson).",
+                f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, "
+                "by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean "
+                "over its occurrences. Context: its mean surprisal is surely below both. Bands: 95 % (Wilson).",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}; n = {table['n'].max():,} words with both.",
         )

@@ -45,7 +45,7 @@ AGE_COLUMNS += ["first", "lowest", *FITTED]
 PARTLY = "measured at some steps alone"
 LOOKS = {"solid": "solid", "dash-dotted": "dashdot"}
 EXPECTED = {  # surprisals of a word without context: label of its line, what it is by, and how it is drawn
-    "unigram": ("by frequency", "by the word's frequency in the training text", "solid"),
+    "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
 }
 
@@ -64,10 +64,10 @@ def age_table(run: Run) -> pd.DataFrame:
     """Return every word of the list with the step at which the run acquires it, or why there is none.
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
-    count (in the training text), unigram (bits by that count), bigram (bits after the word before, by counts of the
-    measured text), beyond (first step from which its surprisal stays surely below both), children (months),
-    concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by age; words
-    without one come last. Raises ResultsError and BrokenRun.
+    count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
+    counts of the measured text), beyond (first step from which its surprisal stays surely below both), children
+    (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by
+    age; words without one come last. Raises ResultsError and BrokenRun.
     """
     table = results.read_surprisals(run)
     if table.empty:
@@ -91,8 +91,9 @@ def age_table(run: Run) -> pd.DataFrame:
     rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts, total = _counts(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
-    rows["unigram"] = -np.log2(rows["count"] / total)
-    rows["bigram"] = rows["word"].map(_bigrams(run)).astype(float)
+    noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
+    rows["unigram"] = -np.log2(rows["count"] / total) if counts else noted
+    rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
     high, lowest = surprisal + reaches(table), rows[["unigram", "bigram"]].min(axis=1).where(rows["unigram"].notna())
     beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, lowest.tolist(), strict=False)]
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
@@ -127,9 +128,14 @@ def _left_out(run: Run) -> Iterator[tuple[str, str]]:
         yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
 
 
-def _bigrams(run: Run) -> dict[str, float]:
-    """Return the surprisal of each word by bigrams, as the evaluation noted it; results of earlier versions lack it."""
-    noted = results.read_sources(run).get(METRIC, {}).get("bigrams", {})
+def counted_text(run: Run) -> str:
+    """Return the text whose counts give frequencies: that of the training, or the measured one if it is unknown."""
+    return "training text" if run_files.read_counts(run.frequencies) else "measured text"
+
+
+def _noted(run: Run, kind: str) -> dict[str, float]:
+    """Return the surprisals of words by "unigrams" or "bigrams" that the evaluation noted; earlier versions did not."""
+    noted = results.read_sources(run).get(METRIC, {}).get(kind, {})
     known = noted.items() if isinstance(noted, dict) else ()
     return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
 
@@ -250,7 +256,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(
-                    f"{look.capitalize()} grey line: {row[name]:.1f} bits, {by}."
+                    f"{look.capitalize()} grey line: {row[name]:.1f} bits, {by.format(text=counted_text(run))}."
                     for name, (_, by, look) in EXPECTED.items()
                     if pd.notna(row[name])
                 ),

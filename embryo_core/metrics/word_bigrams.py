@@ -34,10 +34,17 @@ class WordBigrams:
         previous = [before[-1] if before else START, *inside]
         return -sum(math.log2(self._probability(*pair)) for pair in zip(previous, inside, strict=False))
 
+    def single_bits(self, words: str) -> float:
+        """Return the surprisal (bits) of words of the sentences by their frequency, without one occurrence."""
+        return -sum(math.log2(self._single(word)) for word in split(words))
+
+    def _single(self, word: str) -> float:
+        return self.words[word] / (self.total - 1 + len(self.words))
+
     def _probability(self, first: str, second: str) -> float:
         """Return how probable a word is after another, as if it had not occurred there once."""
         pair = self.pairs[first, second] - 1
-        single = self.words[second] / (self.total - 1 + len(self.words))
+        single = self._single(second)
         occurrences, different = self.before[first] - 1, self.followers[first] - (pair == 0)
         return (pair + different * single) / (occurrences + different) if occurrences + different else single
 

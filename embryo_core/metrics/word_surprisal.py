@@ -53,7 +53,7 @@ class WordSurprisal(Metric):
     Of a word with more than `occurrences`, as many are drawn; the draw depends on the text alone, so that runs and
     steps have the same. Left out are occurrences in sentences longer than the model's positions, at the start of a text
     where nothing predicts them, in pieces that hold more than the word, and with letters that the tokenizer cannot
-    write. Scores are means over words. The summary has the surprisal of each word by bigrams of the text.
+    write. Scores are means over words. The summary has the surprisals of each word by counts of the text.
     """
 
     name = "word_surprisal"
@@ -96,7 +96,7 @@ class WordSurprisal(Metric):
             [word for word in words if kept[word.word]],
             kept,
             {number: tokenizer.surround(one.ids.astype(np.int64)) for number, one in encoded.items()},
-            summary | {"bigrams": _bigrams(sentences, kept)},
+            summary | _ngrams(sentences, kept),
         )
 
     def compute(self, model: "Model", data: EncodedWords) -> Findings:
@@ -161,11 +161,14 @@ def _locate(
     return int(inside[0]), int(inside[-1]) + 1
 
 
-def _bigrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, float]:
-    """Return the mean surprisal (bits) of each word's occurrences after the word before, by counts of the text."""
+def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
+    """Return each word's surprisal (bits) by counts of the text: by frequency, and after the word before, the mean."""
     counts = WordBigrams(sentences)
     bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in own] for word, own in kept.items()}
-    return {word: round(float(np.mean(own)), 3) for word, own in bits.items() if own}
+    return {
+        "unigrams": {word: round(counts.single_bits(word), 3) for word, own in bits.items() if own},
+        "bigrams": {word: round(float(np.mean(own)), 3) for word, own in bits.items() if own},
+    }
 
 
 def _gather(

@@ -195,6 +195,12 @@ def test_words_are_nearest_to_chance_unigrams_or_bigrams_or_below_them(run):
         assert {name: shares[name] for name in word_frequency.PHASES} == {
             name: found.count(name) / len(names) for name in word_frequency.PHASES
         }
+    run.frequencies.unlink()
+    results.note_dataset(run, words.METRIC, {"data": "list.csv"}, {"bigrams": BIGRAMS, "unigrams": {"dog": 7.5}})
+    results.compact(run)
+    assert words.age_table(run)["unigram"].dropna().tolist() == [7.5]
+    assert set(word_frequency.phase_table(run)["n"]) == {1}
+    assert "measured text" in word_frequency.phases([run], AXIS).caption.details
     assert "chance at step 0" in word_frequency.phases([run], AXIS).caption.summary
     results.note_dataset(run, words.METRIC, {"data": "list.csv"}, {"note": "10 words"})
     results.compact(run)

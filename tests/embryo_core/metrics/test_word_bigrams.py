@@ -32,4 +32,8 @@ def test_bits_are_those_of_the_other_occurrences():
     for number, sentence in enumerate(SENTENCES):
         for place, part in enumerate(re.finditer(r"\w+", sentence)):
             assert counts.bits(sentence, *part.span()) == pytest.approx(plain(number, place))
+    single = [one.lower() for sentence in SENTENCES for one in re.findall(r"\w+", sentence)]
+    assert counts.single_bits("the") == pytest.approx(
+        -math.log2(single.count("the") / (len(single) - 1 + len({*single})))
+    )
     assert counts.bits("ice cream", 0, 9) == pytest.approx(plain(3, 0) + plain(3, 1))
