@@ -141,9 +141,9 @@ def ask(folder: Path) -> None:
         seconds = time.process_time() - start
         text = f"{time.perf_counter() - wall:.1f} s wall, {passes_at_once()} cores"
         _print(f"question to {len(steps)} steps, {kind}", seconds, text)
-    length, passes = len(TEXT) + 5, 6
+    places, predictions = len(TEXT) + 5 + 5, 6 + 5  # of a pass over the text and a draft, and five that read on
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
-    operations = passes * (24 * hidden**2 * layers * length + 2 * hidden * PIECES * 3.5) * len(steps)
+    operations = (24 * hidden**2 * layers * places + 2 * hidden * PIECES * predictions) * len(steps)
     alone = operations / _operations_a_second()
     print(f"  its multiplications alone take {alone:.1f} s as a plain product: {alone / seconds:.0%} of it", flush=True)
 

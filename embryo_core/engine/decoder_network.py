@@ -47,15 +47,15 @@ class DecoderNetwork(NamedTuple):
 # === Operations ===
 
 
-def embed(ids: Tensor, network: DecoderNetwork) -> Tensor:
-    """Compute embeddings [B, L, H] of ids [B, L]."""
+def embed(ids: Tensor, network: DecoderNetwork, start: int = 0) -> Tensor:
+    """Compute embeddings [B, L, H] of ids [B, L] at the positions from `start`."""
     words, positions = embedding(ids, network.words).float(), network.positions
-    return words if positions is None else words + positions[: ids.shape[1]]
+    return words if positions is None else words + positions[start : start + ids.shape[1]]
 
 
-def rotation(length: int, frequencies: Tensor) -> Tensor:
-    """Compute cosine and sine [2, L, R] of the angles of each position (Su et al., 2021, arXiv:2104.09864)."""
-    angles = torch.arange(length)[:, None].float() * frequencies
+def rotation(length: int, frequencies: Tensor, start: int = 0) -> Tensor:
+    """Compute cosine and sine [2, L, R] of the angles of L positions (Su et al., 2021, arXiv:2104.09864)."""
+    angles = torch.arange(start, start + length)[:, None].float() * frequencies
     angles = torch.cat([angles, angles], -1)
     return torch.stack([angles.cos(), angles.sin()])
 
@@ -85,6 +85,11 @@ def apply_layer(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
     """Compute new states [B, L, H] of states [B, L, H]."""
     query, key, value = project(states, layer, turned)
     mixed = scaled_dot_product_attention(query, key, value, is_causal=True, scale=layer.scale)
+    return add_halves(states, mixed, layer)
+
+
+def add_halves(states: Tensor, mixed: Tensor, layer: DecoderLayer) -> Tensor:
+    """Add to states [B, L, H] what both halves of a layer make of them and of the `mixed` values [B, heads, L, D]."""
     attended = linear(mixed.transpose(1, 2).reshape(states.shape), layer.output).add_(states)
     read = apply_norm(states if layer.parallel else attended, layer.norm)
     return linear(activate(linear(read, layer.inner), layer.activation), layer.outer).add_(attended)
@@ -142,3 +147,24 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor
         assert decoder is not None
         found.append(linear(apply_norm(states[at[0], at[1]], network.final_norm), decoder))
     return found
+
+
+@compiled
+def read_on(network: DecoderNetwork, ids: Tensor, past: Tensor, last: int) -> tuple[Tensor, Tensor]:
+    """Compute logits [B, last, V] after the last pieces of ids [B, L] that follow P pieces, and the past with them.
+
+    A past [layers, 2, B or 1, heads, P, D] has the keys and values of the pieces that were read; P may be 0.
+    """
+    batch, length, before = ids.shape[0], ids.shape[1], past.shape[4]
+    states, turned = embed(ids, network, before), rotation(length, network.frequencies, before)
+    seen = torch.ones(length, before + length, dtype=torch.bool).tril(before)
+    kept: list[Tensor] = []
+    for i, layer in enumerate(network.layers):
+        query, key, value = project(states, layer, turned)
+        known = past[i].expand(2, batch, layer.heads, before, key.shape[3])
+        kept.append(torch.cat([known, torch.stack([key, value])], 3))
+        mixed = scaled_dot_product_attention(query, kept[i][0], kept[i][1], attn_mask=seen, scale=layer.scale)
+        states = add_halves(states, mixed, layer)
+    decoder = network.decoder
+    assert decoder is not None
+    return linear(apply_norm(states[:, length - last :], network.final_norm), decoder), torch.stack(kept)

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine import decoder_network as network
-from embryo_core.engine import device
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
-from embryo_core.engine.fast_engine import ACTIVATIONS, nbytes
+from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase
 from embryo_core.engine.kernels import own
 from embryo_core.engine.stored import Stored
 from embryo_core.families import DECODERS, DecoderLayout
@@ -24,22 +23,15 @@ from embryo_core.types import Checkpoint
 MAPPED_BYTES = 2**27  # of weights, from which they stay in their files
 
 
-class FastDecoder:
-    """A loaded checkpoint, as an `Engine` (see model.py)."""
+class FastDecoder(FastBase):
+    """A loaded decoder, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        device.use_one_core_per_pass()
         sizes = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
-        self.mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
-        self._network = _read_network(checkpoint, sizes, pieces, self.mapped)
-        self.max_positions = sizes.max_position_embeddings
-        self.num_layers = sizes.num_hidden_layers
-        self.num_heads = sizes.num_attention_heads
-        self.hidden_size = sizes.hidden_size
-        self.nbytes = nbytes(self._network)
-        self.tokens_at_once = device.CPU_TOKENS
+        mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
+        super().__init__(sizes, _read_network(checkpoint, sizes, pieces, mapped), mapped)
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         return self._network.words.float(), self._network.positions
@@ -62,8 +54,11 @@ class FastDecoder:
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, at)
 
-    def passes_at_once(self) -> int:
-        return device.passes_at_once()
+    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+        if past is None:
+            size = self.hidden_size // self.num_heads
+            past = torch.empty(self.num_layers, 2, 1, self.num_heads, 0, size)
+        return network.read_on(self._network, ids, past, last)
 
 
 def is_fast(checkpoint: Checkpoint) -> bool:

@@ -28,21 +28,30 @@ OBJECT_BYTES = 1024  # of a tensor besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
-class FastEngine:
-    """A loaded checkpoint, as an `Engine` (see model.py)."""
+class FastBase:
+    """What the fast engines of encoders and decoders share of an `Engine` (see model.py)."""
 
-    mapped = False
+    def __init__(self, sizes: runs.Architecture, network: Any, mapped: bool = False):
+        """Describe a network that was read for a model of these sizes."""
+        device.use_one_core_per_pass()
+        self._network, self.mapped = network, mapped
+        self.max_positions = sizes.max_position_embeddings
+        self.num_layers = sizes.num_hidden_layers
+        self.num_heads = sizes.num_attention_heads
+        self.hidden_size = sizes.hidden_size
+        self.nbytes = nbytes(network)
+        self.tokens_at_once = device.CPU_TOKENS
+
+    def passes_at_once(self) -> int:
+        return device.passes_at_once()
+
+
+class FastEngine(FastBase):
+    """A loaded encoder, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        device.use_one_core_per_pass()
-        sizes, self._network = read_network(checkpoint, pieces)
-        self.max_positions = sizes.positions
-        self.num_layers = sizes.layers
-        self.num_heads = sizes.heads
-        self.hidden_size = sizes.hidden
-        self.nbytes = nbytes(self._network)
-        self.tokens_at_once = device.CPU_TOKENS
+        super().__init__(runs.read_config(checkpoint, runs.Architecture), read_network(checkpoint, pieces))
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         return self._network.embeddings.words.float(), self._network.embeddings.positions
@@ -65,8 +74,8 @@ class FastEngine:
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, at)
 
-    def passes_at_once(self) -> int:
-        return device.passes_at_once()
+    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError  # encoders give no next words
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class NetworkSizes:
     tied: bool  # the word embeddings are the decoder of the head
 
 
-def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[NetworkSizes, Network]:
+def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
     """Read a checkpoint for a tokenizer of `pieces` pieces.
 
     Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
@@ -102,7 +111,7 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> tuple[NetworkSizes, Net
     head = _head(sizes, stored, words[:pieces]) if "masked_words" in heads(checkpoint) else None
     detector = _detector(sizes, stored) if "replaced_tokens" in heads(checkpoint) else None
     stored.finish()
-    return sizes, Network(embeddings, groups, sizes.layers, head, detector)
+    return Network(embeddings, groups, sizes.layers, head, detector)
 
 
 def nbytes(part: Any) -> int:

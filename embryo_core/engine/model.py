@@ -58,6 +58,12 @@ class Engine(Protocol):
     def logits(engines: Sequence[Any], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
         """Compute word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
+    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+        """Compute logits [B, last, V] after the last pieces of ids [B, n] that follow a past, and the past with them.
+
+        A past [..., P, x] is what the engine keeps of P pieces, of one row for all or of each; None: of no piece.
+        """
+
     def passes_at_once(self) -> int:
         """Return how many passes may run at once, each in one thread."""
 
@@ -104,6 +110,17 @@ class Model:
     ) -> np.ndarray:
         """Compute logits [n, V] of the piece after each of the n positions (rows[i], columns[i]), and only there."""
         return next_logits([self], ids[None], attention_mask, rows, columns)[0]
+
+    @torch.inference_mode()
+    def read_on(self, ids: np.ndarray, past: Tensor | None = None, last: int = 1) -> tuple[np.ndarray, Tensor]:
+        """Compute logits [B, last, V] of the piece after each of the last pieces of ids [B, n], read after a past.
+
+        Also returns the past with these pieces, from which the model reads on; `past[..., :P, :]` is that of the first
+        P pieces. All rows may continue the past of a single one.
+        """
+        self._need("next_words")
+        logits, past = self._engine.read_on(torch.as_tensor(ids), past, last)
+        return self._finite("logits", logits), past
 
     @torch.inference_mode()
     def embeddings(self) -> tuple[np.ndarray, np.ndarray | None]:

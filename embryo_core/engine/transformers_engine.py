@@ -140,6 +140,13 @@ class TransformersEngine:
                 found.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
         return found
 
+    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+        if past is not None:  # the ids themselves, which are read again: not every class keeps what it read
+            ids = torch.cat([past[:, :, 0].expand(len(ids), -1), ids], 1)
+        states = self._pass(ids, None).last_hidden_state[:, -last:]
+        with _reported(self._checkpoint, "compute"):
+            return self._output(states.flatten(0, 1)).unflatten(0, (len(ids), last)), ids[:, :, None]
+
     def passes_at_once(self) -> int:
         return self._device.passes_at_once()
 

@@ -33,6 +33,7 @@ BEAM_WIDTH = 10  # joint answers kept after each mask
 CONTINUED = 6  # pieces of a greedy continuation
 FIRST_ROWS = 4  # rows of the beam that are read first if the others seem too improbable to matter
 IMPROBABLE = np.log(50)  # their log probability is lower than the best by this much; no answer depends on it
+Pasts = dict[int, tuple[int, Any]]  # by model: the length of a text that is continued, and what was kept of it
 
 
 # === Beam search ===
@@ -91,11 +92,12 @@ def search(
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
     least: np.ndarray | None = None  # [C] log probability of the answer that is sought
+    pasts: Pasts = {}
     found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
     for _ in question.masks:
-        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least)
+        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts)
         if sought is not None and least is None:
-            least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0])
+            least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
@@ -118,33 +120,44 @@ def continue_greedily(
 ) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable one after those before it.
 
-    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text. A pass
-    reads the predictions for all places, with a draft in them: the last of `drafts`, the continuations of other models,
-    then what the pass before predicted. A prediction is right once the draft before it is, so a pass settles at least
-    one place, and all of a draft that is right (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
+    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text. The first
+    pass reads the text and a draft after it: the last of `drafts`, the continuations of other models. A prediction is
+    right once the draft before it is, so a pass settles at least one place, and all of a draft that is right. The next
+    pass reads on from the settled pieces. A model whose weights stay in their file reads one piece, because each takes
+    time; others read all that the pass before predicted (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
-    found, last = [], len(question.ids) - 1
-    columns = np.arange(last, min(last + count, models[0].max_positions))
+    found, length = [], len(question.ids)
+    count = min(count, models[0].max_positions - length + 1)
     for model in models:
         ends = _end_tokens(model)
-        pieces = drafts[-1].copy() if drafts else np.zeros(len(columns), np.int64)
-        of_pieces, first, settled = np.zeros(len(columns)), np.empty((1, 0), np.float32), 0
-        while settled < len(columns) and not ends.intersection(pieces[:settled].tolist()):
-            between_chunks()
-            ids, at = np.append(question.ids, pieces[:-1])[None], columns[settled:]
-            logits = model.next_logits(ids, np.ones_like(ids), np.zeros_like(at), at)
-            first = first if settled else logits[:1].copy()
+        pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)
+        of_pieces, settled = np.zeros(count), 0
+        logits, past = _read_on(model, np.append(question.ids, pieces[:-1]), None, count)
+        first = logits[:1].copy()
+        while True:
             best = logits.argmax(axis=1)
-            wrong = np.flatnonzero(best != pieces[settled:])
+            drafted = pieces[settled : settled + len(best)]
+            wrong = np.flatnonzero(best != drafted)
             right = wrong[0] + 1 if len(wrong) else len(best)
             of_pieces[settled : settled + right] = logits.max(axis=1)[:right] - logsumexp(logits[:right])[:, 0]
-            pieces[settled:] = best
+            drafted[:] = best
             settled += right
+            if settled == count or ends.intersection(pieces[:settled].tolist()):
+                break
+            following = pieces[settled - 1 : settled if model.mapped else count - 1]
+            logits, past = _read_on(model, following, past[..., : length + settled - 1, :], len(following))
         drafts.append(pieces)
         end = next((i for i, one in enumerate(pieces[:settled].tolist(), 1) if one in ends), settled)
         total, best = of_pieces[:end].sum(keepdims=True), pieces[None, :1]
         found.append(Reply(pieces[None, :end], total, -np.inf, first, logsumexp(first), np.sort(first), best))
     return found
+
+
+def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
+    """Return logits [last, V] after the last of ids [n] that follow a past, and the past with them."""
+    between_chunks()
+    logits, past = model.read_on(ids[None], past, last)
+    return logits[0], past
 
 
 def _end_tokens(model: "Model") -> set[int]:
@@ -160,6 +173,7 @@ def _continued(
     totals: np.ndarray,
     beam: int,
     least: np.ndarray | None,
+    pasts: Pasts,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
 
@@ -176,7 +190,7 @@ def _continued(
     joint = np.full(best.shape, -np.inf)
 
     def read(chosen: np.ndarray, begin: int, end: int) -> None:
-        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position):
+        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts):
             at = chosen[c], slice(begin + row, begin + row + len(found))
             logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
             joint[at] = totals[at][:, None] + np.take_along_axis(found, best[at], axis=1) - logsumexps[at]
@@ -206,7 +220,7 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
-        for _, row, logits in _logits([model], question.filled(prefixes[None]), position):
+        for _, row, logits in _logits([model], question.filled(prefixes[None]), position, {}):
             read = np.flatnonzero((prefix >= row) & (prefix < row + len(logits)))
             at = prefix[read] - row
             totals[read] += logits[at, answers[read, i]] - logsumexp(logits)[at, 0]
@@ -214,7 +228,12 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
 
 
 def _log_probability(
-    models: Sequence["Model"], question: Question, answer: np.ndarray, logits: np.ndarray, logsumexps: np.ndarray
+    models: Sequence["Model"],
+    question: Question,
+    answer: np.ndarray,
+    logits: np.ndarray,
+    logsumexps: np.ndarray,
+    pasts: Pasts,
 ) -> np.ndarray:
     """Compute the log probability [C] of one joint answer, ids [m] for the m masks, at each checkpoint.
 
@@ -223,7 +242,7 @@ def _log_probability(
     totals = logits[:, answer[0]] - logsumexps
     for i, position in enumerate(question.masks[1:], start=1):
         ids = question.filled(np.broadcast_to(answer[:i], (len(models), 1, i)))
-        for c, _, of_model in _logits(models, ids, position):
+        for c, _, of_model in _logits(models, ids, position, pasts):
             totals[c] += of_model[0, answer[i]] - logsumexp(of_model)[0, 0]
     return totals
 
@@ -231,26 +250,38 @@ def _log_probability(
 # === Arithmetic ===
 
 
-def _logits(models: Sequence["Model"], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
+def _logits(
+    models: Sequence["Model"], ids: np.ndarray, position: int, pasts: Pasts
+) -> Iterator[tuple[int, int, np.ndarray]]:
     """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
 
     Those of the position after the end, L, are of the next piece. Yields the model's number c, the first of its rows,
     and the logits [rows, V] of some rows. One pass takes as many models or rows as make a chunk (see sweep.py).
     """
-    from embryo_core.engine.model import mlm_logits, next_logits  # torch is imported by the first query
+    from embryo_core.engine.model import mlm_logits  # torch is imported by the first query
 
     if not models:
         return
     count, rows, length = ids.shape
-    predict, column = (next_logits, length - 1) if position == length else (mlm_logits, position)
-    most = max(1, int(OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size ** 2 * length)))  # rows
+    positions = OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size ** 2)
+    most = max(1, int(positions / length))  # rows
+    if position == length:
+        for c, model in enumerate(models):
+            read, past = pasts.get(id(model), (0, None))
+            most = max(1, int(positions / (length - read)))
+            for j in range(0, rows, most):
+                between_chunks()
+                logits, own = model.read_on(ids[c, j : j + most, read:], past)
+                pasts.setdefault(id(model), (length, own))  # of the text alone, which is read first
+                yield c, j, logits[:, -1]
+        return
     together = max(1, most // rows)  # models
     for i in range(0, count, together):
         for j in range(0, rows, most):
             between_chunks()
             part = ids[i : i + together, j : j + most]
             at = np.arange(part.shape[1])
-            found = predict(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, column))
+            found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
             yield from ((c, j, of_model) for c, of_model in enumerate(found, i))
 
 

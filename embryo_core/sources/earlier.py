@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import results, runs
-from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.errors import BrokenCheckpoint, BrokenRun, RunError
 from embryo_core.runs.checkpoint_files import SAFETENSORS, WEIGHTS
 from embryo_core.runs.schema import Manifest
 from embryo_core.sources.found import Found
@@ -42,10 +42,15 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
             f"{new.results} has results of a run '{new.name}' that is gone, so they may belong to "
             "other checkpoints; choose another --name, or remove that folder first."
         )
+    if measured and old and not _is_same_tokenizer(old, new):
+        raise RunError(
+            f"'{new.name}' had another tokenizer, and {new.results} has results of texts that it cut; name that "
+            "one with --tokenizer, choose another --name, or remove that folder first."
+        )
     if measured and old and (changed := sorted(_changed(old, new, measured))):
         steps = ", ".join(f"{step:,}" for step in changed[:4]) + (" and others" if len(changed) > 4 else "")
         raise RunError(
-            f"'{new.name}' had other weights, or another config or tokenizer, at steps {steps}, and {new.results} has "
+            f"'{new.name}' had other weights, or another config, at steps {steps}, and {new.results} has "
             "results of those; choose another --name, or remove that folder first."
         )
 
@@ -75,9 +80,19 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
     return tuple(sorted(kept)), tuple(sorted(gone))
 
 
+def _is_same_tokenizer(old: Run, new: Run) -> bool:
+    """Return whether two tokenizers say the same, such as one that another version of a library wrote."""
+    if old.tokenizer_sha256 == new.tokenizer_sha256:
+        return True
+    files = {run.path: run.tokenizer / "tokenizer.json" for run in (old, new)}
+    return all(path.is_file() for path in files.values()) and eq(
+        *(runs.read_json(path, run, dict[str, Any], BrokenRun) for run, path in files.items())
+    )
+
+
 def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
     """Return the measured steps at which the new run has another model, or the same one at another step."""
-    if (old.family, old.tokenizer_sha256, old.step_unit) != (new.family, new.tokenizer_sha256, new.step_unit):
+    if (old.family, old.step_unit) != (new.family, new.step_unit):
         return set(measured)
     before, now = (
         {manifest.step: _model(path, run.path, manifest) for path, manifest in _manifests(run.path)}

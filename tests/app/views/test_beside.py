@@ -360,3 +360,13 @@ def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity:
 def test_a_run_that_is_alone_says_so(open_page, tiny_results: Run) -> None:
     """The menu of runs to draw beside it is never empty without a word."""
     assert any("There is no other run" in caption for caption in captions_of(open_page("overview", tiny_results)))
+
+
+def test_compare_warns_where_one_read_running_text(two: Run, open_page):
+    """Its accuracies are of another task; runs that read alike are no matter."""
+    quiet = open_page("compare", two, beside="twin")
+    assert not quiet.exception and not [one for one in quiet.warning if "running text" in one.value]
+    sources = two.results.with_name("twin") / "sources.json"
+    sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
+    (warning,) = [one.value for one in open_page("compare", two, beside="twin").warning if "running text" in one.value]
+    assert warning.startswith("twin read")

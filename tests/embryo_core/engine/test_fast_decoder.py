@@ -87,12 +87,28 @@ def check(model: Model) -> None:
     states, logits = torch.stack(found.hidden_states).numpy(), found.logits.numpy()[rows, columns, :PIECES]
     close(model, model.hidden_states(ids, seen)[:, rows, columns], states[:, rows, columns])
     close(model, model.next_logits(ids, seen, rows, columns), logits)
+    check_read_on(model, ids, found.logits.numpy()[..., :PIECES])
     close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
     theirs = torch.stack(found.attentions).numpy()
     scores = np.log(theirs, where=theirs > 0, out=np.zeros_like(theirs))  # an error in a score is one of the weight
     ours = model.attentions(ids, seen).transpose(1, 3, 0, 2, 4)[rows, columns]
     theirs = theirs.transpose(1, 3, 0, 2, 4)[rows, columns]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
+
+
+def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
+    """Logits after the last pieces are the same however the text was read before: [B, L, V] without padding."""
+    whole, _ = model.read_on(ids[:1], last=ids.shape[1])
+    close(model, whole, theirs[:1])
+    both = np.stack([ids[0], np.append(ids[0, :4], ids[1, 4:7].repeat(3)[: ids.shape[1] - 4])])
+    expected, _ = model.read_on(both, last=3)
+    text, past = model.read_on(ids[:1, :6])
+    close(model, text[:, 0], theirs[:1, 5])
+    rest, past = model.read_on(both[:, 4:8], past[..., :4, :])  # the past of one row, cut, for two
+    one_more, past = model.read_on(both[:, 8:9], past)
+    last, _ = model.read_on(both[:, 9:], past, last=2)
+    close(model, np.concatenate([one_more, last], axis=1), expected)
+    close(model, rest[:1, 0], theirs[:1, 7])
 
 
 def close(model: Model, ours: np.ndarray, theirs: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """Live cloze: single masks equal transformers, several masks equal a hand computation."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,8 +115,8 @@ def test_a_beam_stops_where_no_row_can_change_the_best(
     models, read, plain = [load(tiny_run, step) for step in (0, 16)], [], beam._logits
     question = query.read_question(text, models[0].tokenizer)
 
-    def sharp(models: list[Model], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
-        for c, row, logits in plain(models, ids, position):
+    def sharp(models: list[Model], ids: np.ndarray, position: int, *more: Any) -> Iterator[tuple[int, int, np.ndarray]]:
+        for c, row, logits in plain(models, ids, position, *more):
             read.append(len(logits))
             yield c, row, logits * np.float32(sharpness)
 
