@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app import permalink
+from app.components.copy_button import copy_button
 from app.view import View
 
 ALONE = """<style>
@@ -39,8 +40,7 @@ def show_command(title: str, view: View) -> None:
     beside = {0: "", 1: names[-1]}.get(len(names) - 1, "all")
     state = {"run": view.run.name, "beside": beside, "step": view.step, "scale": view.scale}
     page = {"overview": "index"}.get(name := title.lower().replace("-", ""), name)
-    with st.expander("Publish …"):
-        st.caption("A site of static files shows what has been computed without a server (docs/site.md):")
-        st.code(f"python -m embryo_core site {shlex.join(names)} -o site", "bash", wrap_lines=True)
-        st.caption("This view is then at")
-        st.code(f"site/{page}.html#{urlencode({name: value for name, value in state.items() if value})}", None)
+    command = f"python -m embryo_core site {shlex.join(names)} -o site"
+    address = f"site/{page}.html#{urlencode({name: value for name, value in state.items() if value})}"
+    st.text(f"Publish …\n{command}\nwrites a site that needs no server; this view is then at\n{address}")
+    copy_button("Copy command", "publish", command)

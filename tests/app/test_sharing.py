@@ -15,6 +15,8 @@ def test_one_figure_alone_hides_the_others(dashboard_with_results: Dashboard):
 def test_the_command_names_the_run_and_the_view(dashboard_with_results: Dashboard):
     """The address has the page, the run and the step."""
     app = dashboard_with_results.open("tokens", step="8")
-    code = [one.value for one in app.code]
-    assert "python -m embryo_core site tiny -o site" in code
-    assert [one for one in code if one.startswith("site/tokens.html#run=tiny&step=8")]
+    (words,) = app.text
+    assert (
+        "python -m embryo_core site tiny -o site\n" in words.value
+        and "\nsite/tokens.html#run=tiny&step=8" in words.value
+    )
