@@ -131,3 +131,16 @@ def test_phases_are_those_of_the_log(run: str) -> None:
     for phase in (found["take-off"], *late):
         interval = f"{phase.earliest:,} to {phase.latest:,})"
         assert f"{phase.start:,} ({interval}" in words or f"{phase.start:,} (95 % interval {interval}" in words
+
+
+@pytest.mark.parametrize("run", REFERENCE)
+def test_minimal_pairs_are_those_counted(text: str, run: str) -> None:
+    """Of the sets, from the two scores of every pair: a tie is half right."""
+    found = table(text, run, "minimal pairs")
+    scores = pd.read_parquet(DEMO / "results" / run / "pairs.parquet")
+    last = scores[scores["step"] == scores["step"].max()]
+    for name in ("blimp", "zorro"):
+        own = last[last["paradigm"].str.startswith(f"{name}/")]
+        right = ((own["good"] > own["bad"]) + 0.5 * (own["good"] == own["bad"])).mean()
+        assert found.loc[name, f"{last['step'].iloc[0]:,}"] == f"{right:.3f}"
+        assert found.loc[name, "n"] == f"{len(own):,}"

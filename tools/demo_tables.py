@@ -14,6 +14,8 @@ from embryo_core.corpora.groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures.findings import verdict_name
+from embryo_core.figures.knowledge_variants import KINDS as KINDS_OF_QUESTIONS
+from embryo_core.figures.knowledge_variants import RIGHT
 from embryo_core.study import Study
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
@@ -41,6 +43,7 @@ WORDS = {  # metric: the name of its baseline, and the value of a baseline that 
     "mask_prediction": ("most frequent word", None),
     "replaced_token_accuracy": ("a coin, words of one piece", 0.25),
 }
+VARIANTS = {f"lama_variants_{kind}": name for kind, (name, _, _) in KINDS_OF_QUESTIONS.items() if kind != RIGHT}
 
 
 def main() -> None:
@@ -61,7 +64,7 @@ def section(study: Study) -> Iterator[str]:
     yield f"## {study.run.name}"
     yield ""
     yield from sizes(study)
-    for table in (heldout, by_position, others, words, probing, facts, tasks, findings):
+    for table in (heldout, by_position, others, words, pairs, probing, geometry, facts, variants, tasks, findings):
         if lines := list(table(study)):
             yield from [*lines, ""]
 
@@ -224,6 +227,45 @@ def facts(study: Study) -> Iterator[str]:
     frequent = (relations["value"] * relations["n"]).sum() / relations["n"].sum()
     yield from header("LAMA, precision at 1", steps, "most frequent object", "n")
     yield row("all facts", every["value"].reindex(steps), frequent, int(every["n"].iloc[-1]))
+
+
+def pairs(study: Study) -> Iterator[str]:
+    """Write accuracy on minimal pairs of each set and phenomenon, with the baseline: a coin."""
+    scores = study.scores("minimal_pairs")
+    scores = scores[scores["group"].str.count("/") < 2]
+    if scores.empty:
+        return
+    steps = shown(scores["step"].unique())
+    yield from header("minimal pairs", steps, "a coin", "n")
+    for group, found in scores.groupby("group"):
+        yield row(group, found.set_index("step")["value"].reindex(steps), 0.5, int(found["n"].iloc[-1]))
+
+
+def geometry(study: Study) -> Iterator[str]:
+    """Write the effective rank and the mean cosine of states, by layer."""
+    for metric, name in (("geometry_rank_me", "effective rank"), ("geometry_anisotropy", "mean cosine")):
+        scores = study.scores(metric)
+        if scores.empty:
+            return
+        steps = shown(scores["step"].unique())
+        yield from ([""] if metric == "geometry_anisotropy" else [])
+        yield from header(f"{name} of the states", steps, "words")
+        for layer, found in scores.groupby("layer"):
+            values = found.set_index("step")["value"].reindex(steps)
+            name = f"layer {layer:.0f}" if layer else "embeddings"
+            yield row(name, values, int(found["n"].iloc[-1]))
+
+
+def variants(study: Study) -> Iterator[str]:
+    """Write the shares of right facts that other words, a negation and a wrong word before the question leave alone."""
+    tables = {name: study.scores(metric) for metric, name in VARIANTS.items()}
+    tables = {name: found[found["group"] == "all"].set_index("step") for name, found in tables.items() if len(found)}
+    if not tables:
+        return
+    steps = shown({step for found in tables.values() for step in found.index})
+    yield from header("of the facts answered right", steps, f"n at {steps[-1]:,}")
+    for name, found in tables.items():
+        yield row(name, found["value"].reindex(steps), int(found["n"].iloc[-1]))
 
 
 def tasks(study: Study) -> Iterator[str]:
