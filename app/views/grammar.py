@@ -16,6 +16,8 @@ from embryo_core.figures.curves import with_step
 from embryo_core.figures.grammar import LEVELS, METRIC
 from embryo_core.figures.markdown import literal
 
+MAX_PANELS = 24  # of paradigms on the opened page; more would hide what is below them
+
 
 def show() -> None:
     """Draw the page."""
@@ -28,7 +30,8 @@ def show() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
         named: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
-        level = pickers.pick_one("panels_of", "A panel for each of the", list(LEVELS), **named)
+        levels = list(LEVELS) if len(results.pair_shapes(view.run, pairs)) <= MAX_PANELS else [*LEVELS][::-1]
+        level = pickers.pick_one("panels_of", "A panel for each of the", levels, **named)
         pickers.pick_smoothing()
     accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
     with headline:
@@ -75,23 +78,23 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
 
 def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    steps: dict[str, Any] = {"format": steps_format(axis), "width": 70}
+    steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     return {
         "group": None,
-        "paradigm": text(width=300),
-        "phenomenon": text(width=150),
-        "now": number(f"{step:,}", help="Accuracy at the chosen step", width=70, **PERCENT),
-        "first": number(help="At the first step", width=60, **PERCENT),
-        "lowest": number(width=60, **PERCENT),
-        "highest": number(width=60, **PERCENT),
-        "last": number(help="At the last step", width=60, **PERCENT),
-        "end": text("chance", help="The last accuracy is surely above or below chance, or at it", width=65),
+        "paradigm": text(width=210),
+        "phenomenon": text(width=115),
+        "now": number(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
+        "first": None,
+        "lowest": None,
+        "highest": None,
+        "last": number(help="At the last step", width=58, **PERCENT),
+        "end": text("chance", help="The last accuracy is surely above or below chance, or at it", width=62),
         "onset": number("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
         "earliest": number("from", help="The steps between which that may be", **steps),
         "latest": number("to", **steps),
-        "shape": text(help="Sure rises and falls, in their order", width=110),
-        "turns": text("turns at", help="Lowest and highest points of these", width=130),
+        "shape": text(help="Sure rises and falls, in their order", width=90),
+        "turns": text("turns at", help="Lowest and highest points of these", width=100),
         "fallen": None,
-        "n": number("pairs", width=55),
-        "ties": number(help="At the last step", width=50),
+        "n": number("pairs", width=50),
+        "ties": None,
     }

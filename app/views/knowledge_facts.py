@@ -19,7 +19,8 @@ ANY = "any"
 def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
     """Draw the pickers, the table of facts and, next to it, one fact; no fact if the search finds none."""
     st.header("Facts", anchor=False)
-    left, right = st.columns([3, 2], gap="large")
+    with st.container(key="beside_table"):
+        left, right = st.columns([3, 2], gap="large")
     with left:
         usual, first = results.first_fact(view.run)
         relation, history, words = _pick(precision, set(facts["relation"]), usual)

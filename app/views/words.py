@@ -33,11 +33,11 @@ def show() -> None:
         st.header("One word", anchor=False)
         _show_word(view, ages, measured)
     with second:
-        st.header("Every word", anchor=False)
-        _show_table(view, ages)
-    st.header("Acquired by a step", anchor=False)
-    pickers.pick_smoothing()
-    _show(view, words.acquired)
+        st.header("Acquired by a step", anchor=False)
+        pickers.pick_smoothing()
+        _show(view, words.acquired)
+    st.header("Every word", anchor=False)
+    _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
     _show(view, word_ages.ages, _open_word)
     left, right = st.columns(2, gap="large")
@@ -100,7 +100,7 @@ def _columns(axis: StepAxis) -> dict[str, Any]:
         "age": number("age", help=axis.headed("Acquired at"), **steps),
         "earliest": number("from", help="The steps between which that may be (95 %)", **steps),
         "latest": number("to", **steps),
-        "why": "without an age",
+        "why": st.column_config.TextColumn("without an age", width=180),
         "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
         "beyond": number("context", help="From here surely below frequency and bigrams", **steps),
         "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),

@@ -162,8 +162,10 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
         raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
     drawn = [run for run in runs if run.name in tables]
     whole = tables[drawn[0].name].set_index("group").loc[ALL]
-    sure = "more often in the order" if whole["low"] > 0 else "in the reverse order" if whole["high"] < 0 else ""
-    verdict = f"words come {sure} in which children say them" if sure else "whether the orders agree is not clear"
+    sure = "the order" if whole["low"] > 0 else "the reverse of the order" if whole["high"] < 0 else ""
+    verdict = (
+        f"words tend to come in {sure} in which children say them" if sure else "whether the orders agree is not clear"
+    )
     caption = Caption(
         f"Spearman's rho of {drawn[0].name} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
         f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
@@ -177,7 +179,7 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     rows = table.rename(columns={"group": "row", "rho": "value"})
     if len(drawn) == 1:
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
-    plot = plot_rows(rows, "Spearman's rho with children's ages")
+    plot = plot_rows(rows, "Spearman's rho")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)

@@ -7,6 +7,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from embryo_core.findings import FINDINGS
+
 VIEWS = {  # every page and section: its path and parameters
     "overview": ("", {}),
     "folds": ("", {"open": "card,objective,ngrams,computed,length,embeddings,similarity,phases"}),
@@ -86,6 +88,31 @@ def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
         expect(announced).to_contain_text(cell)
     visitor.page.keyboard.press("Enter")
     visitor.expect_query(layer="2", head="2", step="8")
+
+
+def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
+    """The arrow keys go from cell to cell; Tab goes on, in either direction."""
+    visitor = visit(app)
+    visitor.open("findings")
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    canvas = table.locator("canvas").first
+    for key in ("Tab", "Shift+Tab"):
+        canvas.focus()
+        visitor.page.keyboard.press(key)
+        assert table.evaluate(
+            "one => !one.contains(document.activeElement) || document.activeElement.tagName !== 'CANVAS'"
+        )
+    expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
+
+
+def test_a_phone_lists_the_findings_in_full(visit, app):
+    """In place of the table, which would cut them."""
+    visitor = visit(app)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("findings")
+    rows = visitor.page.locator(".st-key-findings_list li")
+    assert rows.count() == len(FINDINGS)
+    assert rows.first.is_visible() and not visitor.page.get_by_test_id("stDataFrame").first.is_visible()
 
 
 def test_a_head_chosen_by_keyboard_is_announced(visit, app):
