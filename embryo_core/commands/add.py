@@ -15,7 +15,9 @@ MAX_LISTED = 8  # names on a line, or lines of folders; of more, only the number
 
 def add_source_arguments(command: argparse.ArgumentParser) -> None:
     """Add the source, the name of the run, and how file names give the step."""
-    command.epilog = "Known names need no --pattern: checkpoint-N, stepN, global_stepN, pytorch_model_N.bin and others."
+    command.epilog = (
+        "Known names need no --pattern: checkpoint-N, stepN, chck_NM (words), pytorch_model_N.bin and others."
+    )
     command.add_argument(
         "source",
         nargs="+",

@@ -33,14 +33,14 @@ def distance_table(run: Run) -> pd.DataFrame:
     """Return how far words are from their frequency at each step, of all and of each category.
 
     Columns: group, step, value (mean distance of the surprisal from that by frequency, bits), low, high (95 %), n
-    (words), below (the share whose surprisal is surely below). Empty if the run did not count its words. Raises
+    (words), below (the share whose surprisal is surely below that and chance). Empty if no frequency is known. Raises
     ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
     table["unigram"] = table["word"].map(ages["unigram"])
     table = table[table["unigram"].notna()]
-    below = table["surprisal"] + reaches(table) < table["unigram"]
+    below = table["surprisal"] + reaches(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
     parts = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
     grouped = pd.concat(parts).groupby(["group", "step"], sort=False)
@@ -83,8 +83,8 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
 def phase_table(run: Run) -> pd.DataFrame:
     """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
 
-    A word is in context if its surprisal is surely below those by unigram and by bigram; else it is in the phase to
-    whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
+    A word is in context if its surprisal is surely below those by chance, unigram and bigram; else it is in the phase
+    to whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -92,7 +92,7 @@ def phase_table(run: Run) -> pd.DataFrame:
     bits = np.stack([table["chance"], *known.values()])  # [chance, unigram, bigram; rows]
     surprisal = table["surprisal"].to_numpy(float)
     phase = np.array([*PHASES])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
-    phase = np.where(surprisal + reaches(table) < bits[1:].min(axis=0), "context", phase)
+    phase = np.where(surprisal + reaches(table) < bits.min(axis=0), "context", phase)
     table = table.assign(phase=phase)[~np.isnan(bits).any(axis=0)]
     counts = pd.crosstab(table["step"], table["phase"]).reindex(columns=[*PHASES], fill_value=0)
     rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()
@@ -102,7 +102,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 
 def phases(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the share of words nearest to chance, unigram and bigram, or below these. Raises FigureError.
+    """Plot the share of words nearest to chance, unigram and bigram, or below all three. Raises FigureError.
 
     Raises ResultsError too.
     """
@@ -116,15 +116,15 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
         named = (
-            f"{name} at {along.counted(int(row['step']))} ({percent(row['value'], 0)})"
+            f"{name} {percent(row['value'], 0)} at {along.counted(int(row['step']))}"
             for name, row in highest.iterrows()
         )
         return Caption(
-            f"Most words are nearest to each: {', '.join(named)}.",
+            f"Highest shares of words: {', '.join(named)}.",
             sentences(
                 f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, "
                 "by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean "
-                "over its occurrences. Context: its mean surprisal is surely below both. Bands: 95 % (Wilson).",
+                "over its occurrences. Context: its mean surprisal is surely below all three. Bands: 95 % (Wilson).",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}; n = {table['n'].max():,} words with both.",
         )

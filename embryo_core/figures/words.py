@@ -65,9 +65,9 @@ def age_table(run: Run) -> pd.DataFrame:
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
     count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
-    counts of the measured text), beyond (first step from which its surprisal stays surely below both), children
-    (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle. Sorted by
-    age; words without one come last. Raises ResultsError and BrokenRun.
+    counts of the measured text), beyond (first step from which its surprisal stays surely below these and chance),
+    children (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle.
+    Sorted by age; words without one come last. Raises ResultsError and BrokenRun.
     """
     table = results.read_surprisals(run)
     if table.empty:
@@ -94,7 +94,7 @@ def age_table(run: Run) -> pd.DataFrame:
     noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
     rows["unigram"] = -np.log2(rows["count"] / total) if counts else noted
     rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
-    high, lowest = surprisal + reaches(table), rows[["unigram", "bigram"]].min(axis=1).where(rows["unigram"].notna())
+    high, lowest = surprisal + reaches(table), rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
     beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, lowest.tolist(), strict=False)]
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)

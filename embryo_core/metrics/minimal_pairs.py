@@ -86,8 +86,7 @@ class MinimalPairs(Metric):
                 places.append(numbers[key])
         if not kept:
             raise CorpusError(
-                f"None of the {quantity(len(pairs), 'pair')} in {source.path} can be scored "
-                f"({_describe_left_out(reasons)}); give other pairs."
+                f"No pair in {source.path} can be scored ({_describe_left_out(reasons)}); give other pairs."
             )
         method = source.options.get("pll", WORD_L2R)
         summary = _summarize(pairs, kept, reasons)

@@ -88,7 +88,7 @@ class WordSurprisal(Metric):
                 reasons[word] = why.most_common(1)[0][0] if why else ABSENT
         if len(reasons) == len(words):
             raise CorpusError(
-                f"None of the {quantity(len(words), 'word')} of {source.path} can be measured in {text} "
+                f"No word of {source.path} can be measured in {text} "
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
         summary = _summarize(words, kept, reasons, skipped, source, len(sentences))
