@@ -369,4 +369,4 @@ def test_compare_warns_where_one_read_running_text(two: Run, open_page):
     sources = two.results.with_name("twin") / "sources.json"
     sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
     (warning,) = [one.value for one in open_page("compare", two, beside="twin").warning if "running text" in one.value]
-    assert warning.startswith("twin read")
+    assert "twin read sentences as running text" in warning

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from embryo_core import corpora
 from embryo_core.corpora.groups import PARTS_OF_SPEECH, TAGS
@@ -49,15 +49,20 @@ class Plain:
         return self.after(ids).logits[0, -1, : len(self.tokenizer)].numpy()
 
     def pieces(self, example: Example) -> list[list[int]]:
-        """Return the pieces of each word in the running text; none here is of two words."""
-        blanks = example.blanks or [True] * len(example.words)
-        text = "".join(word + " " * blank for word, blank in zip(example.words, blanks)).rstrip()
-        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        cut: list[list[int]] = [[] for _ in example.words]
-        ends = np.cumsum([len(word) + blank for word, blank in zip(example.words, blanks)])
-        for piece, (_, end) in zip(found.input_ids, found.offset_mapping):
-            cut[int(np.searchsorted(ends, end - 1, side="right"))].append(piece)
-        return cut
+        """Return the pieces of each word in the running text."""
+        return pieces_of(self.tokenizer, example)
+
+
+def pieces_of(tokenizer: PreTrainedTokenizerBase, example: Example) -> list[list[int]]:
+    """Return the pieces of each word in the running text; none here is of two words, and a blank begins the next."""
+    blanks = example.blanks or [True] * len(example.words)
+    text = "".join(word + " " * blank for word, blank in zip(example.words, blanks)).rstrip()
+    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    cut: list[list[int]] = [[] for _ in example.words]
+    ends = np.cumsum([len(word) + blank for word, blank in zip(example.words, blanks)])
+    for piece, (start, end) in zip(found.input_ids, found.offset_mapping):
+        cut[int(np.searchsorted(ends, end - 1, side="right")) + (not text[start:end].strip())].append(piece)
+    return cut
 
 
 def test_next_word_prediction(decoder: Model):
