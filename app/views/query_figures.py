@@ -106,9 +106,9 @@ def show_lead(known: Known, number: int) -> None:
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
-            axis, only = view.axis, lead.for_good == last
+            axis, end = view.axis, "Leads for good from" if lead.for_good < last else "Leads again at"
             st.metric(axis.headed("First leads at"), axis.number(lead.first) if learned else "–", border=True)
-            name = "Leads only at the last step" if only else axis.headed("Leads for good from")
+            name = "Leads only at the last step" if lead.first == last else axis.headed(end)
             st.metric(name, axis.number(lead.for_good) if learned else "–", border=True)
     if not learned:
         widgets.show_caption(query.NOT_LEARNED)
