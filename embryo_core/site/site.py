@@ -34,7 +34,7 @@ from embryo_core.site.pages import PAGES, Panel, Table, figures
 from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
 
-MANIFEST = "site.json"  # what marks a folder as a site, and says of which results each folder of data was made
+MANIFEST = "embryo-site.json"  # what marks a folder as a site, and says of which results each folder of data was made
 FOLDER = Path(__file__).parent
 MAX_PAIRS = 3  # runs up to which each is shown beside each other one; of more, alone and beside all others
 MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all
@@ -72,7 +72,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             )
     if len({run.name for run in runs}) < len(runs):
         raise SiteError("Two of these runs have the same name; rename one of them.")
-    made = []
+    made, folder = [], folder.resolve()
     try:
         earlier = _read_manifest(folder)
         with replacing(folder, _refuse_others) as temporary:
