@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from math import ceil, inf
 from pathlib import Path
@@ -48,16 +48,24 @@ def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[t
     """Yield each checkpoint once its weights are cached, and fetch the next one's meanwhile.
 
     A checkpoint whose weights cannot be fetched comes with the reason. With `remove`, weights that were fetched are
-    removed once the caller goes on.
+    removed once the caller goes on or stops.
     """
+
+    def remove_fetched(checkpoint: Future[tuple[list[Pointer], EmbryoError | None]]) -> None:
+        for pointer in checkpoint.result()[0] if remove else ():
+            discard(pointer)
+
     with ThreadPoolExecutor(1) as pool:
         coming = [pool.submit(_try_to_fetch, checkpoint) for checkpoint in checkpoints[:1]]
-        for i, checkpoint in enumerate(checkpoints):
-            fetched, reason = coming.pop().result()
-            coming = [pool.submit(_try_to_fetch, following) for following in checkpoints[i + 1 : i + 2]]
-            yield checkpoint, reason
-            for pointer in fetched if remove else ():
-                discard(pointer)
+        try:
+            for i, checkpoint in enumerate(checkpoints):
+                _, reason = coming[0].result()
+                coming += [pool.submit(_try_to_fetch, following) for following in checkpoints[i + 1 : i + 2]]
+                yield checkpoint, reason
+                remove_fetched(coming.pop(0))
+        finally:
+            for one in coming:
+                remove_fetched(one)
 
 
 def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | None]:

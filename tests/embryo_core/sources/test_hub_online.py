@@ -1,8 +1,12 @@
 """Checkpoints fetched over HTTP by huggingface_hub itself, from a Hub on this machine."""
 
+import gc
 import json
 import shutil
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from time import sleep
 
 import huggingface_hub
 import pytest
@@ -12,6 +16,8 @@ from embryo_core import query, results, runs
 from embryo_core.cli import main
 from embryo_core.engine import hub_cache
 from embryo_core.errors import MissingWeights, RunError
+from embryo_core.evaluate import evaluate
+from embryo_core.evaluate.evaluation import Outcomes, Work, run_locally
 from embryo_core.runs import hub_folder
 from embryo_core.sources import add
 from tests.conftest import SAMPLE
@@ -60,6 +66,32 @@ def test_an_evaluation_fetches_each_checkpoint_once_and_discards_it(root, hub, s
     one, other = (results.read_scores(runs.open_run(name)).drop(columns="run") for name in ("public", "local"))
     assert one.equals(other) and set(one["step"]) == set(STEPS)
     assert fetched(hub, WEIGHTS) == len(STEPS) and not kept(WEIGHTS) and len(kept("config.json")) == len(STEPS)
+
+
+def test_a_stopped_evaluation_goes_on_with_two_checkpoints_on_disk_at_most(root, hub, series):
+    """Each is fetched once, the next one ahead, and after a stop nothing that was fetched stays."""
+    run, on_disk = add([f"hf:{NAME}"], "public").run, []
+
+    def compute(work: Sequence[Work], stop_after: int) -> Outcomes:
+        for outcome in run_locally(work, discard=True):
+            for _ in range(1000):  # until the next one is there
+                if stop_after > 1 or len(kept(WEIGHTS)) > 1:
+                    break
+                sleep(0.01)
+            on_disk.append(len(kept(WEIGHTS)))
+            yield outcome
+            stop_after -= 1
+            if not stop_after:
+                raise KeyboardInterrupt
+
+    data = {"treebank": SAMPLE / "treebank.conllu"}
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=1))
+    gc.collect()
+    assert on_disk == [2] and not kept(WEIGHTS) and set(results.read_scores(run, "mask_prediction").step) == {0}
+    report = evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=9))
+    assert (report.computed, report.done_before) == (2, 1) and max(on_disk) == 2 and not kept(WEIGHTS)
+    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # the one ahead of the stop
 
 
 def test_a_branch_that_moves_changes_no_run(root, hub, series, trainer_folder):
