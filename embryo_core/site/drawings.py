@@ -18,7 +18,7 @@ from embryo_core.share import averaged
 from embryo_core.types import Run
 
 METRIC = "attention"
-HEAD_STEPS, GRID_STEPS = 10, 16  # at most, of the maps of a head, and of the small maps of all heads
+HEAD_STEPS, GRID_STEPS = 8, 12  # at most, of the maps of a head, and of the small maps of all heads
 
 
 @dataclass(frozen=True)

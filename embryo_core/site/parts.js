@@ -121,6 +121,7 @@ class FigurePart {
   offer(figure, scale) {
     const { name, csv, citation } = figure;
     const sizes = figure.files ? { sizes: figure.files[scale], chart: `figure_${this.name}` } : { sizes: figure.maps };
+    for (const { layout } of Object.values(figure.files?.[scale] ?? {})) layout.template = page.site.template;
     const pictures = made("div");
     const numbers = made("button", { type: "button", textContent: "CSV", title: "Save the numbers of this figure" });
     numbers.onclick = () => save(`${name}.csv`, csv, "text/csv");

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core import runs as run_files
@@ -214,8 +215,16 @@ def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
         "csv": figure.to_csv(),
         "citation": figure.citation,
         "plots": {scale: _plot(one) for scale, one in by_scale.items()},
-        "files": {scale: file_sizes(one.plot, one.title, one.small_print) for scale, one in by_scale.items()},
+        "files": {scale: _sizes(one) for scale, one in by_scale.items()},
     }
+
+
+def _sizes(figure: Figure) -> dict[str, Any]:
+    """Return the `file_sizes` of a figure without plotly's template, which is the same for all (see `_write_frame`)."""
+    sizes = file_sizes(figure.plot, figure.title, figure.small_print)
+    for size in sizes.values():
+        size["layout"] = {name: part for name, part in size["layout"].items() if name != "template"}
+    return sizes
 
 
 def _drawing_data(drawing: Drawing) -> dict[str, Any]:
@@ -250,6 +259,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title
     about = {
         "title": title,
         "note": to_html(note),
+        "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
         "runs": {run.name: {"bar": _bar(run), "family": run.family} for run in runs},
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
