@@ -22,6 +22,7 @@ from app.components.figure_files import figure_files
 from app.question_queue import QUEUE
 from app.view import View
 from app.widgets import show_caption
+from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.markdown import literal
@@ -50,6 +51,18 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
     It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
     """
     return _make(make, view.drawn, view.choice, **options)
+
+
+def show_or_explain(
+    view: View, make: Callable[..., Figure], on_point: Callable[..., None] | None = None, **options: Any
+) -> bool:
+    """Draw and show a figure, or say why it has nothing to draw; return whether it was shown."""
+    try:
+        show(draw(view, make, **options), on_point)
+    except FigureError as error:
+        st.caption(literal(str(error)))
+        return False
+    return True
 
 
 def _hash_table(table: pd.DataFrame) -> bytes:

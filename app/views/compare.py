@@ -92,12 +92,8 @@ def _show_acquisition(view: View) -> None:
         st.warning(literal(warning), icon=":material/warning:")
     groups = tuple(default_categories(family, SETS[family]))
     name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
-    try:
-        figure = figures.draw(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name)
-    except FigureError as error:
-        st.caption(str(error))
+    if not figures.show_or_explain(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name):
         return
-    figures.show(figure)
     if family == "parts of speech":
         _show_agreement(results.agreement(view.drawn, view.choice, metric, groups, rule))
 

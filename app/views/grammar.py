@@ -9,7 +9,6 @@ from app import figures, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
 from app.views import grammar_pairs
-from embryo_core.errors import FigureError
 from embryo_core.figures import grammar
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
@@ -53,10 +52,7 @@ def _open_point(group: str, step: int) -> None:
 def _show_order(view: View, pairs: str) -> None:
     """Draw when each paradigm rises, and how far the orders of several runs agree."""
     st.header("Order of acquisition", anchor=False)
-    try:
-        figures.show(figures.draw(view, grammar.order_of_rise, pairs=pairs))
-    except FigureError as error:
-        st.caption(str(error))
+    if not figures.show_or_explain(view, grammar.order_of_rise, pairs=pairs):
         return
     if len(view.drawn) > 1:
         for sentence in grammar.describe_agreement(view.drawn, pairs):

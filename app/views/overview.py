@@ -181,10 +181,7 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 def _coverage(view: View) -> None:
     """Draw what has been computed, with the command for the rest."""
     gives = results.given(view.run)
-    try:
-        figures.show(figures.draw(view, overview.coverage, gives=gives))
-    except FigureError as error:
-        st.caption(literal(str(error)))
+    if not figures.show_or_explain(view, overview.coverage, gives=gives):
         return
     if missing := overview.missing_metrics(view.run, gives):
         st.code(overview.evaluate_command(view.run, missing), "bash", wrap_lines=True)

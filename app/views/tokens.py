@@ -1,6 +1,7 @@
 """Tokens: when each part of speech is learned (Section 3, Figures 1, 7 and 8)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from typing import Any
 
 import streamlit as st
 
@@ -10,8 +11,6 @@ from app.views import tokens_words
 from app.views.compare import pick_rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition, new_pieces, tags, tokens
-from embryo_core.figures.figure import Figure
-from embryo_core.figures.markdown import literal
 from embryo_core.findings.words import measured_as
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
@@ -67,21 +66,13 @@ def show() -> None:
         show_acquisition(view, **drawn)
     if any(map(new_pieces.new_words, view.drawn)):
         st.header("Words with new pieces", anchor=False)
-        _show(view, new_pieces.accuracy, **drawn)
+        figures.show_or_explain(view, new_pieces.accuracy, **drawn)
 
 
-def show_acquisition(view: View, **drawn: object) -> None:
+def show_acquisition(view: View, **drawn: Any) -> None:
     """Draw the order of acquisition, by the rule that the reader picks."""
     st.header("Order of acquisition", anchor=False)
-    _show(view, acquisition.acquisition, **drawn, rule=pick_rule())
-
-
-def _show(view: View, make: Callable[..., Figure], **options: object) -> None:
-    """Show a figure, or say why it has nothing to draw."""
-    try:
-        figures.show(figures.draw(view, make, **options))
-    except FigureError as error:
-        st.caption(literal(str(error)))
+    figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
 
 
 def _applies(run: Run, metric: Metric) -> bool:

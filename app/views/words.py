@@ -1,6 +1,5 @@
 """Words: how surprising each word of a list is over pretraining, when it is acquired, and what predicts that."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -9,11 +8,8 @@ import streamlit as st
 from app import figures, permalink, pickers, results, widgets
 from app.tables import show_rows, steps_format
 from app.view import View
-from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, words
 from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.figure import Figure
-from embryo_core.figures.markdown import literal
 from embryo_core.figures.words import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
@@ -35,33 +31,25 @@ def show() -> None:
     with second:
         st.header("Acquired by a step", anchor=False)
         pickers.pick_smoothing()
-        _show(view, words.acquired)
+        figures.show_or_explain(view, words.acquired)
     st.header("Every word", anchor=False)
     _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
-    _show(view, word_ages.ages, _open_word)
+    figures.show_or_explain(view, word_ages.ages, _open_word)
     left, right = st.columns(2, gap="large")
     with left:
         st.header("Beside children", anchor=False)
-        _show(view, word_ages.children)
+        figures.show_or_explain(view, word_ages.children)
     with right:
         st.header("What predicts the age", anchor=False)
-        _show(view, word_ages.predictors)
+        figures.show_or_explain(view, word_ages.predictors)
     left, right = st.columns(2, gap="large")
     with left:
         st.header("Frequency, then context", anchor=False)
-        _show(view, word_frequency.distance)
+        figures.show_or_explain(view, word_frequency.distance)
     with right:
         st.header("Unigrams, bigrams, context", anchor=False)
-        _show(view, word_frequency.phases)
-
-
-def _show(view: View, make: Callable[..., Figure], on_point: Callable[..., None] | None = None) -> None:
-    """Show a figure, or say why it has nothing to draw."""
-    try:
-        figures.show(figures.draw(view, make), on_point=on_point)
-    except FigureError as error:
-        st.caption(literal(str(error)))
+        figures.show_or_explain(view, word_frequency.phases)
 
 
 def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
