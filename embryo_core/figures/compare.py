@@ -223,7 +223,7 @@ def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.F
         )
     style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
     figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
-    style.set_axes(figure, "x", title={"text": "accuracy, difference in points"}, tickformat=".3~g")
+    style.set_axes(figure, "x", title={"text": "difference, percentage points"}, tickformat=".3~g")
     if POINTS * table[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly would show from -1 to 1
         style.set_axes(figure, "x", range=[-MIN_REACH, MIN_REACH])
     ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
