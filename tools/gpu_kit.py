@@ -32,7 +32,7 @@ def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
         archive.add(corpus, "corpus")
         for wheel in wheels:
             archive.add(wheel, f"wheels/{wheel.name}")
-    parcels = []
+    parcels: list[Path] = []
     with whole.open("rb") as source:
         while part := source.read(PARCEL):
             parcels.append(folder / f"part-{len(parcels):02}")
