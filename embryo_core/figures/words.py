@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -267,7 +268,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
     name, title = f"{run.name}-word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
     figure = curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
     if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
-        _add_fit(figure, run, axis, word)
+        return _with_fit(figure, run, axis, word)
     return figure
 
 
@@ -292,26 +293,37 @@ def describe_interval(row: Any, axis: StepAxis) -> str:
     return f"{low} to {high}"
 
 
-def _add_fit(figure: Figure, run: Run, axis: Axis, word: str) -> None:
-    """Add the sigmoid of a word, its age and the surprisals by frequency and by bigrams to the figure of its curve."""
+def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
+    """Return a word's curve with its sigmoid, age and surprisals without context, in plot and table."""
     row, own = _row(run, word), axis.of(run)
-    steps = [int(step) for step in figure.table.loc[figure.table["run"] == figure.table["run"].iloc[0], "step"]]
-    after = [step for step in steps if step > 0]
+    line_name = figure.table["run"].iloc[0]
+    of_run = figure.table["run"] == line_name
+    steps = figure.table.loc[of_run, "step"].astype(int)
+    table = figure.table.copy()
     quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
-    if pd.notna(row["age"]):
-        fit = Sigmoids(*(np.array([row[name]], float) for name in FITTED))
-        line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
-        figure.plot.add_scatter(x=own.values(after), y=fit.at(after)[0], name="sigmoid", line=line, **quiet)
-        figure.plot.add_scatter(
-            x=own.values([round(row["age"])]),
-            y=[(row["chance"] + row["lowest"]) / 2],
-            name="age",
-            mode="markers",
-            marker={"symbol": "star", "size": 14, "color": style.VERMILION},
-            hovertemplate=f"age: {own.counted(round(row['age']))} ({describe_interval(row, own)})<extra></extra>",
-        )
-    ends = own.values([min(steps), max(steps)])
+    ends = own.values([steps.min(), steps.max()])
     for name, (label, _, look) in EXPECTED.items():
         if pd.notna(row[name]):
             line = {"color": style.GREY, "width": 1.5, "dash": LOOKS[look]}
             figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **quiet)
+            table.loc[of_run, name] = row[name]
+    if pd.notna(row["age"]):
+        age, half = round(row["age"]), (row["chance"] + row["lowest"]) / 2
+        after = steps[steps > 0]
+        fitted = Sigmoids(*(np.array([row[name]], float) for name in FITTED)).at(after.tolist())[0]
+        line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
+        figure.plot.add_scatter(x=own.values(after.tolist()), y=fitted, name="sigmoid", line=line, **quiet)
+        figure.plot.add_scatter(
+            x=own.values([age]),
+            y=[half],
+            name="age",
+            mode="markers",
+            marker={"symbol": "star", "size": 14, "color": style.VERMILION},
+            hovertemplate=f"age: {own.counted(age)} ({describe_interval(row, own)})<extra></extra>",
+        )
+        table.loc[after.index, "sigmoid"] = fitted
+        star: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half}
+        if axis.unit != "step":
+            star[axis.unit] = own.counts([age])[0]
+        table = pd.concat([table, pd.DataFrame([star])], ignore_index=True)
+    return replace(figure, table=table)

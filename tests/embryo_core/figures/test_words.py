@@ -99,11 +99,16 @@ def test_the_curve_of_a_word_has_its_mean_and_interval(run, other):
     """And in the plot the sigmoid, age and frequency of the first run."""
     figure = words.curve([run, other], AXIS, "dog")
     own = figure.table[figure.table["run"] == run.name]
+    star, own = own[own["surprisal"].isna()], own[own["surprisal"].notna()]
     each = occurrences("dog").astype(float)
     assert own["surprisal"].to_numpy() == pytest.approx(each.mean(axis=1), abs=1e-5)
     reach = 1.96 * each.std(axis=1, ddof=1) / np.sqrt(N)
     assert (own["high"] - own["surprisal"]).to_numpy() == pytest.approx(reach, rel=1e-3)
-    assert {"sigmoid", "age", "by frequency"} <= {trace.name for trace in figure.plot.data}
+    drawn = {trace.name: (list(trace.x), list(trace.y)) for trace in figure.plot.data}
+    assert drawn["age"] == ([*star["step"]], [*star["sigmoid"]])
+    fitted = own.dropna(subset="sigmoid")
+    assert drawn["sigmoid"] == ([*fitted["step"]], [*fitted["sigmoid"]])
+    assert set(drawn["by frequency"][1]) == set(own["unigram"])
     assert "no age" in str(words.curve([run], AXIS, "flat").caption)
     with pytest.raises(FigureError):
         words.curve([run], AXIS, "zoo")
