@@ -52,10 +52,15 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     """
     tables = _tables(runs, axis)
     missing = _require(tables, runs)
+    tables = {name: own.assign(age=own["age"].round().astype(int)) for name, own in tables.items()}
     drawn = [run for run in runs if run.name in tables]
     first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
     rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
     plot, steps = go.Figure(), _ends(tables[first.name])
+    tables[first.name] = tables[first.name].assign(
+        **{"from": lambda own: own["earliest"].clip(lower=min(steps)).round().astype(int)},
+        to=lambda own: own["latest"].clip(upper=max(steps)).round().astype(int),
+    )
     for i, run in enumerate(drawn):
         own = tables[run.name][tables[run.name]["word"].isin(list(rank))]
         along = axis.of(run, runs)
@@ -63,9 +68,9 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
             places = rows["word"].map(rank)
             colour, symbol = looks[str(category)]
             if i == 0:
-                _add_intervals(plot, rows, places, colour, along, steps, str(category))
+                _add_intervals(plot, rows, places, colour, along, str(category))
             plot.add_scatter(
-                x=along.values(rows["age"].round().astype(int)),
+                x=along.values(rows["age"]),
                 y=places,
                 mode="markers",
                 name=style.plain(str(category)) if i == 0 else style.plain(run.name),
@@ -73,13 +78,14 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
                 showlegend=i == 0 or category == own["category"].iloc[0],
                 marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
                 opacity=1 if i == 0 else 0.45,
-                customdata=[[row.word, round(row.age), _hover(row, run, along)] for row in rows.itertuples()],
+                customdata=[[row.word, row.age, _hover(row, run, along)] for row in rows.itertuples()],
                 hovertemplate="%{customdata[2]}<extra></extra>",
             )
     style.finish(plot, "words, by their age in the run", height=560)
     axis.of(first, runs).set_range(plot, [int(step) for step in steps])
     axis.of(first, runs).mark_step(plot, int(max(steps)))
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
+    table.insert(0, "place", table["word"].map(rank))
     agreement = [_agree(tables, first.name, run.name) for run in drawn[1:]]
     order = f"Words of {first.name} from the first acquired to the last: {quantity(len(rank), 'word')} with an age."
     caption = Caption(
@@ -105,12 +111,8 @@ def _ends(own: pd.DataFrame) -> list[float]:
     return [float(numbers[np.isfinite(numbers)].min()), float(numbers[np.isfinite(numbers)].max())]
 
 
-def _add_intervals(
-    plot: go.Figure, rows: pd.DataFrame, places: pd.Series, colour: str, axis: Any, steps: Sequence[float], group: str
-) -> None:
-    low = rows["earliest"].clip(lower=min(steps)).round().astype(int)
-    high = rows["latest"].clip(upper=max(steps)).round().astype(int)
-    x = np.column_stack([axis.values(low), axis.values(high), np.full(len(rows), np.nan)]).ravel()
+def _add_intervals(plot: go.Figure, rows: pd.DataFrame, places: pd.Series, colour: str, axis: Any, group: str) -> None:
+    x = np.column_stack([axis.values(rows["from"]), axis.values(rows["to"]), np.full(len(rows), np.nan)]).ravel()
     y = np.column_stack([places, places, np.full(len(rows), np.nan)]).ravel()
     line = {"color": style.faint(colour, 0.35), "width": 1.5}
     plot.add_scatter(x=x, y=y, mode="lines", line=line, legendgroup=group, showlegend=False, hoverinfo="skip")
@@ -179,6 +181,7 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     rows = table.rename(columns={"group": "row", "rho": "value"})
     if len(drawn) == 1:
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
+    table["place"] = places(rows)
     plot = plot_rows(rows, "Spearman's rho")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
@@ -232,10 +235,19 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
         _note(drawn),
     )
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    plot = plot_rows(table.rename(columns={"predictor": "row"}), "change of log10 of the age")
+    rows = table.rename(columns={"predictor": "row"})
+    table["place"] = places(rows)
+    plot = plot_rows(rows, "change of log10 of the age")
     missing = tuple(run.name for run in runs if run.name not in tables)
     name, title = f"{drawn[0].name}-words-predictors", "Predictors of the age of words"
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
+
+
+def places(table: pd.DataFrame) -> pd.Series:
+    """Return the y of each line's mark: its row, counted from the bottom, with runs side by side."""
+    rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
+    shift = {name: 0.5 * (i / (len(names) - 1) - 0.5) if len(names) > 1 else 0.0 for i, name in enumerate(names)}
+    return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(shift)
 
 
 def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
@@ -244,7 +256,6 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     plot = go.Figure()
     for i, name in enumerate(names):
         own = table[table["run"] == name]
-        shift = 0.5 * (i / (len(names) - 1) - 0.5) if len(names) > 1 else 0.0
         texts = [
             f"<b>{style.plain(row.row)}</b>, {style.plain(name)}<br>{row.value:.2f} ({row.low:.2f} to {row.high:.2f}), "
             f"n = {row.n}"
@@ -252,7 +263,7 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
         ]
         plot.add_scatter(
             x=own["value"],
-            y=[len(rows) - 1 - rows.index(one) - shift for one in own["row"]],
+            y=places(table)[own.index],
             error_x={"array": own["high"] - own["value"], "arrayminus": own["value"] - own["low"], "thickness": 2},
             mode="markers",
             name=style.plain(name),
