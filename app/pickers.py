@@ -107,7 +107,7 @@ def pick_many(
     wanted = permalink.get(name)
     key = f"pick_{name}"
     kept = set(default if wanted is None else permalink.parts(wanted))
-    if report and permalink.of_link(name) and not kept & {*options}:  # an empty or unknown choice is nobody's
+    if report and permalink.of_link(name) and not kept & {*options}:  # an empty or unknown choice is not the visitor's
         kept = set(default or options)
         if not wanted:
             st.info(literal(f"The link names no {name.replace('_', ' ')}; showing the usual."), icon=":material/info:")

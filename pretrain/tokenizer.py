@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
 
-WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # that may get a piece of its own
+WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # that may become one piece
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:

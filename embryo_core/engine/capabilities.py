@@ -43,7 +43,7 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
 )
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # ends of the names of classes that predict masked words
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of classes that predict the next piece
-BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, under no name of its own
+BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, without a separate name
 WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )

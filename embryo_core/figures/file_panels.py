@@ -10,7 +10,7 @@ from embryo_core.figures import style
 LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
 PANEL = 138  # pixels that the plot of a panel takes at least
 BESIDE, NUMBERS = 80, 48  # pixels that the numbers of a panel's vertical axis take, with its title and without one
-BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of its own axis, or without them
+BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of each axis, or without them
 LINE = 18  # pixels from one line of a heading to the next
 HEADING = 12  # pixels of the letters above a panel
 

@@ -150,7 +150,7 @@ def _locate(
     _, start, end = occurrence
     starts, stops = pieces.characters.T
     blanks = np.array([len(text[one:]) - len(text[one:].lstrip()) for one in starts.tolist()], np.int64)
-    starts = starts + blanks  # the blank before a word belongs to its first piece, and may be a piece of its own
+    starts = starts + blanks  # the blank before a word belongs to its first piece, and may be a separate piece
     inside = np.flatnonzero((starts < end) & (np.maximum(stops, starts + 1) > start))
     if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
         return UNWRITABLE

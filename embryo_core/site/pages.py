@@ -68,7 +68,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Table:
+class FixedTable:
     """A table that is the same at every step."""
 
     title: str
@@ -77,18 +77,18 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Page:
+class SitePage:
     """What a page shows of some runs."""
 
     headline: str
-    parts: Sequence[Panel | Table]
+    parts: Sequence[Panel | FixedTable]
     metric: str = ""  # begins the names of the metrics at whose steps playing stops; at all steps without one
 
 
 # === Training and findings ===
 
 
-def _overview(runs: Runs) -> Page:
+def _overview(runs: Runs) -> SitePage:
     run = runs[0]
     last = run_files.checkpoints(run)[-1]
     watch, model = growth.describe_run(run, last.step, last.tokens)
@@ -96,7 +96,7 @@ def _overview(runs: Runs) -> Page:
     logged = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
     measures = positions.measures(run)
     maskings = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
-    parts: list[Panel | Table] = [
+    parts: list[Panel | FixedTable] = [
         Panel("growth", drawings.tiles, alone=True),
         Panel(
             "training",
@@ -113,26 +113,29 @@ def _overview(runs: Runs) -> Page:
         parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
     parts.append(Panel("computed", overview.coverage, {"": {"gives": run_gives(run)}}))
     table, caption = phases.phase_changes(run)
-    return Page(f"{watch}. {model}", [*parts, Table("Phases", table, caption)])
+    return SitePage(f"{watch}. {model}", [*parts, FixedTable("Phases", table, caption)])
 
 
-def _findings(runs: Runs) -> Page:
+def _findings(runs: Runs) -> SitePage:
     judged, *others = [judge(run) for run in runs]
     last = max((step for steps in results.done(runs[0]).values() for step in steps), default=0)
     planned = max(runs[0].planned_steps, default=0)
     table = findings.overview(judged, others).drop(columns=["picture", "comparisons"])
     caption = findings.describe_findings(judged, [run.name for run in runs[1:]])
     choices = {one.finding.claim: {"name": one.finding.name} for one in judged if one.comparisons}
-    return Page(
+    return SitePage(
         findings.headline(judged, last, planned, runs[0].step_unit),
-        [Table("Findings of the paper", table, caption), Panel("finding", findings.comparisons, choices, "Finding")],
+        [
+            FixedTable("Findings of the paper", table, caption),
+            Panel("finding", findings.comparisons, choices, "Finding"),
+        ],
     )
 
 
 # === Words ===
 
 
-def _tokens(runs: Runs) -> Page:
+def _tokens(runs: Runs) -> SitePage:
     choices = {}
     for metric in sorted(one.name for one in METRICS if one.page == "tokens"):
         scores = results.read_scores(runs[0], metric)
@@ -143,18 +146,18 @@ def _tokens(runs: Runs) -> Page:
         Panel("accuracy", tokens.accuracy, choices, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),
     ]
-    return Page("", parts, measured_as(runs[0], "mask_prediction"))
+    return SitePage("", parts, measured_as(runs[0], "mask_prediction"))
 
 
-def _words(runs: Runs) -> Page:
+def _words(runs: Runs) -> SitePage:
     run = runs[0]
     ages = words.age_table(run)
     first = words.default_word(ages)
     if first is None:
-        return Page("", [])
+        return SitePage("", [])
     known = ages.dropna(subset="age").sort_values("age")["word"].tolist()
     chosen = [first, *(word for word in known[:: -(-len(known) // MAX_WORDS) or 1] if word != first)]
-    return Page(
+    return SitePage(
         words.headline(ages, Axis().of(run)),
         [
             Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
@@ -168,15 +171,15 @@ def _words(runs: Runs) -> Page:
     )
 
 
-def _grammar(runs: Runs) -> Page:
+def _grammar(runs: Runs) -> SitePage:
     run, sets = runs[0], grammar.sets(runs[0])
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs in sets for level in grammar.LEVELS}
     if not sets:
-        return Page("", [])
+        return SitePage("", [])
     shapes, accuracies = grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
-    paradigms = Table(f"Every paradigm of {sets[0]}", shapes.drop(columns=["group", "fallen"]), grammar.SHAPES)
+    paradigms = FixedTable(f"Every paradigm of {sets[0]}", shapes.drop(columns=["group", "fallen"]), grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
-    return Page(
+    return SitePage(
         grammar.headline(sets[0], shapes, accuracies, Axis().of(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
@@ -190,16 +193,16 @@ def _grammar(runs: Runs) -> Page:
 # === Layers and heads ===
 
 
-def _probing(runs: Runs) -> Page:
+def _probing(runs: Runs) -> SitePage:
     frame = read_probe_scores(runs[0])
     if frame.empty:
-        return Page("", [])
+        return SitePage("", [])
     numbers = sorted(int(layer) for layer in set(frame["layer"]))
     tasks = {label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
     best = of_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
-    return Page(
+    return SitePage(
         probing.headline(of_layer(frame, BEST), Axis().of(runs[0])),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
@@ -212,19 +215,19 @@ def _probing(runs: Runs) -> Page:
     )
 
 
-def _geometry(runs: Runs) -> Page:
+def _geometry(runs: Runs) -> SitePage:
     run, ranks = runs[0], geometry.table(runs[0], "rank_me")
     if ranks.empty:
-        return Page("", [])
+        return SitePage("", [])
     known = {one.label: {"measure": name} for name, one in geometry.MEASURES.items() if len(geometry.table(run, name))}
     last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in known.items()}
     parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
         parts.append(Panel("similarity", similarity.between, others, "Beside"))
-    return Page(geometry.headline(ranks, Axis().of(run)), parts)
+    return SitePage(geometry.headline(ranks, Axis().of(run)), parts)
 
 
-def _attention(runs: Runs) -> Page:
+def _attention(runs: Runs) -> SitePage:
     frame = patterns.read_behaviour(runs[0])
     what, layer, head = patterns.clearest_head(frame)
     layers, heads = drawings.heads(runs[0])
@@ -233,7 +236,7 @@ def _attention(runs: Runs) -> Page:
     maps = [Panel("head", drawings.one_head, named, "Head", True), Panel("all", drawings.all_heads, alone=True)]
     maps = maps if layers else []
     if frame.empty:
-        return Page("", maps)
+        return SitePage("", maps)
     measured = set(frame["what"])
     choices = {}
     for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != what):
@@ -244,7 +247,7 @@ def _attention(runs: Runs) -> Page:
             "change": pattern.changes[0],
             "chosen": best[1:] if best else (layer, head),
         }
-    return Page(
+    return SitePage(
         head_behaviour.headline(runs[0], what, (layer, head), Axis().of(runs[0])),
         [
             *maps,
@@ -258,16 +261,16 @@ def _attention(runs: Runs) -> Page:
 # === Facts and tasks ===
 
 
-def _knowledge(runs: Runs) -> Page:
+def _knowledge(runs: Runs) -> SitePage:
     run = runs[0]
     table = knowledge.precision_table(run)
     if table.empty:
-        return Page("", [])
+        return SitePage("", [])
     relations: dict[str, dict[str, Any]] = {
         "first to show": {"relations": tuple(knowledge.default_relations(table))},
         **{knowledge.label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
     }
-    parts: list[Panel | Table] = [
+    parts: list[Panel | FixedTable] = [
         Panel("precision", knowledge.precision, relations, "Relations"),
         Panel("panels", knowledge.precision_panels),
     ]
@@ -277,36 +280,36 @@ def _knowledge(runs: Runs) -> Page:
     if relation:
         parts.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
     every = knowledge_tables.relation_table(run)
-    parts.append(Table("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
-    return Page(knowledge.headline(table, Axis().of(run)), parts, knowledge.METRIC)
+    parts.append(FixedTable("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
+    return SitePage(knowledge.headline(table, Axis().of(run)), parts, knowledge.METRIC)
 
 
-def _finetuning(runs: Runs) -> Page:
+def _finetuning(runs: Runs) -> SitePage:
     scores = finetuning_tables.read_scores(runs[0])
     if scores.empty:
-        return Page("", [])
+        return SitePage("", [])
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
-    return Page(
+    return SitePage(
         finetuning.headline(scores, Axis().of(runs[0])),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
         "finetuning",
     )
 
 
-def _query(runs: Runs) -> Page:
+def _query(runs: Runs) -> SitePage:
     texts = {one.text: {"number": i} for i, one in enumerate(results.read_examples(runs[0]))}
-    return Page(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
+    return SitePage(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
 
 
 # === Runs beside each other ===
 
 
-def _compare(runs: Runs) -> Page:
+def _compare(runs: Runs) -> SitePage:
     seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
     table = compare.design_table(comparing.designs(runs), seeds)
-    design = Table("Design", table, compare.describe_designs(len(runs) > 1))
+    design = FixedTable("Design", table, compare.describe_designs(len(runs) > 1))
     if len(runs) < 2:
-        return Page("", [design])
+        return SitePage("", [design])
     groups = tuple(tokens.SETS["parts of speech"])
     measures = ("mask_prediction", "token_reconstruction")
     orders = {name_measures(runs, one).capitalize(): {"metric": one, "groups": groups} for one in measures}
@@ -316,7 +319,7 @@ def _compare(runs: Runs) -> Page:
     with suppress(FigureError):
         agreement = acquisition.agreement(runs, Axis(), measures[0], groups)
         headline = compare.headline(agreement, next(iter(seeds)), name_measures(runs, measures[0]))
-    return Page(
+    return SitePage(
         headline,
         [
             Panel("differences", compare.differences, changed, "Choice"),
@@ -327,7 +330,7 @@ def _compare(runs: Runs) -> Page:
     )
 
 
-PAGES: Mapping[str, tuple[str, Callable[[Runs], Page]]] = {  # by the name in addresses, in the dashboard's order
+PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {  # by the name in addresses, in the dashboard's order
     "overview": ("Overview", _overview),
     "findings": ("Findings", _findings),
     "tokens": ("Tokens", _tokens),

@@ -13,7 +13,7 @@ MIN_LENGTH = 40  # characters of a part from which a reference is shorter
 def script(key: str, value: Any) -> str:
     """Return the script that gives `value` to the page under a key; numpy arrays and plotly figures are plain JSON.
 
-    A part {"$": i} stands for the i-th of the parts (see `add` in site.js).
+    A part {"$": i} is replaced by the i-th of the parts (see `add` in site.js).
     """
     parts: dict[str, int] = {}
     value = _refer(json.loads(to_json_plotly(value)), parts)

@@ -31,7 +31,7 @@ from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.site.drawings import Drawing
 from embryo_core.site.note import to_html
-from embryo_core.site.pages import PAGES, Panel, Table, figures
+from embryo_core.site.pages import PAGES, FixedTable, Panel, figures
 from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
 
@@ -42,7 +42,7 @@ MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all
 
 
 @dataclass(frozen=True)
-class View:
+class RunSelection:
     """What a visitor can choose to see: a run, and the runs beside it."""
 
     runs: tuple[Run, ...]
@@ -93,14 +93,14 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
     return made
 
 
-def _views(runs: Sequence[Run]) -> Iterator[View]:
+def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
     for run in runs:
         others = tuple(one for one in runs if one is not run)
-        yield View((run,))
+        yield RunSelection((run,))
         if len(others) > 1 and len(runs) <= MAX_PAIRS:
-            yield from (View((run, other)) for other in others)
+            yield from (RunSelection((run, other)) for other in others)
         if others:
-            yield View((run, *others))
+            yield RunSelection((run, *others))
 
 
 # === What is there already ===
@@ -121,7 +121,7 @@ def _read_manifest(folder: Path) -> dict[str, str]:
         return {}
 
 
-def _take_over(view: View, folder: Path, temporary: Path, earlier: dict[str, str]) -> bool:
+def _take_over(view: RunSelection, folder: Path, temporary: Path, earlier: dict[str, str]) -> bool:
     """Copy the data of a view from an earlier site, if they are of the same results; return whether they were."""
     found = folder / "data" / view.folder
     if earlier.get(view.folder) != view.fingerprint or not found.is_dir():
@@ -147,7 +147,7 @@ def _fingerprint(run: Run) -> str:
 # === Data ===
 
 
-def _write_view(view: View, folder: Path) -> None:
+def _write_view(view: RunSelection, folder: Path) -> None:
     """Write the data of a view: a file for each page, and one for each figure."""
     for name, (title, make) in PAGES.items():
         path = f"{view.folder}/{name}"
@@ -170,9 +170,9 @@ def _stops(run: Run, metric: str) -> list[int]:
     return sorted(set().union(*found) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
-def _write_part(part: Panel | Table, view: View, path: str, folder: Path) -> dict[str, Any] | None:
+def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
     """Write the figures of a panel, and return what its page says of it; None if there is nothing to show."""
-    if isinstance(part, Table):
+    if isinstance(part, FixedTable):
         if part.table.empty:
             return None
         rows = [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]
@@ -248,7 +248,7 @@ def _plot(figure: Figure) -> dict[str, Any]:
 # === Frame ===
 
 
-def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[View], title: str, note: str) -> None:
+def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], title: str, note: str) -> None:
     """Write pages, scripts and styles, and what every page needs to know."""
     assets = folder / "assets"
     for name in ("site.js", "site.css"):
