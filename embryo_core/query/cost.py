@@ -10,6 +10,7 @@ that is the same for all questions.
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.families import DECODERS
 from embryo_core.query.beam import BEAM_WIDTH, CONTINUED
 from embryo_core.query.question import Question, parse
 from embryo_core.query.sentence import read_sentence
@@ -36,6 +37,9 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
         return checkpoints * (CHECKPOINT + CONTINUING * (PASS + layers / RATE + _head(sizes, CONTINUED)))
     if masks == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
+    if question.continues and run.family in DECODERS:  # which keep keys and values of what they read
+        later = sum(_read_on(sizes, rows, length) for rows in (1, BEAM_WIDTH))
+        return checkpoints * (CHECKPOINT + _pass(sizes, 1, length) + (masks - 1) * later)
     filled = _scored(sizes, masks, length, BEAM_WIDTH)
     if question.word:  # the passes of the word itself, and a beam after its first piece
         return checkpoints * (CHECKPOINT + masks * _pass(sizes, 1, length) + filled)
@@ -94,6 +98,12 @@ def _layer(sizes: Architecture, rows: int, length: int) -> int:
 
 def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float:
     return PASS + products(sizes, rows, length, filled) / RATE + rows * sizes.vocab_size * LOGIT
+
+
+def _read_on(sizes: Architecture, rows: int, length: int) -> float:
+    """Estimate the seconds of a pass that reads one more piece in each row after a text that was read."""
+    layers = sizes.num_hidden_layers * _layer(sizes, rows, length) / length
+    return PASS + layers / RATE + _head(sizes, rows)
 
 
 def _head(sizes: Architecture, states: int) -> float:

@@ -178,9 +178,9 @@ def test_a_phone_shows_the_answer_at_once(visit, app):
     assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
 
 
-def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app):
+def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app_of_demo: str):
     """The lens is as wide as its words need, and is scrolled."""
-    visitor = visit(app)
+    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.open("query")
     lens = visitor.page.locator('[class*="st-key-scroll_"]')
@@ -188,9 +188,9 @@ def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app):
     assert lens.evaluate("one => one.scrollWidth >= 900 && one.clientWidth < 390")
 
 
-def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app):
+def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app_of_demo: str):
     """At the edge of what is seen, wherever the lens is scrolled to."""
-    visitor = visit(app)
+    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.open("query")
     lens = visitor.page.locator('[class*="st-key-scroll_"]')

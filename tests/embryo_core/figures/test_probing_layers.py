@@ -157,7 +157,7 @@ def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
         StepAxis("log", unit="tokens", progress=progress, step_unit=StepUnit.UPDATES),
     )
     titles = [probing_layers.plot_peaks(table, STEPS, axis).layout.xaxis.title.text for axis in axes]
-    assert titles == ["peak at step", "peak at, in words", "tokens seen at the peak"]
+    assert titles == ["peak at step", "peak at, in words", "peak at, in tokens"]
 
 
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:

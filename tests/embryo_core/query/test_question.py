@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,8 +147,8 @@ def test_the_rank_of_several_pieces_is_that_in_the_whole_beam(
     """Of answers from the best to improbable ones, at sure checkpoints too; fewer rows are read."""
     models, read, plain = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS], [], beam._logits
 
-    def sharp(models: list[Model], ids: np.ndarray, position: int) -> Iterator[tuple[int, int, np.ndarray]]:
-        for c, row, logits in plain(models, ids, position):
+    def sharp(models: list[Model], *rest: Any) -> Iterator[tuple[int, int, np.ndarray]]:
+        for c, row, logits in plain(models, *rest):
             read.append(len(logits))
             yield c, row, logits * np.float32(sharpness)
 
