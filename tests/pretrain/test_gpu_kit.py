@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def test_the_script_trains_on_what_it_unpacks_and_ends_by_the_clock(data: Data, 
     rest = "heldout_sequences=16 measured_sequences=0 log_every=1"
     command = ["bash", "tools/gpu_reference.sh", str(tmp_path / "kit"), str(tmp_path / "out"), "3"]
     command += [*size.split(), *text.split(), *rest.split()]
-    subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"RESERVE": "60"}, check=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # its python3 is this one
+    subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"RESERVE": "60", "PATH": path}, check=True)
     run = runs.open_run(tmp_path / "out" / "albert-large-reference")
     steps = [one.step for one in runs.checkpoints(run)]
     assert 2 <= len(steps) <= gpu_kit.CHECKPOINTS
