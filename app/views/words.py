@@ -13,6 +13,10 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.words import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
+BESIDE = (  # figures in two columns, by their titles
+    {"Beside children": word_ages.children, "What predicts the age": word_ages.predictors},
+    {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
+)
 
 
 def show() -> None:
@@ -36,20 +40,11 @@ def show() -> None:
     _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
     figures.show_or_explain(view, word_ages.ages, _open_word)
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.header("Beside children", anchor=False)
-        figures.show_or_explain(view, word_ages.children)
-    with right:
-        st.header("What predicts the age", anchor=False)
-        figures.show_or_explain(view, word_ages.predictors)
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.header("Frequency, then context", anchor=False)
-        figures.show_or_explain(view, word_frequency.distance)
-    with right:
-        st.header("Unigrams, bigrams, context", anchor=False)
-        figures.show_or_explain(view, word_frequency.phases)
+    for beside in BESIDE:
+        for column, (title, make) in zip(st.columns(2, gap="large"), beside.items(), strict=True):
+            with column:
+                st.header(title, anchor=False)
+                figures.show_or_explain(view, make)
 
 
 def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:

@@ -23,10 +23,10 @@ AROUND = 2  # moves to either side that are used for that
 LEAP = 3.0  # a move over what the tensor's next move and those of the others suggest
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
-ALIKE = 0.5  # least cosine of tensors that point the same way; its negative: opposite ways
+PARALLEL = 0.5  # least cosine of tensors that point the same way; its negative: opposite ways
 KEPT, LOST = 0.6, 0.1  # least cosine to the step before of a tensor that continues it, largest of one that does not
 STRIDE = 1.5  # least move of the latter, over what is likely
-ALIKE_AFTER_ZERO = 0.8  # the same as ALIKE, if the step before is all zeros
+PARALLEL_AFTER_ZERO = 0.8  # the same as PARALLEL, if the step before is all zeros
 TINY = 1e-30
 MIN_STEPS = 3  # that can be compared
 
@@ -97,13 +97,13 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     ]
     before, step, after, *later = steps[k - 1 : k + 3]
     to, away, across = (series.cosines(*pair) for pair in ((before, step), (step, after), (before, after)))
-    clear = np.minimum(-np.maximum(to, away), across) / _alike(series)
+    clear = np.minimum(-np.maximum(to, away), across) / _parallel(series)
     if later:  # a bias has no direction before its first update: compare with the next two steps instead
-        fresh = np.minimum(-away, series.cosines(after, later[0])) / _alike(series, ALIKE_AFTER_ZERO)
+        fresh = np.minimum(-away, series.cosines(after, later[0])) / _parallel(series, PARALLEL_AFTER_ZERO)
         if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:  # training turns most tensors
             fresh = np.zeros_like(fresh)
         clear = np.where(series.norms[:, before] > 0, clear, fresh)
-    return np.where(np.min(turning, axis=0, initial=1.0) > -_alike(series) / 2, clear, 0.0)
+    return np.where(np.min(turning, axis=0, initial=1.0) > -_parallel(series) / 2, clear, 0.0)
 
 
 def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
@@ -111,7 +111,7 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
 
     0 if moves of the usual length explain it. First steps are not judged: few tensors have a direction yet.
     """
-    clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _alike(series)
+    clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _parallel(series)
     return np.where(series.apart(end, near) > LEAP * _likely_move(series, end, near, far), clear, 0.0)
 
 
@@ -134,7 +134,7 @@ def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
     return before * max(1.0, growth(series.apart(end, near), before))
 
 
-def _alike(series: Series, least: float = ALIKE) -> np.ndarray:
+def _parallel(series: Series, least: float = PARALLEL) -> np.ndarray:
     """Return the cosine from which tensors point the same way, [T]; above 1 for tensors of too few numbers."""
     return np.maximum(least, CHANCE / np.sqrt(series.sizes))
 
