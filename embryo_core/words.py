@@ -1,5 +1,6 @@
 """Write numbers and steps into sentences: "1 checkpoint", "28.3 %", "steps 0 to 1,000"."""
 
+import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -20,6 +21,11 @@ def quantity(n: int, noun: str) -> str:
 def percent(share: float, decimals: int = 1) -> str:
     """Write a share in percent: "28.3 %"."""
     return f"{share:.{decimals}%}".replace("%", " %")
+
+
+def natural(text: str) -> str:
+    """Write a text as it is printed, without the blanks that treebanks have before their punctuation."""
+    return re.sub(r" +([.,;:?!])", r"\1", text)
 
 
 def span(n: "pd.Series") -> str:

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
 from app.views import query_figures
-from app.views.query_ask import Request, choose_text, form_of, natural, pick_requests
+from app.views.query_ask import Request, choose_text, form_of, pick_requests
 from app.views.query_rounds import Found, Known, asked_later, know, load_ahead, show_rounds
 from embryo_core import query, runs
 from embryo_core.errors import EmbryoError
@@ -19,6 +19,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
 from embryo_core.query import TOGETHER
 from embryo_core.types import Run
+from embryo_core.words import natural
 
 ALL_MASKS = "all together"  # the choice of all masks at once, in the URL too
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."

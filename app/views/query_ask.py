@@ -1,6 +1,5 @@
 """The form of the Query page: a text, a LAMA fact that fills it in, a word to track, and a comparison."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +13,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.figures import knowledge
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
+from embryo_core.words import natural
 
 NOT_YET = " (not learned yet)"
 IN_EXPANDER = ("template", "subject", "word", "compare")  # choices in the URL that open it
@@ -145,11 +145,6 @@ def _show_examples(examples: dict[str, str]) -> None:
         st.caption("Try", width="content")
         for example, label in examples.items():
             st.button(literal(natural(label)), on_click=choose_text, args=(example,))
-
-
-def natural(text: str) -> str:
-    """Return a text as it is printed, without the blanks that treebanks have before their punctuation."""
-    return re.sub(r" +([.,;:?!])", r"\1", text)
 
 
 def choose_text(text: str, subject: str = "") -> None:

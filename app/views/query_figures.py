@@ -18,7 +18,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
 from embryo_core.query import TOGETHER, spell_rank
 from embryo_core.types import Prediction
-from embryo_core.words import quantity, step_name
+from embryo_core.words import quantity, sentence_case, step_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
 CURVES = {"probability": query.probability, "rank": query.rank}  # drawn one at a time: each takes long to draw
@@ -106,9 +106,9 @@ def show_lead(known: Known, number: int) -> None:
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
-            axis, end = view.axis, "Leads for good from" if lead.for_good < last else "Leads again at"
+            said, axis = sentence_case(lead.says(last)), view.axis
             st.metric(axis.headed("First leads at"), axis.number(lead.first) if learned else "–", border=True)
-            name = "Leads only at the last step" if lead.first == last else axis.headed(end)
+            name = said if lead.first == last else axis.headed(f"{said} from")
             st.metric(name, axis.number(lead.for_good) if learned else "–", border=True)
     if not learned:
         widgets.show_caption(query.NOT_LEARNED)

@@ -16,6 +16,7 @@ from embryo_core.figures import growth, patterns, style
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.share import map_style, shrink
 from embryo_core.types import Run
+from embryo_core.words import natural
 
 TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # and the pages that they open
 
@@ -59,10 +60,11 @@ def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes],
 
 def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
     """Return an example's best answers at each step."""
-    before, _, after = example.text.partition("[MASK]")
+    text = natural(example.text)
+    before, _, after = text.partition("[MASK]")
     answers = example.answers
     return {
-        "label": f"Best answers to {example.text} Opens Query.",
+        "label": f"Best answers to {text} Opens Query.",
         "before": before,
         "after": after,
         "steps": [one.step for one in answers],

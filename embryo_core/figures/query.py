@@ -263,9 +263,8 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
 
 def _stars(final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour: str) -> list[dict[str, Any]]:
     """Return marks on the final answer's curve: where it first led, and where it began to lead for good."""
-    labels = {lead.first: ("star-open", "first leads"), lead.for_good: ("star", "leads for good")}
-    if lead.first == lead.for_good:
-        labels = {lead.for_good: ("star", "leads for good")}
+    labels = {lead.first: ("star-open", "first leads")} if lead.first < lead.for_good else {}
+    labels |= {lead.for_good: ("star", lead.says(int(final["step"].max())))}
     marks = []
     for step, (symbol, label) in labels.items():
         rows = final[final["step"] == step]

@@ -49,6 +49,12 @@ class Lead:
     first: int  # the step at which it first led
     for_good: int  # the step from which it has led at every step
 
+    def says(self, last: int) -> str:
+        """Return what `for_good` says if `last` is the last step: that step alone does not make a lead for good."""
+        if self.for_good < last:
+            return "leads for good"
+        return "leads only at the last step" if self.first == last else "leads again"
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:

@@ -150,9 +150,10 @@ def _ranking(predictions: Sequence[Prediction]) -> str:
 def _history(run: Run, found: Answers, mask: int) -> str:
     lead, history = found.lead(mask), found.history(mask)
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
+    since = "again at" if lead.for_good == found.steps[-1] else "for good from"
     return _lines(run, leaders, final) + (
-        f"\n{lead.token!r} first leads at {point(lead.first, run.step_unit)}, "
-        f"for good from {point(lead.for_good, run.step_unit)}."
+        f"\n{lead.token!r} first leads at {point(lead.first, run.step_unit)}"
+        + (f", {since} {point(lead.for_good, run.step_unit)}." if lead.first < found.steps[-1] else ", the last.")
     )
 
 

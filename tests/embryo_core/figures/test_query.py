@@ -70,12 +70,18 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
 
 
 def test_two_stars_if_the_lead_was_lost_in_between() -> None:
-    """First leading and leading for good are marked apart if they are different steps."""
+    """First leading and leading again are marked apart if they are different steps."""
     figure = draw(query.plot_probability, curves(), Lead("<b>paris</b>", 0, 16), "linear")
     stars = figure.data[1:3]
-    assert [star.name for star in stars] == ["first leads: 0", "leads for good: 16"]
+    assert [star.name for star in stars] == ["first leads: 0", "leads again: 16"]
     edges = {star.marker.line.color for star in stars}  # Plotly's own is dark on a dark page
     assert edges == {figure.data[0].line.color}
+
+
+def test_a_lead_of_the_last_step_alone_is_not_for_good() -> None:
+    """Its star says so."""
+    (star,) = [one for one in draw(query.plot_rank, curves(), Lead("<b>paris</b>", 16, 16)).data if "lead" in one.name]
+    assert star.name == "leads only at the last step: 16"
 
 
 def test_marked_words_have_lines_of_their_own() -> None:

@@ -40,7 +40,8 @@ def test_a_history_names_the_best_answer_of_each_step(tiny_run: Run) -> None:
         final = rows[step, lead.token]
         shares = [f"{row.probability:.4%}" for row in (rows[step, leader], final)]
         assert line.split() == [str(step), leader, *shares, f"{final.rank:,}"]
-    assert repr(lead.token) in last and f"step {lead.first:,}," in last and last.endswith(f"step {lead.for_good:,}.")
+    assert (lead.first, lead.for_good) == (16, 16)  # the last step alone is not for good
+    assert repr(lead.token) in last and "step 16," in last and "good" not in last
     assert "All masks together" in report_history(tiny_run, "[MASK] and [MASK]")
 
 
@@ -87,7 +88,7 @@ def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
     lead = query.ask(run, text).lead()
     for lines in (report_history(run, text), report.report_word(run, text, "cat"), report.report_layers(run, text)):
         assert any(line.split()[:1] == ["words"] for line in lines.splitlines()) and "step" not in lines
-    assert report_history(run, text).endswith(f" {lead.first:,} words, for good from {lead.for_good:,} words.")
+    assert f" {lead.first:,} words, " in report_history(run, text)
 
 
 @pytest.mark.parametrize(("word", "mask", "count"), [("", 1, 3), ("Paris", 2, 4), ("Paris", query.TOGETHER, 2)])
