@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command
+from embryo_core.commands.arguments import RUN, Command, positive
 from embryo_core.errors import SiteError
 from embryo_core.words import quantity
 
@@ -15,6 +15,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--runs-from", type=Path, metavar="FOLDER", help="also all runs in this folder")
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="new, empty, or a site")
     command.add_argument("--title", default="Embryo", help="of the site (default %(default)s)")
+    command.add_argument(
+        "--live",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="let visitors ask N checkpoints of each run (needs npm once)",
+    )
     command.add_argument("--note", type=Path, metavar="FILE.md", help="Markdown for the first page")
 
 
@@ -26,7 +33,8 @@ def execute(options: argparse.Namespace) -> int:
     if not names:
         raise SiteError("A site needs a run, or a folder of runs: python -m embryo_core site RUN -o FOLDER")
     chosen = list({run.path.resolve(): run for run in map(runs.open_run, names)}.values())
-    made = write_site(chosen, options.output, options.title, _read(options.note) if options.note else "")
+    note = _read(options.note) if options.note else ""
+    made = write_site(chosen, options.output, options.title, note, options.live)
     size = sum(path.stat().st_size for path in options.output.rglob("*") if path.is_file()) / 1e6
     print(
         f"{options.output / 'index.html'}: {quantity(len(chosen), 'run')}, {size:.1f} MB, {len(made)} views drawn anew"

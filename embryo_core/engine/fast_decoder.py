@@ -67,11 +67,12 @@ def is_fast(checkpoint: Checkpoint) -> bool:
     if layout is None:
         return False
     config = runs.read_config(checkpoint, runs.DecoderConfig)
-    return config.is_plain and _activation(config, layout) in ACTIVATIONS
+    return config.is_plain and bool(decoder_activation(config, layout))
 
 
-def _activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
-    return str(config.activation_function or config.hidden_act or layout.activation)
+def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
+    """Return the activation of a decoder, by the engine's name; "" for one that the engine lacks."""
+    return ACTIVATIONS.get(str(config.activation_function or config.hidden_act or layout.activation), "")
 
 
 def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
@@ -89,7 +90,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
     found = DecoderNetwork(
         words[:pieces] if mapped else words[:pieces].clone(),
         None if positions is None else own(positions),
-        _frequencies(sizes, config) if layout.rotary else torch.empty(0),
+        frequencies(sizes, config) if layout.rotary else torch.empty(0),
         [_layer(sizes, config, stored, base, i) for i in range(sizes.num_hidden_layers)],
         stored.norm(base + names["final_norm"], hidden),
         _decoder(layout, config, stored, words, pieces) if "next_words" in heads(checkpoint) else None,
@@ -98,7 +99,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
     return found
 
 
-def _frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
+def frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
     """Return the frequencies [R / 2] of positions, theta^(-2 i / R)."""
     theta, share = config.rotation
     rotated = int(sizes.hidden_size // sizes.num_attention_heads * share)
@@ -122,7 +123,7 @@ def _layer(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored,
         layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual,
         stored.norm(names["norm"], hidden),
         stored.linear(inner, hidden, names["inner"], transposed=across),
-        ACTIVATIONS[_activation(config, layout)],
+        decoder_activation(config, layout),
         stored.linear(hidden, inner, names["outer"], transposed=across),
     )
 

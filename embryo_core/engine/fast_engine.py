@@ -103,7 +103,7 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
     Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
     tensor is missing, unexpected or misshapen, and TokenizerMismatch if the vocabulary is smaller than the tokenizer.
     """
-    sizes = _read_sizes(checkpoint)
+    sizes = read_sizes(checkpoint)
     check_vocabulary(checkpoint, pieces)
     stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.epsilon)
     embeddings, words = _embeddings(sizes, stored, pieces)
@@ -129,7 +129,7 @@ def nbytes(part: Any) -> int:
 # === config.json ===
 
 
-def _read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
+def read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
     """Read config.json. Raises BrokenCheckpoint for a family that this engine does not know."""
     config = runs.read_config(checkpoint, runs.Architecture)
     layout = FAMILIES.get(config.model_type)

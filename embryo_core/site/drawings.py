@@ -72,7 +72,7 @@ def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
     table = pd.DataFrame(rows)
     caption = Caption(
         f"The best answers to “{example.text}” at each checkpoint that was asked, best first.",
-        "Answers below 1 % are left out. Any other text is asked in the dashboard.",
+        "Answers below 1 % are left out.",
     )
     payload = growth_payload(of_sentence(example), ({}, b""), {})
     name = f"{runs[0].name}-answers-{number + 1}"

@@ -111,7 +111,7 @@ function view(site) {
 
 // === A page ===
 
-const page = { site: null, folder: "", stops: [], parts: [] };
+const page = { site: null, folder: "", stops: [], parts: [], live: null };
 
 function options(select, values, chosenValue) {
   const given = JSON.stringify(values);
@@ -155,6 +155,7 @@ async function open(now) {
   find(".headline").textContent = headline;
   const shown = parts.filter((part) => part && (!now.embed || part.name === now.embed));
   page.parts = shown.map((part) => (part.rows ? tablePart(part) : new FigurePart(part)));
+  if (page.live) page.parts.unshift(page.live);
   find(".parts").replaceChildren(...page.parts.map((part) => part.element));
 }
 
@@ -203,6 +204,10 @@ async function start() {
     render();
   };
   theme(storedTheme());
+  if (NAME === "query" && site.live) {
+    await script("assets/live.js");
+    page.live = new LivePart();
+  }
   matchMedia("(prefers-color-scheme: dark)").onchange = () => { page.parts.forEach((part) => (part.drawn = null)); render(); };
   window.addEventListener("embryo:step", () => page.parts.forEach((part) => part.list?.()));
   window.addEventListener("hashchange", render);

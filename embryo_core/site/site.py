@@ -30,6 +30,7 @@ from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.site.drawings import Drawing
+from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
 from embryo_core.site.pages import PAGES, FixedTable, Panel, figures
 from embryo_core.site.shared_parts import script
@@ -60,11 +61,12 @@ class RunSelection:
         return hashlib.sha256("".join([_program(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
 
 
-def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "") -> list[str]:
+def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
     """Write the site of some runs to a folder, and return the names of the views that were drawn anew.
 
-    `note` is Markdown for the first page. The folder must be new, empty, or an earlier site, of which views with
-    unchanged results are taken over. Raises SiteError; the folder then stays as it was.
+    `note` is Markdown for the first page; `live` is how many checkpoints of each run a browser can ask. The folder must
+    be new, empty, or an earlier site, of which views with unchanged results are taken over. Raises SiteError; the
+    folder then stays as it was.
     """
     for run in runs:
         if not any(results.done(run).values()):
@@ -79,12 +81,13 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
         with replacing(folder, _refuse_others) as temporary:
             temporary.mkdir()
             _write(temporary / MANIFEST, json.dumps({"views": {}}))
+            asked = write_live(runs, temporary, live) if live else None
             for view in (views := list(_views(runs))):
                 if _take_over(view, folder, temporary, earlier):
                     continue
                 _write_view(view, temporary)
                 made.append(view.folder)
-            _write_frame(temporary, runs, views, title, note)
+            _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": asked})
             _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
     except OSError as reason:
         raise SiteError(
@@ -248,17 +251,16 @@ def _plot(figure: Figure) -> dict[str, Any]:
 # === Frame ===
 
 
-def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], title: str, note: str) -> None:
-    """Write pages, scripts and styles, and what every page needs to know."""
+def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], given: dict[str, Any]) -> None:
+    """Write pages, scripts and styles, and what every page needs to know; `given` are its title, note and live runs."""
     assets = folder / "assets"
-    for name in ("site.js", "site.css"):
+    for name in ("site.js", "site.css", *(["live.js"] if given["live"] else [])):
         _write(assets / name, _read(name))
     _write(assets / "parts.js", component.read("clipboard.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
-        "title": title,
-        "note": to_html(note),
+        **given,
         "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
         "runs": {run.name: {"bar": _bar(run), "family": run.family} for run in runs},
@@ -267,7 +269,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
     _write(folder / "data" / "site.js", script("site", about))
     html = _read("page.html")
     for name, (page, _) in PAGES.items():
-        filled = html.replace("{page}", name).replace("{title}", escape(f"{page} · {title}"))
+        filled = html.replace("{page}", name).replace("{title}", escape(f"{page} · {given['title']}"))
         _write(folder / ("index.html" if name == "overview" else f"{name}.html"), filled)
 
 

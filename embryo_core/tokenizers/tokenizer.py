@@ -77,7 +77,7 @@ class Tokenizer:
         self.new_words = {
             i: token.content for i, token in added if token.single_word
         }  # of a vocabulary that was extended: whole words
-        self._blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
+        self.blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
         self.word_start = self._find_word_start()
 
     @property
@@ -97,7 +97,7 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word separately and join the pieces, as the paper's evaluation does; no special tokens."""
-        pieces = [self._word_ids(self._blank + word if i else word) for i, word in enumerate(words)]
+        pieces = [self._word_ids(self.blank + word if i else word) for i, word in enumerate(words)]
         lengths = np.array([len(ids) for ids in pieces], np.int64)
         ends = lengths.cumsum()
         spans = np.stack([ends - lengths, ends], axis=1)
@@ -135,7 +135,7 @@ class Tokenizer:
 
     def encode_word(self, word: str) -> np.ndarray:
         """Tokenize a word as it appears inside a text; return ids [pieces] without special tokens."""
-        return np.array(self._ids(self._blank + self._masked(word)), np.int64)
+        return np.array(self._ids(self.blank + self._masked(word)), np.int64)
 
     def encode_inside(self, text: str) -> np.ndarray:
         """Return ids [pieces] of a text inside a word, without a blank before it; of the vocabulary's piece, if any."""

@@ -1,0 +1,96 @@
+"""Write an ONNX graph: nodes, inputs and constants in the format of onnx.proto, for which no package is needed.
+
+Only what a browser's runtime reads is written (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
+"""
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+IR_VERSION, OPSET = 9, 20
+FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
+TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors
+Attribute = int | float | str | tuple[int, ...]
+
+
+class OnnxGraph:
+    """A graph that grows node by node; values are known by their names."""
+
+    def __init__(self) -> None:
+        self._nodes: list[bytes] = []
+        self._inputs: list[bytes] = []
+        self._constants: list[bytes] = []
+        self._count = 0
+
+    def input(self, name: str, kind: int, shape: Sequence[int | str]) -> str:
+        """Add an input; a size of `shape` that may differ from run to run is a name."""
+        self._inputs.append(_value(name, kind, shape))
+        return name
+
+    def constant(self, values: np.ndarray | Sequence[int] | float) -> str:
+        """Add an array of int64 or float32."""
+        array = np.asarray(values)
+        array = array.astype("<i8" if array.dtype.kind == "i" else "<f4")
+        name, kind = self._name(), INT64 if array.dtype.kind == "i" else FLOAT
+        dims = b"".join(_number(1, size) for size in array.shape)
+        self._constants.append(dims + _number(2, kind) + _text(8, name) + _bytes(9, array.tobytes()))
+        return name
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Attribute) -> str:
+        """Add a node, and return the name of its output."""
+        output = output or self._name()
+        parts = [_text(1, name) for name in inputs] + [_text(2, output), _text(4, operator)]
+        parts += [_bytes(5, _attribute(name, value)) for name, value in attributes.items()]
+        self._nodes.append(b"".join(parts))
+        return output
+
+    def to_bytes(self, output: str, shape: Sequence[int | str]) -> bytes:
+        """Return the model, whose only output is a float32 value of this shape."""
+        parts = [_bytes(1, node) for node in self._nodes] + [_text(2, "embryo")]
+        parts += [_bytes(5, constant) for constant in self._constants] + [_bytes(11, one) for one in self._inputs]
+        graph = b"".join([*parts, _bytes(12, _value(output, FLOAT, shape))])
+        return _number(1, IR_VERSION) + _text(2, "embryo") + _bytes(7, graph) + _bytes(8, _number(2, OPSET))
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"v{self._count}"
+
+
+# === Protocol buffers ===
+
+
+def _value(name: str, kind: int, shape: Sequence[int | str]) -> bytes:
+    sizes = [_text(2, size) if isinstance(size, str) else _number(1, size) for size in shape]
+    dims = b"".join(_bytes(1, size) for size in sizes)
+    return _text(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, dims)))
+
+
+def _attribute(name: str, value: Attribute) -> bytes:
+    if isinstance(value, str):
+        return _text(1, name) + _text(4, value) + _number(20, 3)
+    if isinstance(value, float):
+        return _text(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
+    if isinstance(value, int):
+        return _text(1, name) + _number(3, value) + _number(20, 2)
+    return _text(1, name) + b"".join(_number(8, one) for one in value) + _number(20, 7)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value % 2**64)
+
+
+def _text(field: int, value: str) -> bytes:
+    return _bytes(field, value.encode())
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])

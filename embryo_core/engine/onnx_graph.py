@@ -1,0 +1,214 @@
+"""The networks of ALBERT, BERT, ELECTRA, GPT-2 and GPT-NeoX as ONNX graphs without weights, for a browser.
+
+A graph reads one text. Its inputs are `ids` [L], `positions` [L] (0, 1, ...), `at` [n], and each tensor of the
+checkpoint that it uses, under its name and in the type of model.safetensors. Its output `logits` [n, V] is the head
+applied to the states `at`: number i * L + p is the state of layer i (0: the embeddings) at position p. As in network.py
+and decoder_network.py, whose numbers a graph gives.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from embryo_core import runs
+from embryo_core.engine.capabilities import is_decoder
+from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast
+from embryo_core.engine.fast_engine import ACTIVATIONS, NetworkSizes, read_sizes
+from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
+from embryo_core.errors import MissingCapability
+from embryo_core.families import DECODERS, FAMILIES
+from embryo_core.runs.schema import TensorHeader
+from embryo_core.types import Checkpoint
+
+Tensors = Mapping[str, TensorHeader]
+
+
+def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
+    """Return the graph of a checkpoint whose weights have these tensors.
+
+    Raises MissingCapability if the graph cannot have its family, its activation, or a type of its tensors.
+    """
+    saved = runs.read_config(checkpoint, runs.ModelClass)
+    family, known = saved.model_type, (*FAMILIES, *DECODERS)
+    if family not in known:
+        raise MissingCapability(f"its family {family!r} has no graph for a browser (only {', '.join(known)} have)")
+    decodes = is_decoder(saved)
+    known_parts = is_fast(checkpoint) if decodes else runs.read_config(checkpoint, runs.Architecture).hidden_act
+    if known_parts is not True and known_parts not in ACTIVATIONS:
+        raise MissingCapability("its config.json names an activation or parts that have no graph for a browser")
+    if not decodes:
+        return _encoder(read_sizes(checkpoint), tensors)
+    return _decoder(checkpoint, tensors)
+
+
+class _Graph(OnnxGraph):
+    """A graph of a text's states [L, H], whose weights are inputs."""
+
+    def __init__(self, tensors: Tensors, epsilon: float):
+        super().__init__()
+        self._tensors, self._epsilon = tensors, epsilon
+        self._weights: dict[str, str] = {}
+        self.ids = self.input("ids", INT64, ["L"])
+        self.positions = self.input("positions", INT64, ["L"])
+        self.at = self.input("at", INT64, ["n"])
+
+    def weight(self, name: str) -> str:
+        """Return a tensor of the checkpoint in float32."""
+        if name not in self._weights:
+            tensor = self._tensors.get(name)
+            if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
+                what = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
+                raise MissingCapability(f"its tensor {runs.shown(name)} {what}")
+            self.input(name, kind, tensor.shape)
+            self._weights[name] = self.add("Cast", name, to=FLOAT) if kind == FLOAT16 else name
+        return self._weights[name]
+
+    def rows(self, name: str, which: str) -> str:
+        """Return the rows of a table of embeddings."""
+        return self.add("Gather", self.weight(name), which)
+
+    def linear(self, states: str, name: str, across: bool = False) -> str:
+        """Apply the linear map of that name, whose weight is [in, out] if it is stored across."""
+        weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        return self.add("Gemm", states, weight, bias, transB=int(not across))
+
+    def norm(self, states: str, name: str) -> str:
+        """Normalise over the last axis."""
+        gain, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        return self.add("LayerNormalization", states, gain, bias, epsilon=self._epsilon)
+
+    def activate(self, states: str, name: str) -> str:
+        """Apply gelu, gelu_tanh or relu."""
+        if name == "relu":
+            return self.add("Relu", states)
+        return self.add("Gelu", states, approximate="tanh" if name == "gelu_tanh" else "none")
+
+    def reshape(self, states: str, *shape: int) -> str:
+        """Give another shape, in which 0 is the size of the same axis, and -1 what is left."""
+        return self.add("Reshape", states, self.constant(shape))
+
+    def heads(self, states: str, heads: int, size: int) -> str:
+        """Split [L, H] into [heads, L, D]."""
+        return self.add("Transpose", self.reshape(states, 0, heads, size), perm=(1, 0, 2))
+
+    def attend(self, query: str, key: str, value: str, scale: float, hidden: int, mask: str = "") -> str:
+        """Mix values [heads, L, D] into [L, H]; `mask` [L, L] is added to the scores."""
+        scores = self.add("MatMul", query, self.add("Transpose", key, perm=(0, 2, 1)))
+        scores = self.add("Mul", scores, self.constant(scale))
+        weights = self.add("Softmax", self.add("Add", scores, mask) if mask else scores, axis=-1)
+        mixed = self.add("Transpose", self.add("MatMul", weights, value), perm=(1, 0, 2))
+        return self.reshape(mixed, 0, hidden)
+
+    def chosen(self, states: list[str]) -> str:
+        """Return the states `at` [n, H] of all layers."""
+        return self.add("Gather", self.add("Concat", *states, axis=0), self.at)
+
+    def finish(self, states: str, decoder: str, bias: str = "") -> bytes:
+        """Apply the output matrix [V, H], and return the model."""
+        inputs = [states, self.weight(decoder), *([self.weight(bias)] if bias else [])]
+        return self.to_bytes(self.add("Gemm", *inputs, output="logits", transB=1), ["n", "V"])
+
+
+# === Encoders ===
+
+
+def _encoder(sizes: NetworkSizes, tensors: Tensors) -> bytes:
+    graph, names, size = _Graph(tensors, sizes.epsilon), sizes.layout.names, sizes.hidden // sizes.heads
+    part = names["embeddings"]
+    added = graph.add(
+        "Add",
+        graph.rows(f"{part}.position_embeddings.weight", graph.positions),
+        graph.rows(f"{part}.token_type_embeddings.weight", graph.constant([0])),
+    )
+    words = f"{part}.word_embeddings.weight"
+    embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), added), f"{part}.LayerNorm")
+    projected = sizes.layout.always_projected or sizes.embedding != sizes.hidden
+    states = [graph.linear(embedded, names["projection"]) if projected else embedded]
+    for i in range(sizes.layers):
+        prefix = names["layer"].format(i * sizes.groups // sizes.layers)
+        of = {part: f"{prefix}.{name}" for part, name in names.items()}
+        read = [
+            graph.heads(graph.linear(states[-1], of[part]), sizes.heads, size) for part in ("query", "key", "value")
+        ]
+        mixed = graph.linear(graph.attend(*read, size**-0.5, sizes.hidden), of["output"])
+        attended = graph.norm(graph.add("Add", mixed, states[-1]), of["attention_norm"])
+        inner = graph.activate(graph.linear(attended, of["inner"]), sizes.activation)
+        states.append(graph.norm(graph.add("Add", graph.linear(inner, of["outer"]), attended), of["norm"]))
+    dense = graph.activate(
+        graph.linear(graph.chosen(states), names["dense"]), sizes.layout.head_activation or sizes.activation
+    )
+    return graph.finish(graph.norm(dense, names["head_norm"]), *_output(sizes, tensors, words))
+
+
+def _output(sizes: NetworkSizes, tensors: Tensors, words: str) -> tuple[str, str]:
+    """Return the names of an encoder's output matrix and its bias, chosen as in fast_engine.py."""
+    own = sizes.layout.names.get("decoder", "")
+    its_bias = own.removesuffix("weight") + "bias"
+    bias = its_bias if own and its_bias in tensors else sizes.layout.names["bias"]
+    return (words if sizes.tied and own not in tensors else own), bias
+
+
+# === Decoders ===
+
+
+def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
+    sizes, config = runs.read_config(checkpoint, runs.Architecture), runs.read_config(checkpoint, runs.DecoderConfig)
+    layout = DECODERS[sizes.model_type]
+    names, heads, graph = layout.names, sizes.num_attention_heads, _Graph(tensors, config.epsilon)
+    base = layout.base if any(name.startswith(layout.base) for name in tensors) else ""
+    words, size = f"{base}{names['words']}.weight", sizes.hidden_size // heads
+    embedded = graph.rows(words, graph.ids)
+    if learned := names.get("positions"):
+        embedded = graph.add("Add", embedded, graph.rows(f"{base}{learned}.weight", graph.positions))
+    turned = _rotation(graph, frequencies(sizes, config).numpy()) if layout.rotary else None
+    states, mask = [embedded], _causal_mask(graph)
+    parallel = layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual
+    scale = size**-0.5 if config.scale_attn_weights else 1.0
+    for i in range(sizes.num_hidden_layers):
+        of = {part: f"{base}{names['layer'].format(i)}.{name}" for part, name in names.items()}
+        before, across = states[-1], layout.transposed
+        read = graph.linear(graph.norm(before, of["attention_norm"]), of["query_key_value"], across)
+        shape, order = ((heads, 3), (2, 1, 0, 3)) if layout.by_head else ((3, heads), (1, 2, 0, 3))
+        split = graph.add("Transpose", graph.reshape(read, 0, *shape, size), perm=order)  # [3, heads, L, D]
+        query, key, value = (graph.add("Gather", split, graph.constant(np.array(part)), axis=0) for part in range(3))
+        if turned:
+            query, key = (_rotate(graph, one, turned, size) for one in (query, key))
+        scaled = scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale
+        mixed = graph.attend(query, key, value, scaled, sizes.hidden_size, mask)
+        attended = graph.add("Add", graph.linear(mixed, of["output"], across), before)
+        inner = graph.linear(graph.norm(before if parallel else attended, of["norm"]), of["inner"], across)
+        outer = graph.linear(graph.activate(inner, decoder_activation(config, layout)), of["outer"], across)
+        states.append(graph.add("Add", outer, attended))
+    own = [f"{name}.weight" for name in layout.decoder]
+    tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
+    output = next((name for name in own if name in tensors), words if tied else own[0])
+    return graph.finish(graph.norm(graph.chosen(states), base + names["final_norm"]), output)
+
+
+def _causal_mask(graph: _Graph) -> str:
+    """Return what is added to scores [L, L], by which a piece sees none after it."""
+    rows, columns = (graph.add("Unsqueeze", graph.positions, graph.constant([axis])) for axis in (1, 0))
+    later = graph.add("Less", rows, columns)
+    return graph.add("Where", later, graph.constant(-np.inf), graph.constant(0.0))
+
+
+def _rotation(graph: _Graph, by: np.ndarray) -> tuple[str, str, int]:
+    """Return cosine and sine [L, R] of the angles of all positions, and R."""
+    positions = graph.add("Unsqueeze", graph.add("Cast", graph.positions, to=FLOAT), graph.constant([1]))
+    angles = graph.add("Mul", positions, graph.constant(np.concatenate([by, by])[None]))
+    return graph.add("Cos", angles), graph.add("Sin", angles), 2 * len(by)
+
+
+def _rotate(graph: _Graph, states: str, turned: tuple[str, str, int], size: int) -> str:
+    """Rotate the first R numbers of each head's queries or keys [heads, L, D]; the rest stay."""
+    cosine, sine, rotated = turned
+    if not rotated:
+        return states
+    ends = ((0, rotated // 2), (rotated // 2, rotated), (rotated, size))
+    low, high, rest = (
+        graph.add("Slice", states, graph.constant([a]), graph.constant([b]), graph.constant([2])) for a, b in ends
+    )
+    first = graph.add("Concat", low, high, axis=-1)
+    half = graph.add("Concat", graph.add("Neg", high), low, axis=-1)
+    found = graph.add("Add", graph.add("Mul", first, cosine), graph.add("Mul", half, sine))
+    return found if rotated == size else graph.add("Concat", found, rest, axis=-1)

@@ -1,0 +1,135 @@
+"""Live questions in a static site: a run's graph, and the weights of some of its checkpoints, for a browser.
+
+live.js reads them, only when somebody asks; the tokenizer and the names of pieces are those of the dashboard.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from embryo_core import runs as run_files
+from embryo_core.curves.step_scales import SCALES, log_spaced
+from embryo_core.engine.capabilities import heads
+from embryo_core.errors import EmbryoError, MissingCapability, SiteError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis
+from embryo_core.figures.query import COLOURS
+from embryo_core.query import EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, readable
+from embryo_core.site.packages import add_packages
+from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
+from embryo_core.types import Checkpoint, Run
+
+RUNTIME_BYTES = 14_400_000  # of the JavaScript of others
+GRAPH, TOKENIZER, ABOUT = "graph.onnx", "tokenizer.json", "about.json"
+
+
+def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[str, str]]:
+    """Write what a browser needs to ask at most `count` checkpoints of each run.
+
+    Returns for each run by name the "folder" of its files in the site, or "why" it cannot be asked. Raises SiteError if
+    no run can be asked, or the JavaScript of others is missing.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for i, run in enumerate(runs, 1):
+        try:
+            _write_run(run, folder / "live" / str(i), count)
+            found[run.name] = {"folder": f"live/{i}"}
+        except EmbryoError as reason:
+            found[run.name] = {"why": str(reason)}
+    if not any("folder" in one for one in found.values()):
+        raise SiteError(" ".join(one["why"] for one in found.values()))
+    add_packages(folder / "assets" / "live")
+    return found
+
+
+def _write_run(run: Run, folder: Path, count: int) -> None:
+    """Write graph, weights, tokenizer and description of a run. Raises EmbryoError."""
+    loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable(run)}
+    steps = log_spaced([*loadable], count) if count > 1 else [*loadable][-1:]
+    tokenizer = load_tokenizer(run)
+    graphs, left_out = {}, []
+    for step in steps:
+        try:
+            graphs[step] = _graph(loadable[step], tokenizer.vocabulary_size)
+        except EmbryoError as reason:
+            left_out.append(str(reason))
+    if not graphs:
+        raise SiteError(left_out[0] if left_out else f"Run '{run.name}' has no checkpoint.")
+    graph, _ = graphs[max(graphs)]
+    known = [step for step, (other, _) in graphs.items() if other == graph]
+    left_out += [f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in known]
+    folder.mkdir(parents=True)
+    (folder / GRAPH).write_bytes(graph)
+    for step in known:
+        shutil.copyfile(graphs[step][1], folder / f"step{step}.safetensors")
+    shutil.copyfile(run.tokenizer / TOKENIZER, folder / TOKENIZER)
+    fetched = sum(path.stat().st_size for path in folder.iterdir()) + RUNTIME_BYTES
+    about = _about(run, loadable[known[-1]], tokenizer, known)
+    about |= {"left_out": left_out, "megabytes": round(fetched / 1e6)}
+    (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+
+
+def _words(checkpoint: Checkpoint) -> Checkpoint:
+    """Return the model that predicts words: this one, or an ELECTRA's generator."""
+    return run_files.generator(checkpoint) or checkpoint
+
+
+def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
+    """Return the graph of a checkpoint, and the file of its weights, which was verified. Raises EmbryoError."""
+    from embryo_core.engine.onnx_graph import network_graph  # torch
+
+    model = _words(checkpoint)
+    if not heads(model) & {"masked_words", "next_words"}:
+        raise MissingCapability(f"Run '{checkpoint.run.name}' cannot be asked live: its models give no words.")
+    run_files.verify(model)
+    check_vocabulary(model, pieces)
+    files = run_files.weights_files(model)
+    if len(files) > 1 or run_files.is_pickled(*files[0]):
+        raise MissingCapability(
+            f"Run '{checkpoint.run.name}' cannot be asked live: its weights are not one safetensors."
+        )
+    try:
+        return network_graph(model, run_files.read_header(*files[0])[0]), files[0][0]
+    except MissingCapability as reason:
+        raise MissingCapability(f"Run '{checkpoint.run.name}' cannot be asked live: {reason}.") from None
+
+
+def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequence[int]) -> dict[str, Any]:
+    """Return what live.js needs to know of a run beside its files."""
+    model = _words(checkpoint)
+    sizes, config = (run_files.read_config(one, run_files.Architecture) for one in (model, checkpoint))
+    fills = "masked_words" in heads(model)
+    special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+    return {
+        "steps": steps,
+        "fills": fills,
+        "example": EXAMPLE if fills else START,
+        "layers": sizes.num_hidden_layers,
+        "positions": min(sizes.max_position_embeddings, config.max_position_embeddings),
+        "pieces": readable(tokenizer, range(tokenizer.vocabulary_size)),
+        "begin": tokenizer.begin.tolist(),
+        "end": tokenizer.end.tolist() if fills else [],
+        "mask": tokenizer.mask,
+        "mask_id": tokenizer.mask_id,
+        "special": [one for one in special if one is not None],
+        "unknown": tokenizer.unk_id,
+        "blank": tokenizer.blank,
+        "marks_start": bool(tokenizer.word_start),
+        "most_pieces": MAX_MASKS,
+        "most_characters": MAX_CHARACTERS,
+        "colours": COLOURS,
+        "tracked": style.PINK,
+        "layouts": {scale: _layout(run, scale, steps) for scale in SCALES},
+    }
+
+
+def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
+    """Return the layout of a figure of probabilities over these steps."""
+    figure = Axis(scale).of(run).draw(go.Figure(), steps)
+    style.set_axes(figure, "y", rangemode="tozero", tickformat=".0%")
+    layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]
+    return {name: part for name, part in layout.items() if name != "template"}

@@ -1,0 +1,106 @@
+"""The JavaScript that answers live questions in a browser: two packages of npm, fetched once and checked by SHA-256."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+from embryo_core.errors import SiteError
+from embryo_core.runs.atomic_files import replacing, sha256
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of npm, and the files of it that a site has, by their names there.
+
+    Modules end in .js there, which every server sends as JavaScript.
+    """
+
+    name: str
+    version: str
+    licence: str
+    sha256: str  # of its archive
+    files: dict[str, str]
+
+    @property
+    def archive(self) -> str:
+        """Return the name that `npm pack` gives its archive."""
+        return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
+
+
+PACKAGES = (
+    Package(
+        "onnxruntime-web",
+        "1.30.0",
+        "MIT, Copyright (c) Microsoft Corporation, https://github.com/microsoft/onnxruntime/blob/main/LICENSE",
+        "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71",
+        {
+            "ort.js": "dist/ort.wasm.min.mjs",
+            "ort-wasm.js": "dist/ort-wasm-simd-threaded.mjs",
+            "ort-wasm.wasm": "dist/ort-wasm-simd-threaded.wasm",
+        },
+    ),
+    Package(
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "Apache-2.0, Copyright Hugging Face, tokenizers.LICENSE.txt beside this file",
+        "2800014c83b8186b2e4210c20672f1fb65a12cef85d7e95e0f2003e022611b4a",
+        {"tokenizers.js": "dist/tokenizers.min.mjs", "tokenizers.LICENSE.txt": "LICENSE"},
+    ),
+)
+
+
+def add_packages(folder: Path, cache: Path | None = None) -> None:
+    """Write the files of all packages, and a notice that names them, to a folder. Raises SiteError.
+
+    `cache` is the folder of their archives; by default that of the user.
+    """
+    cache = cache or pooch.os_cache("embryo")
+    archives = [_fetch(package, cache) for package in PACKAGES]
+    folder.mkdir(parents=True, exist_ok=True)
+    for package, archive in zip(PACKAGES, archives, strict=True):
+        with tarfile.open(archive) as opened:
+            for name, path in package.files.items():
+                source = opened.extractfile(f"package/{path}")
+                assert source is not None  # the archive is the one of its SHA-256
+                with (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+    notice = [f"{one.name} {one.version} ({', '.join(one.files)}), unchanged: {one.licence}" for one in PACKAGES]
+    (folder / "NOTICE.txt").write_text("\n".join(notice) + "\n", encoding="utf-8")
+
+
+def _fetch(package: Package, cache: Path) -> Path:
+    """Return the archive of a package in the cache, where npm puts it if it is not there."""
+    path = cache / package.archive
+    if not (path.is_file() and sha256(path) == package.sha256):
+        cache.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(_pack(package, path))
+    return path
+
+
+def _pack(package: Package, path: Path) -> bytes:
+    """Return the archive of a package, from npm."""
+    named = f"{package.name}@{package.version}"
+    by_hand = f"put its archive at {path}: https://registry.npmjs.org/{package.name}/-/{package.archive.split('/')[-1]}"
+    folder = path.with_name(f"{path.name}.{os.getpid()}")
+    folder.mkdir()
+    try:
+        command = ["npm", "pack", named, "--silent", "--pack-destination", str(folder)]
+        subprocess.run(command, check=True, capture_output=True, timeout=600, cwd=folder)
+        content = (folder / package.archive).read_bytes()
+    except (OSError, subprocess.SubprocessError) as reason:
+        raise SiteError(
+            f"Live questions need {named}, which npm could not fetch ({reason}); go online with npm installed, or "
+            f"{by_hand}."
+        ) from None
+    finally:
+        shutil.rmtree(folder)
+    if hashlib.sha256(content).hexdigest() != package.sha256:
+        raise SiteError(f"What npm sent as {named} is not the archive of that version (its SHA-256 differs); {by_hand}")
+    return content

@@ -1,0 +1,191 @@
+"""Live questions of a static site: in Chromium, from a server of files, the dashboard's answers and no other."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+
+from embryo_core import runs
+from embryo_core.errors import SiteError
+from embryo_core.query import ask, ask_layers, parse
+from embryo_core.site import packages, site
+from embryo_core.types import Run
+from tests import decoders
+from tests.browser.conftest import PATIENCE, WINDOW
+
+SIZES = {"vocab_size": 700, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48}
+SIZES |= {"initializer_range": 0.4, "max_position_embeddings": 40, "hidden_size": 24}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server of files that prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip where the packages of npm are neither cached nor to be had."""
+    try:
+        packages.add_packages(tmp_path_factory.mktemp("packages"))
+    except SiteError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def served(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]]:
+    """served(folder) -> a page whose errors and requests to other hosts fail the test, at the Query page of a site."""
+    context, faults = chromium.new_context(**WINDOW), []
+    handler = partial(Quiet, directory=str(tmp_path / "site"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    host = f"http://127.0.0.1:{server.server_port}/"
+
+    def opened(state: str = "") -> Page:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda one: None if one.url.startswith((host, "data:", "blob:")) else faults.append(one.url))
+        page.goto(f"{host}query.html#{state}")
+        return page
+
+    yield opened
+    context.close()
+    server.shutdown()
+    assert not faults
+
+
+def write(run: Run, folder: Path, results: Run, monkeypatch: pytest.MonkeyPatch, count: int = 3) -> None:
+    """Write the Query page of a run's site, with live questions."""
+    if not run.results.exists():
+        shutil.copytree(results.results, run.results)
+    monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
+    site.write_site([run], folder, live=count)
+
+
+def store(run: Run, step: int, *models: torch.nn.Module) -> None:
+    """Replace the weights of a step; a second model is the generator of the first."""
+    for model, path in zip(models, (runs.checkpoint(run, step).path, runs.checkpoint(run, step).path / "generator")):
+        shutil.rmtree(path, ignore_errors=True)
+        model.save_pretrained(path)
+        runs.write_manifest(path, step, sequences=64, tokens=4096)
+
+
+def make_run(family: str, own_run: Run, folder: Path) -> Run:
+    """Return a run of a family whose steps have weights of their own; BERT's are float16."""
+    if family == "gpt2":
+        return decoders.add_series(folder / "added", family, (0, 8, 16))
+    for step in (0, 8, 16) if family != "albert" else ():
+        torch.manual_seed(step)
+        if family == "bert":
+            store(own_run, step, BertForMaskedLM(BertConfig(**SIZES)).half())
+        elif family == "electra":
+            pair = (ElectraForPreTraining, 16), (ElectraForMaskedLM, 12)
+            store(own_run, step, *(kind(ElectraConfig(**SIZES, embedding_size=size)) for kind, size in pair))
+        else:
+            change = {"rotary_pct": 0.5, "use_parallel_residual": bool(step)} if step == 16 else {"rotary_pct": 0.5}
+            store(own_run, step, decoders.make(family, step, **change))
+    return own_run
+
+
+def put(page: Page, text: str, word: str = "") -> str:
+    """Ask a text, and return what the page says of it."""
+    page.wait_for_function("() => page.live?.model?.about")
+    page.locator("#live input[name=text]").fill(text)
+    page.locator("#live input[name=track]").fill(word)
+    page.evaluate("() => { page.live.asked = null; page.live.status.textContent = ''; }")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.wait_for_function("() => page.live.asked || / /.test(page.live.status.textContent) && "
+                           "!/fetched|checkpoints$/.test(page.live.status.textContent)")  # fmt: skip
+    return page.locator("#live [role=status]").inner_text()
+
+
+@pytest.mark.parametrize("family", ["albert", "bert", "electra", "gpt2", "gpt_neox"])
+def test_answers_are_those_of_the_dashboard(
+    family: str, own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids, words and ranks are equal, probabilities to 1e-5: of the best, a tracked word, and each layer."""
+    run = make_run(family, own_run, tmp_path)
+    write(run, tmp_path / "site", tiny_results, monkeypatch)
+    page = served()
+    fills = family in ("albert", "bert", "electra")
+    text, word = (
+        ("She went to the [MASK] , and  Zoë came 1890.", "gardening") if fills else ("She went to", "gardening")
+    )
+    put(page, text, word)
+    asked = ask(run, text)
+    steps = page.evaluate("page.live.asked.found.map(({ step }) => step)")
+    assert steps == list(asked.steps) and len(steps) >= 2
+    assert page.evaluate("page.live.asked.question.ids") == asked.question.ids.tolist()
+    tracked = ask(run, parse(run, text).track(word))
+    assert page.evaluate("page.live.asked.question.pieces") == tracked.question.tracked.ids.tolist()
+    assert len(tracked.question.tracked.ids) > 1
+    of_word = page.evaluate("page.live.asked.found.map(({ tracked }) => Math.exp(tracked))")
+    assert of_word == pytest.approx(tracked.table["probability"].tolist(), abs=1e-6, rel=1e-4)
+    for i, step in enumerate(steps):
+        found = page.evaluate(
+            """(i) => {
+                const { logits, total } = page.live.asked.found[i];
+                const { pieces } = page.live.model.about;
+                return best(logits, 10).map((id) => [pieces[id], rankOf(logits, id), Math.exp(logits[id] - total)]);
+            }""",
+            i,
+        )
+        known = [(one.token, one.rank) for one in asked.best(step, 1)]
+        assert [(token, rank) for token, rank, _ in found] == known
+        assert [share for *_, share in found] == pytest.approx(
+            [one.probability for one in asked.best(step, 1)], abs=1e-5
+        )
+    check_lens(page, run, text, steps[-1])
+
+
+def check_lens(page: Page, run: Run, text: str, step: int) -> None:
+    """Compare the table of layers with the best answers of the lens; the last layer is first."""
+    page.locator("#live summary").click()
+    rows = page.locator("#live details tbody tr")
+    expect(rows.first).to_be_visible()
+    layers = ask_layers(run, text, steps=[step])
+    shown = [row.split("\t") for row in rows.all_inner_texts()]
+    for layer, row in enumerate(reversed(shown)):
+        best = layers.best(step, 1, layer)[:3]
+        assert [one.rsplit(" ", 2)[0] for one in row[1:]] == [one.token for one in best]
+        assert [float(one.rsplit(" ", 2)[1]) for one in row[1:]] == pytest.approx(
+            [100 * one.probability for one in best], rel=1e-2
+        )
+
+
+def test_what_cannot_be_asked_is_one_sentence(
+    own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts without or with two masks, too long ones, words outside the vocabulary; then a text that is answered."""
+    write(own_run, tmp_path / "site", tiny_results, monkeypatch, 2)
+    page = served("text=A+[MASK]+.&step=8")
+    page.wait_for_function("() => page.live?.model?.about")
+    assert page.locator("#live input[name=text]").input_value() == "A [MASK] ."
+    assert "[MASK]" in put(page, "nothing masked") and "2 [MASK]" in put(page, "[MASK] and [MASK]")
+    assert "pieces long" in put(page, "word " * 200 + "[MASK]")
+    assert "special" in put(page, "A [MASK] .", "[MASK]") and "vocabulary" in put(page, "A [MASK] .", "日")
+    assert "2 checkpoints" in put(page, "A [mask] .")
+    assert page.evaluate("page.live.asked.found.map(({ step }) => step)") == [0, 16]
+    expect(page.locator("#live h3")).to_have_text("At step 0")
+    expect(page.locator("#live .js-plotly-plot .main-svg").first).to_be_visible()
+
+
+def test_a_file_says_that_a_server_is_needed(
+    own_run: Run, tiny_results: Run, tmp_path: Path, npm, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened from the disk, the page names the command, and asks for nothing."""
+    write(own_run, tmp_path / "site", tiny_results, monkeypatch)
+    page = chromium.new_context(**WINDOW, offline=True).new_page()
+    page.goto((tmp_path / "site" / "query.html").as_uri())
+    expect(page.locator("#live [role=status]")).to_contain_text("python -m http.server")
+    expect(page.locator("#live form")).to_be_hidden()
+    page.context.close()

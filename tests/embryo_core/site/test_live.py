@@ -1,0 +1,95 @@
+"""Live questions: what a run needs to be asked in a browser, and what is said of one that cannot be asked."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import RobertaConfig, RobertaForMaskedLM
+
+from embryo_core import runs
+from embryo_core.errors import SiteError
+from embryo_core.site import live, packages
+from embryo_core.site.live import write_live
+from embryo_core.types import Run
+
+
+@pytest.fixture
+def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the JavaScript of others."""
+    monkeypatch.setattr(live, "add_packages", lambda folder: None)
+
+
+def change(run: Run, step: int, dtype: torch.dtype) -> None:
+    """Store the weights of a step in another type."""
+    folder = runs.checkpoint(run, step).path
+    path = folder / "model.safetensors"
+    save_file({name: tensor.to(dtype) for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, step, 1, 1)
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_a_run_has_graph_weights_tokenizer_and_pieces(tiny_run: Run, tmp_path: Path) -> None:
+    """The weights are those of its checkpoints, byte for byte; the graph names their tensors and holds none."""
+    assert write_live([tiny_run], tmp_path, 2) == {"tiny": {"folder": "live/1"}}
+    folder = tmp_path / "live" / "1"
+    about = json.loads((folder / "about.json").read_text())
+    assert about["steps"] == [0, 16] and len(about["pieces"]) == 700 and about["left_out"] == []
+    for step in about["steps"]:
+        stored = runs.checkpoint(tiny_run, step).path / "model.safetensors"
+        assert (folder / f"step{step}.safetensors").read_bytes() == stored.read_bytes()
+    graph = (folder / "graph.onnx").read_bytes()
+    assert b"albert.embeddings.word_embeddings.weight" in graph and b"pooler" not in graph and len(graph) < 20_000
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_a_step_that_differs_from_the_last_is_left_out(own_run: Run, tmp_path: Path) -> None:
+    """One in float16 among float32, and one whose file is damaged, each named."""
+    change(own_run, 8, torch.float16)
+    (runs.checkpoint(own_run, 0).path / "model.safetensors").write_bytes(b"damaged")
+    write_live([own_run], tmp_path, 3)
+    about = json.loads((tmp_path / "live" / "1" / "about.json").read_text())
+    assert about["steps"] == [16] and len(about["left_out"]) == 2
+    assert "step0" in about["left_out"][0] and "Step 8" in about["left_out"][1]
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_runs_that_cannot_be_asked_are_named(own_run: Run, tiny_run: Run, tmp_path: Path) -> None:
+    """Of another family, of a type that browsers lack, without weights: with a run that can, and alone."""
+    folder = runs.checkpoint(own_run, 16).path
+    sizes = {"vocab_size": 700, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+    RobertaForMaskedLM(RobertaConfig(**sizes, intermediate_size=48)).save_pretrained(folder)
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, 16, 1, 1)
+    with pytest.raises(SiteError, match="roberta"):
+        write_live([own_run], tmp_path / "family", 1)
+    change(own_run, 0, torch.bfloat16)
+    for step in (8, 16):
+        shutil.rmtree(runs.checkpoint(own_run, step).path)
+    with pytest.raises(SiteError, match="BF16"):
+        write_live([own_run], tmp_path / "type", 1)
+    runs.remove_weights(runs.checkpoint(own_run, 0))
+    with pytest.raises(SiteError, match="no weights"):
+        write_live([own_run], tmp_path / "lost", 1)
+
+
+def test_without_npm_and_network_the_archives_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence with the version, the address and the place in the cache; nothing is left there."""
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SiteError, match=r"onnxruntime-web@1\.30\.0.*npm.*onnxruntime-web-1\.30\.0\.tgz"):
+        packages.add_packages(tmp_path / "site", tmp_path / "cache")
+    assert not [*(tmp_path / "cache").iterdir()] and not (tmp_path / "site").exists()
+
+
+def test_another_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An npm that sends other bytes is not believed."""
+    npm = tmp_path / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text('#!/bin/sh\necho other > "$5/onnxruntime-web-1.30.0.tgz"\n')
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{npm.parent}:/bin:/usr/bin")
+    with pytest.raises(SiteError, match="SHA-256"):
+        packages.add_packages(tmp_path / "site", tmp_path / "cache")
