@@ -26,35 +26,33 @@ NO_SENTENCES = (
 
 
 def show(view: View, shapes: pd.DataFrame, step: int) -> None:
-    """Draw the pickers, the table of pairs and, next to it, one pair."""
+    """Draw the pickers, the table of pairs and, below it, one pair."""
     st.header("Pairs", anchor=False)
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2)
     with left:
-        one, two = st.columns(2)
-        with one:
-            paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=label)
-        with two:
-            history = pickers.pick_one("pairs_of", "History", (ANY, *HISTORIES))
-        sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
-        table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
-        listed = table if history == ANY else table[table["history"] == history]
-        _show_table(view, paradigm, listed, bool(sentences))
-        widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
-        if not sentences:
-            st.caption(NO_SENTENCES)
+        paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=label)
     with right:
-        if listed.empty:
-            st.info("No pair of this paradigm has this history; choose another.", icon=":material/info:")
-            permalink.show("pair", permalink.get("pair"))
-            return
-        _show_pair(view, paradigm, listed["pair"].tolist(), sentences)
+        history = pickers.pick_one("pairs_of", "History", (ANY, *HISTORIES))
+    sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
+    table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
+    listed = table if history == ANY else table[table["history"] == history]
+    _show_table(view, paradigm, listed, bool(sentences))
+    widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
+    if not sentences:
+        st.caption(NO_SENTENCES)
+    if listed.empty:
+        st.info("No pair of this paradigm has this history; choose another.", icon=":material/info:")
+        permalink.show("pair", permalink.get("pair"))
+        return
+    _show_pair(view, paradigm, listed["pair"].tolist(), sentences)
 
 
 def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
     number = st.column_config.NumberColumn
-    scores: dict[str, Any] = {"format": "%.2f", "width": 80}
+    scores: dict[str, Any] = {"format": "%.2f", "width": 84}
+    hidden = ["good_score", "bad_score"] if with_sentences else ["good", "bad"]  # both would not fit
     show_rows(
-        listed if with_sentences else listed.drop(columns=["good", "bad"]),
+        listed.drop(columns=hidden),
         "Pairs of this paradigm",
         f"pairs_{paradigm}",
         lambda row: permalink.choose("pair", listed["pair"].iloc[row]),
@@ -64,25 +62,29 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
             "good_score": number("good score", **scores),
             "bad_score": number("bad score", **scores),
             "right": st.column_config.CheckboxColumn("right", width=50),
+            "history": st.column_config.TextColumn("history", width=96),
         },
-        height=420,
+        height=320,
     )
 
 
 def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
-    """Draw one pair over the steps and, if its sentences and the weights are at hand, its words at the step."""
-    number = pickers.pick_one("pair", "Pair", numbers)
+    """Draw one pair over the steps and, folded, if its sentences and the weights are at hand, its words at the step."""
+    number = pickers.pick_one("pair", "Pair", numbers, width=120)
     pair = sentences.get(number)
     if pair:
         st.text(f"good: {pair.good}\nbad:  {pair.bad}")
     figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=_choose_step)
     if pair:
-        view = widgets.at_weights(view)
-        with widgets.explaining():
-            found = _words(view.run, pair, view.step)
-            figure = grammar_pairs.words(view.run, paradigm, number, found.table, view.step)
-            st.header("Which word makes the difference", anchor=False)
-            figures.show(figure)
+        # Folded, because scoring words loads torch, which a page must not do by being opened.
+        title = "Which word makes the difference"
+        pickers.fold("words", title, lambda: _show_words(widgets.at_weights(view), paradigm, pair))
+
+
+def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
+    with widgets.explaining():
+        found = _words(view.run, pair, view.step)
+        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found.table, view.step))
 
 
 def _choose_step(pair: int, step: int) -> None:

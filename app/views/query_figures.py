@@ -219,7 +219,7 @@ def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int],
         if chosen != pin:
             _pin(*chosen)
 
-    st.selectbox("Layer", [*reversed(layers)], key=keys[0], format_func=_layer_name, on_change=picked)
+    st.selectbox("Layer", list(layers), key=keys[0], format_func=_layer_name, on_change=picked)
     st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
     if permalink.get("pin"):
         st.button(

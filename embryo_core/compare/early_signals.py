@@ -33,9 +33,9 @@ def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
         last = [float(values[task].iloc[-1]) for values in known]
         for step in sorted(set.intersection(*(set(values[measure].index) for values in known))):
             now = [float(values[measure][step]) for values in known]
-            rho = spearman(now, last)
+            found = rank_agreement(now, last)
+            rho = found.rho if found else spearman(now, last)
             if rho is not None:
-                found = rank_agreement(now, last)
                 ends = (found.low, found.high) if found else (-1.0, 1.0)
                 rows.append((task, step, rho, *ends, len(known), *_agreeing_pairs(now, last)))
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -137,7 +137,7 @@ def layer_by_step(
 def finish_by_step(
     figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Set the axes of a grid: a column for each of the steps, given as labels, and a row for each layer, upwards."""
+    """Set the axes of a grid: a column for each of the steps, given as labels, and a row for each layer, downwards."""
     shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(
@@ -151,5 +151,5 @@ def finish_by_step(
         range=[-0.55, len(steps) - 0.45],
         fixedrange=True,
     )
-    rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [-0.55, len(layers) - 0.45]}
+    rows = {"tickvals": list(range(len(layers))), "ticktext": list(layers), "range": [len(layers) - 0.45, -0.55]}
     return style.set_axes(figure, "y", **rows, showgrid=False, fixedrange=True)

@@ -8,6 +8,7 @@ from embryo_core import compare
 from embryo_core.compare import MIN_RUNS
 from embryo_core.curves import held_from
 from embryo_core.errors import FigureError
+from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curve_plot import Curves, Line, plot_curves
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
@@ -16,6 +17,7 @@ from embryo_core.types import Run
 from embryo_core.words import percent, span
 
 STRONG = 0.9  # rank correlation
+SHOWN = 5  # tasks that are drawn at first; of more, the legend shows the others
 CURVES = Curves(
     by="task",
     value="rho",
@@ -44,6 +46,8 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     own = axis.of(runs[0], runs)
     plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
+    hidden = [*map(style.plain, clearest_tasks(table, measure)[SHOWN:])]
+    plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
     caption = Caption(
         f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
         sentences(
@@ -54,10 +58,22 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
             else "",
         ),
         f"n = {span(table['n'])} runs.",
+        f"Drawn are the {SHOWN} tasks with the earliest signal; click others in the legend." if hidden else "",
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
     said = _headline(table[table["task"] == measure], measure, own)
     return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=said)
+
+
+def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
+    """Return the tasks of `compare.early_signals`: the measure itself, then by how soon and how well it ranks them."""
+
+    def unclear(task: str) -> tuple[bool, float, float]:
+        own = table[table["task"] == task]
+        since = held_from(own["step"].to_numpy(), own["rho"], STRONG)
+        return task != measure, float("inf") if since is None else since, -own["rho"].mean()
+
+    return sorted(table["task"].unique(), key=unclear)
 
 
 def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:

@@ -208,7 +208,7 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
     """Add the peaks of one task on the left and its decays on the right, `shift` below the middle of their rows."""
     (colour, symbol), task = own_style, rows["task"].iloc[0]
     shared = {
-        "y": rows["layer"] - shift,
+        "y": rows["layer"] + shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).to_numpy(object),
         "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at {axis.hover('customdata[2]')} "
@@ -253,7 +253,7 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
     zero = {"zeroline": True, "zerolinecolor": style.faint(style.GREY, 0.6), "rangemode": "tozero"}
     figure.update_xaxes(**decay_axis, **zero, title_text="decay since (points of F1)", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
-    figure.update_yaxes(range=[layers[0] - 0.5, layers[-1] + 0.5])
+    figure.update_yaxes(range=[layers[-1] + 0.5, layers[0] - 0.5])
     between = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
     for edge in layers[:-1]:
         line = {"color": style.faint(style.GREY, 0.35), "width": 1}

@@ -47,7 +47,7 @@ def test_sentences_are_shown_where_their_data_are_at_hand(look, evaluated):
     """In corpora/pairs of the data root, if they are those of the results; and the words that make the difference."""
     folder = evaluated.path.parents[1] / "corpora" / "pairs"
     shutil.copytree(SAMPLE_DATA["pairs"], folder)
-    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16")
+    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16", open="words")
     assert not test.exception and not test.error
     pairs = test.dataframe[1].value
     assert "Him lives in Paris." in set(pairs["bad"])

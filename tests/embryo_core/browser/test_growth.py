@@ -22,7 +22,7 @@ def test_a_sentence_has_its_answers_at_each_step() -> None:
     """Around the mask, with none where nothing was probable."""
     answers = [BestAnswers(0, {}), BestAnswers(8, {"a": 0.5, "b": 0.25})]
     tile = growth.of_sentence(ExampleQuestion("It is [MASK] cat .", "a", 8, answers))
-    assert (tile["before"], tile["after"], tile["steps"]) == ("It is ", " cat .", [0, 8])
+    assert (tile["before"], tile["after"], tile["steps"]) == ("It is ", " cat.", [0, 8])
     assert tile["answers"] == [{}, {"a": 0.5, "b": 0.25}]
 
 

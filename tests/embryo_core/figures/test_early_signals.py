@@ -3,12 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from embryo_core import results
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.early_signals import early_signals, measured
+from embryo_core.figures.early_signals import clearest_tasks, early_signals, measured
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
 
@@ -34,6 +35,14 @@ def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, 
     late = [(0.1, 0.5, 0.3), (0.1, 0.4, 0.4), (0.2, 0.3, 0.5)]
     runs = [scored(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
     assert "step 8" in early_signals(runs, Axis(), "mask prediction").headline
+
+
+def test_the_clearest_tasks_are_drawn_at_first():
+    """The measure itself, then the task that it ranks for good first; the legend has the others."""
+    rho = {"late": [0.0, 0.0, 1.0], "never": [1.0, 1.0, 0.0], "early": [0.0, 1.0, 1.0], "own": [0.0, 0.0, 0.0]}
+    rows = [(task, step, value) for task, values in rho.items() for step, value in zip(STEPS, values, strict=True)]
+    table = pd.DataFrame(rows, columns=["task", "step", "rho"])
+    assert clearest_tasks(table, "own") == ["own", "early", "late", "never"]
 
 
 def test_two_runs_have_no_early_signals(tiny_run: Run, tmp_path: Path):
