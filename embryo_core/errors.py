@@ -39,6 +39,11 @@ OUTPUT_CLOSED = 128 + 13  # the same for SIGPIPE
 class EmbryoError(Exception):
     """Base of all errors that a user can correct; the command line prints the message without a traceback."""
 
+    def __str__(self) -> str:
+        """Return the message on a line; control characters are escaped, as it may quote the file of a stranger."""
+        text = super().__str__()
+        return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
 
 class RunError(EmbryoError):
     """A run folder is not what it should be."""

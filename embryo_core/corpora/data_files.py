@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
@@ -18,6 +18,7 @@ from embryo_core.metric import Source
 FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
 # By suffix, which follows the usual one of the file.
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
+MAX_BYTES = 2**29  # of a text, decompressed: a small file may hold any number of blanks
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 
@@ -86,7 +87,10 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.Gzi
 def read_lines(path: Path) -> Lines:
     """Read the lines of a text file without trailing blanks, each with its location; a byte order mark is skipped."""
     with _opened(path) as file:
-        text = io.TextIOWrapper(cast(io.BufferedReader, file), encoding="utf-8-sig")
+        content = io.BytesIO(file.read(MAX_BYTES + 1))
+        if content.getbuffer().nbytes > MAX_BYTES:
+            raise CorpusError(f"{path} has more than the {MAX_BYTES:,} bytes of text that are read; give it in parts.")
+        text = io.TextIOWrapper(content, encoding="utf-8-sig")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 

@@ -23,7 +23,7 @@ class Stored:
         self._unread, self._epsilon = unread, epsilon
         self._mapped = mapped
         self._missing: list[str] = []
-        self._file = runs.shown(runs.weights_file(checkpoint)[0].name)
+        self._file = runs.weights_file(checkpoint)[0].name
         self._left = read_tensors(checkpoint, [] if mapped else None)
 
     def __contains__(self, name: str) -> bool:
@@ -74,4 +74,4 @@ class Stored:
 def _few(names: Sequence[str]) -> str:
     """List some of the names and the number of the others."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{runs.shown(', '.join(names[:MAX_NAMED]))}{more}" if names else "nothing"
+    return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "nothing"

@@ -89,7 +89,7 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None)
     for name, tensor in found.items():
         if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASKS):
             kind = str(tensor.dtype).removeprefix("torch.")
-            raise broken(checkpoint, f"{runs.shown(name)} is stored as {kind}, and only floating types are weights")
+            raise broken(checkpoint, f"{name} is stored as {kind}, and only floating types are weights")
     return found
 
 
@@ -135,7 +135,7 @@ def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
     """Raise BrokenCheckpoint if a number of this tensor is NaN or infinite."""
     if not is_finite(tensor):
         file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{runs.shown(file.name)} has a number in {name} that is not finite")
+        raise broken(checkpoint, f"{file.name} has a number in {name} that is not finite")
 
 
 def is_finite(tensor: Tensor) -> bool:

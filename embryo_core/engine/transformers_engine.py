@@ -183,7 +183,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
             )
     if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{runs.shown(file.name)} lacks {', '.join(lacking[:5])}")
+        raise broken(checkpoint, f"{file.name} lacks {', '.join(lacking[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
 
@@ -205,7 +205,7 @@ def check_all_read(
     )
     if unread:
         file, _ = runs.weights_file(checkpoint)
-        what = f"{runs.shown(file.name)} has {runs.shown(', '.join(unread[:3]))}"
+        what = f"{file.name} has {', '.join(unread[:3])}"
         raise broken(checkpoint, f"{what}, which transformers does not read in a {type(model).__name__}")
 
 
@@ -220,7 +220,7 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     plain = {name: each for name, each in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
     for name, value in plain.items():
         if COUNTED.search(name) and name not in NOT_COUNTED and isinstance(value, int) and value > MAX_PARTS:
-            raise broken(checkpoint, f"config.json has {runs.shown(name)} {value:,}, and {MAX_PARTS:,} are read")
+            raise broken(checkpoint, f"config.json has {name} {value:,}, and {MAX_PARTS:,} are read")
     return AutoConfig.for_model(family, **plain | FORCED.get(family, {}), use_cache=False)
 
 

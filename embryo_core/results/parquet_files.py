@@ -36,7 +36,6 @@ from embryo_core.runs import (
     read_checksums,
     replacing,
     sha256,
-    shown,
     write_checksums,
 )
 from embryo_core.types import Run
@@ -119,7 +118,7 @@ def _verify(run: Run, path: Path) -> State | None:
         if listed:
             raise ValueError("it is not the file of its checksum")
         raise ResultsError(
-            f"{shown(path)} has no checksum next to it, as files of earlier versions; if you trust it, run in its "
+            f"{path} has no checksum next to it, as files of earlier versions; if you trust it, run in its "
             f"folder: sha256sum {path.name} > {_checksum_file(path).name}, else delete it and run: "
             f"python -m embryo_core evaluate {run.name} --overwrite"
         )
@@ -200,11 +199,11 @@ def explained(run: Run, path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError) as reason:
-        why = shown(first_line(reason))
+        why = first_line(reason)
         command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
         what = "it with its .sha256" if path.exists() else "its .sha256"
         raise ResultsError(
-            f"{shown(path)} cannot be read ({why}); delete {what} and run: "
+            f"{path} cannot be read ({why}); delete {what} and run: "
             f"python -m embryo_core {command} {run.name} --overwrite"
         ) from None
 

@@ -13,7 +13,7 @@ from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import follow
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import read_json, refusal, shown
+from embryo_core.runs.trust import read_json, refusal
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed, quantity
 
@@ -192,7 +192,7 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
             counts = manifest.step, path, manifest.sequences, manifest.tokens
             yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
         else:
-            yield path, refusal(path, f"has step {manifest.step}, which {shown(first.name)} has too", BrokenCheckpoint)
+            yield path, refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
     if len(names) > MAX_CHECKPOINTS:
         yield folder, refusal(folder, f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read", BrokenCheckpoint)
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
-from embryo_core.runs.trust import read_json, shown
+from embryo_core.runs.trust import read_json
 from embryo_core.runs.value_types import Text
 from embryo_core.types import Pointer, Run
 
@@ -48,7 +48,7 @@ def check_text(path: Path | str) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise RunError(f"The path {shown(path)} has bytes that are no UTF-8 text; rename its folder.") from None
+        raise RunError(f"The path {path} has bytes that are no UTF-8 text; rename its folder.") from None
 
 
 def was_added(run: Path) -> bool:
@@ -77,9 +77,9 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
             folder = hub_folder(pointer.repository)
             return folder / "snapshots" / pointer.commit / pointer.file, folder
         return Path(pointer.file), Path(pointer.file).parent
-    where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else shown(pointer.file)
+    where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else pointer.file
     raise BrokenCheckpoint(
-        f"{shown(manifest)} points to {where}, outside the run, and this user did not add the run from there; where "
+        f"{manifest} points to {where}, outside the run, and this user did not add the run from there; where "
         f"you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
     )
 

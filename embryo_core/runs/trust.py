@@ -75,7 +75,7 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     except OSError as reason:
         raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
     if not actual.is_relative_to(os.path.realpath(within)):
-        raise refusal(path, f"is a link that leads out of {shown(within)}", error)
+        raise refusal(path, f"is a link that leads out of {within}", error)
     if not stat.S_ISREG(found.st_mode):
         raise refusal(path, "is not a regular file", error)
     if found.st_size > limit:
@@ -202,7 +202,7 @@ def refuse_foreign(folder: Path, own: Collection[str], error: type[EmbryoError])
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir() else [folder]:
         if entry.name not in own or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             raise error(
-                f"{shown(os.fspath(entry))} is not a file that Embryo wrote, and its folder is to be removed; move it "
+                f"{os.fspath(entry)} is not a file that Embryo wrote, and its folder is to be removed; move it "
                 "elsewhere, then give the same command."
             )
 
@@ -221,12 +221,12 @@ def remove_own(folder: Path, own: Collection[str], error: type[EmbryoError]) -> 
 
 def refusal(path: Path | str, what: str, error: type[Refusal]) -> Refusal:
     """Return the error for a file or folder of a run: one sentence that names it, what is wrong, and what to do."""
-    return error(f"{shown(path)} {what}; {REMEDIES[error]}.")
+    return error(f"{path} {what}; {REMEDIES[error]}.")
 
 
 def _refuse_link(path: Path | str, error: type[Refusal]) -> Refusal:
     return error(
-        f"{shown(path)} is a link, and Embryo changes only files of the run itself; remove the link, or put a copy of "
+        f"{path} is a link, and Embryo changes only files of the run itself; remove the link, or put a copy of "
         "what it leads to in its place."
     )
 

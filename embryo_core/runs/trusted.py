@@ -18,7 +18,7 @@ from embryo_core.runs.atomic_files import UNFINISHED, locked, write_json
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import settings_folder
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import digest, own_entries, read_json, shown
+from embryo_core.runs.trust import digest, own_entries, read_json
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
@@ -55,7 +55,7 @@ def check_trusted(run: Run) -> Run:
     own = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if own != expected or not expected:
         differing = min((name for name, _ in own.items() ^ expected.items()), default="")
-        why = f"{shown(differing)} is not the listed file" if expected else "it is not in the list of trusted runs"
+        why = f"{differing} is not the listed file" if expected else "it is not in the list of trusted runs"
         raise BrokenRun(
             f"Run '{run.name}' is not shown: {why}; if you trust the run, list it with: "
             f"python -m embryo_core trust {run.name}"

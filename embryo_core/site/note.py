@@ -6,7 +6,7 @@ from html import escape
 
 SPANS = (  # of escaped text, in this order
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
-    (re.compile(r"\[([^\]]+)\]\((https?://[^\s()]+|[\w./#-]+)\)"), r'<a href="\2">\1</a>'),
+    (re.compile(r"\[([^\]]+)\]\((https?://[^\s()]+|(?!//)[\w./#-]+)\)"), r'<a href="\2">\1</a>'),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
 )

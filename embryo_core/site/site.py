@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -24,11 +25,12 @@ from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
 from embryo_core.browser.figure_files import file_sizes, map_sizes
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.curves.step_scales import Scale
-from embryo_core.errors import EmbryoError, SiteError
+from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import replacing, sha256
+from embryo_core.runs.trust import read_json
 from embryo_core.site.drawings import Drawing
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
@@ -37,6 +39,7 @@ from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # what marks a folder as a site, and says of which results each folder of data was made
+OWN = re.compile(rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/\w[\w.]*|data/(site|\w[\w.+-]*/[\w-]+)\.js")
 FOLDER = Path(__file__).parent
 MAX_PAIRS = 3  # runs up to which each is shown beside each other one; of more, alone and beside all others
 MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all
@@ -75,7 +78,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             )
     if len({run.name for run in runs}) < len(runs):
         raise SiteError("Two of these runs have the same name; rename one of them.")
-    made, folder = [], folder.resolve()
+    made, folder, title = [], folder.resolve(), title.encode(errors="replace").decode()
     try:
         earlier = _read_manifest(folder)
         with replacing(folder, _refuse_others) as temporary:
@@ -89,9 +92,10 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
                 made.append(view.folder)
             _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": asked})
             _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
-    except OSError as reason:
+    except (OSError, ValueError) as reason:  # a ValueError for the root of the file system
+        why = getattr(reason, "strerror", None) or reason
         raise SiteError(
-            f"{folder} cannot be written ({reason.strerror or reason}); nothing of it was changed. Name another folder."
+            f"{folder} cannot be written ({why}); nothing of it was changed. Name another folder."
         ) from None
     return made
 
@@ -110,18 +114,25 @@ def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Raise SiteError if a folder would be replaced that is neither empty nor a site."""
-    if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SiteError(f"{folder} holds files that are no site; name a folder that is empty or does not exist.")
+    """Raise SiteError if a folder would be replaced that holds anything but files of a site, such as a .git."""
+    inside = [folder, *folder.rglob("*")] if folder.exists() else []
+    if other := next((path for path in inside if not _is_own(path, folder)), None):
+        raise SiteError(
+            f"{other} is no file of a site, and {folder} is to be replaced; move it elsewhere, or name another folder."
+        )
+
+
+def _is_own(path: Path, folder: Path) -> bool:
+    if path.is_symlink() or path.is_dir():
+        return not path.is_symlink()
+    return path != folder and bool(OWN.fullmatch(path.relative_to(folder).as_posix()))
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
     """Return the fingerprint of each view of an earlier site; empty without one that can be read."""
-    try:
-        views = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["views"]
-        return views if isinstance(views, dict) else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    with suppress(ResultsError):
+        return read_json(folder / MANIFEST, folder, dict[str, dict[str, str]], ResultsError).get("views", {})
+    return {}
 
 
 def _take_over(view: RunSelection, folder: Path, temporary: Path, earlier: dict[str, str]) -> bool:

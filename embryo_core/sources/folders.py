@@ -10,7 +10,7 @@ from msgspec import ValidationError, convert
 
 from embryo_core.engine.tensor_names import first_with_heads
 from embryo_core.errors import BrokenCheckpoint, RunError
-from embryo_core.runs import GENERATOR, check_text, shown
+from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
 from embryo_core.sources.found import Found, SourceSeries
@@ -72,7 +72,7 @@ def _at(path: Path, counts: Counts) -> Found:
     try:
         convert(file.name, AnyFileName)
     except ValidationError:
-        raise RunError(f"{shown(file)} has a name with control characters; rename it.") from None
+        raise RunError(f"{file} has a name with control characters; rename it.") from None
     index = file if weights.name in INDEXES else None
     first, *parts = [os.path.realpath(folder / name) for name in shard_names(file)] if index else [str(file)]
     return Found(counts, config, config.parent, Pointer(first, parts=(*parts,)), str(file), folder=folder, index=index)

@@ -70,4 +70,4 @@ def _read_shard(path: Path, names: Iterable[str]) -> dict[str, Any]:
 
 def _refuse_lacking(path: Path, names: Iterable[str], there: Container[str]) -> None:
     if lacking := [name for name in names if name not in there]:
-        raise refusal(path, f"lacks {runs.shown(lacking[0])}, which its index promises", BrokenCheckpoint)
+        raise refusal(path, f"lacks {lacking[0]}, which its index promises", BrokenCheckpoint)

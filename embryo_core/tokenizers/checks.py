@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct, json
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.runs.schema import MB
-from embryo_core.runs.trust import digest, read_json, shown
+from embryo_core.runs.trust import digest, read_json
 from embryo_core.runs.value_types import Text, resolve
 from embryo_core.types import Run
 
@@ -64,7 +64,7 @@ class TokenizerModel(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.type and self.type not in MODELS:
-            raise ValueError(f"the model {shown(self.type)} is not one of {', '.join(MODELS)}")
+            raise ValueError(f"the model {self.type} is not one of {', '.join(MODELS)}")
         pieces = bytes(self.vocab).split(b'"')[1::2]
         if len(pieces) > MAX_PIECES or sum(map(len, pieces)) > MAX_PIECE_BYTES:
             raise ValueError(f"it has {len(pieces):,} pieces, and {MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes are read")
@@ -122,7 +122,7 @@ def _steps(part: Raw) -> list[dict[str, Any]]:
     if len(steps) > MAX_STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
     if unknown := next((str(step["type"]) for step in steps if step["type"] not in STEPS), None):
-        raise ValueError(f"the step {shown(unknown[:40])} is not known")
+        raise ValueError(f"the step {unknown[:40]} is not known")
     return steps
 
 

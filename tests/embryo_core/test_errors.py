@@ -33,6 +33,11 @@ def test_the_drawn_tree_is_the_tree():
     assert drawn == actual
 
 
+def test_a_message_is_one_line_without_control_characters():
+    """It may quote the name or the file of a stranger."""
+    assert str(EmbryoError("a\x1b[2J 場所 é\n\udcff")) == "a\\x1b[2J 場所 é\\n\\udcff"
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_known_one():
     """The message holds what was received, what is near, what exists, and what to do next."""
     message = unknown("preset", "albert-smal", ["tiny", "albert-small"], "See python -m pretrain --help.")

@@ -2,10 +2,11 @@
 
 import gzip
 import lzma
+from contextlib import nullcontext
 
 import pytest
 
-from embryo_core.corpora import open_source
+from embryo_core.corpora import data_files, open_source
 from embryo_core.errors import CorpusError
 
 
@@ -48,3 +49,13 @@ def test_data_that_cannot_be_read_are_no_source(tmp_path):
         open_source(tmp_path / "half.conllu.xz")
     with pytest.raises(CorpusError, match="does not exist"):
         open_source(tmp_path / "none")
+
+
+def test_more_text_than_is_read_is_refused(tmp_path, monkeypatch):
+    """A compressed file of a few bytes may hold any number of blanks."""
+    monkeypatch.setattr(data_files, "MAX_BYTES", 2**16)
+    path = tmp_path / "blank.jsonl.xz"
+    for size in (2**16, 2**16 + 1):
+        path.write_bytes(lzma.compress(b" " * size))
+        with pytest.raises(CorpusError) if size > 2**16 else nullcontext():
+            assert list(data_files.read_json_lines(path)) == []

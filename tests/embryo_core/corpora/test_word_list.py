@@ -46,6 +46,7 @@ def test_a_plain_list_has_words_alone(tmp_path):
         ("a.csv", "word\n!\n", "'!'"),
         ("a.txt", "\n", "no word"),
         ("a.csv", "word,age\ndog,inf\n", "'inf'"),
+        ("a.csv", f"word,{'x' * 200_000}\n", "no table"),
     ],
 )
 def test_a_faulty_list_is_reported(tmp_path, name, text, named):

@@ -102,6 +102,24 @@ def test_a_foreign_folder_and_a_run_without_results_are_refused(own_run: Run, ti
         write_site([own_run], tmp_path / "site")
     assert not (tmp_path / "site").exists()
     assert main(["site", "-o", str(tmp_path / "site")]) == 2
+    with pytest.raises(SiteError, match="cannot be written"):
+        write_site([tiny_results], Path("/"))
+
+
+@pytest.mark.parametrize("name", [".git/config", "CNAME", "data/mine/thesis.txt", "assets/linked.js"])
+def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, tmp_path: Path, monkeypatch, name: str):
+    """They would be lost; a manifest that is none does no harm."""
+    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
+    folder = tmp_path / "site"
+    write_site([tiny_results], folder, "A title that is no text: \udcff")
+    (folder / site.MANIFEST).write_text("[" * 100_000)
+    assert len(write_site([tiny_results], folder)) == 1
+    other = folder / name
+    other.parent.mkdir(exist_ok=True)
+    other.symlink_to(folder / "tokens.html") if "linked" in name else other.write_text("mine")
+    with pytest.raises(SiteError, match=other.name):
+        write_site([tiny_results], folder)
+    assert other.exists() and (folder / "tokens.html").exists()
 
 
 def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, tmp_path: Path, monkeypatch):
