@@ -7,7 +7,6 @@ A root is `data/` or `data/demo/`, or the folders named in the environment varia
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from msgspec.structs import astuple
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.atomic_files import UNFINISHED, write_json
 from embryo_core.runs.schema import CorpusCard, OriginCard, RunCard, Settings
+from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import read_json, refusal
 from embryo_core.runs.trusted import check_trusted
 from embryo_core.types import Change, Origin, Run, SpecialTokens
@@ -46,12 +46,12 @@ def data_folder(name: str) -> Path:
 
 def list_runs() -> list[Run]:
     """Return every readable run under the roots, by name, once even if several links lead to it."""
-    return list({run.path: run for _, run in _scan() if isinstance(run, Run)}.values())
+    return list({run.path: run for _, run in _scan(tuple(roots())) if isinstance(run, Run)}.values())
 
 
 def broken_runs() -> list[tuple[Path, str]]:
     """Return the folders under the roots whose run.json cannot be read as a run, each with the reason."""
-    return [(path, str(run)) for path, run in _scan() if isinstance(run, BrokenRun)]
+    return [(path, str(run)) for path, run in _scan(tuple(roots())) if isinstance(run, BrokenRun)]
 
 
 def open_run(name: str | Path) -> Run:
@@ -130,12 +130,14 @@ def _origin(card: OriginCard | None) -> Origin | None:
     return Origin(card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes, card.text_tokens)
 
 
-def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
-    """Yield each folder under the roots that holds a run.json, by name, with its run, or the reason why it is none.
+@read_once
+def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
+    """Return each folder under these roots that holds a run.json, by name, with its run, or the reason why it is none.
 
     A folder that is being written, or was left unfinished, is not a run.
     """
-    for root in roots():
+    found: list[tuple[Path, Run | BrokenRun]] = []
+    for root in folders:
         try:
             names = sorted(name for name in os.listdir(root / "runs") if not name.endswith(UNFINISHED))
         except OSError:
@@ -143,10 +145,11 @@ def _scan() -> Iterator[tuple[Path, Run | BrokenRun]]:
         for path in (root / "runs" / name for name in names):
             try:
                 os.lstat(path / "run.json")
-                yield path, check_trusted(read_run(path))
+                found.append((path, check_trusted(read_run(path))))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as reason:  # a folder that may not be entered, a link in a circle
-                yield path, refusal(path, f"cannot be read: {reason.strerror}", BrokenRun)
+                found.append((path, refusal(path, f"cannot be read: {reason.strerror}", BrokenRun)))
             except BrokenRun as error:
-                yield path, error
+                found.append((path, error))
+    return found

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from embryo_core.types import Run
 
 Found = TypeVar("Found")
-Key = tuple[Callable, Path]
+Source = TypeVar("Source", Run, tuple[Path, ...])
+Key = tuple[Callable, Path | tuple[Path, ...]]
 
 MAX_RECENT = 1024  # reads that are kept for the next snapshots
 
@@ -44,31 +45,31 @@ def snapshot(seconds: float = 0) -> Iterator[None]:
         _current.reset(beginning)
 
 
-def read_once(read: Callable[[Run], Found]) -> Callable[[Run], Found]:
-    """Decorate a function that reads a run's files: within a snapshot it is called once for each run.
+def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
+    """Decorate a function that reads the files of a run, or of some folders: a snapshot calls it once for each.
 
     A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not kept.
     """
 
     @wraps(read)
-    def kept(run: Run) -> Found:
+    def kept(source: Source) -> Found:
         within = _current.get()
         if within is None:
-            return read(run)
-        key = read, run.path
+            return read(source)
+        key = read, source.path if isinstance(source, Run) else source
         if key not in within.found:
-            within.found[key] = _read_again(key, run, within.seconds)
+            within.found[key] = _read_again(key, source, within.seconds)
         return within.found[key]
 
     return kept
 
 
-def _read_again(key: Key, run: Run, seconds: float) -> Any:
+def _read_again(key: Key, source: Run | tuple[Path, ...], seconds: float) -> Any:
     """Return the result of at most `seconds` ago, or read again."""
     now = monotonic()
     if seconds and (known := _recent.get(key)) and now - known[0] <= seconds:
         return known[1]
-    found = key[0](run)
+    found = key[0](source)
     if seconds:
         if len(_recent) >= MAX_RECENT:
             _recent.clear()
