@@ -16,7 +16,7 @@ from embryo_core import runs
 from embryo_core.figures import lens, query
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
-from embryo_core.query import TOGETHER, spell_rank
+from embryo_core.query import TOGETHER, Answers, spell_rank
 from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_name
 
@@ -167,7 +167,7 @@ def show_lens(found: list[Known]) -> None:
 
 def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
     view, subject = known.request.view, known.subject(number)
-    answers = by_layer(view.run, known.request.text, known.mask)
+    answers = known.layers
     log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
     steps = view.loadable if log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))
@@ -179,7 +179,7 @@ def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
     with right:
         _pick_pin(pin, layers, steps, name, step_name(view.run.step_unit).capitalize())
         with widgets.explaining():
-            _show_pinned(known, pin, name)
+            _show_pinned(known, answers, pin, name)
     with left:
         folded = [] if show_first else lens.unsure_steps(answers.table)
         folded = [] if permalink.get("pin") and pin[1] in folded else folded
@@ -235,14 +235,12 @@ def _cell_name(view: View, layer: int, step: int) -> str:
     return f"{_layer_name(layer)} at {view.point(step)}"
 
 
-def _show_pinned(known: Known, pin: tuple[int, int], name: str) -> None:
+def _show_pinned(known: Known, answers: Answers, pin: tuple[int, int], name: str) -> None:
     """Draw the ten best words of the pinned cell; a step that the lens lacks is asked alone."""
     (layer, step), view = pin, known.request.view
     st.markdown(f"**{_cell_name(view, layer, step)}**")
-    asked = view.run, known.request.text, known.mask
-    answers = by_layer(*asked)
     if step not in answers.steps:
-        answers = by_layer(*asked, step)
+        answers = by_layer(view.run, known.request.text, known.mask, step)
     best = answers.best(step, known.mask, layer)
     if best[0].probability < query.NOISE:
         widgets.show_caption(query.describe_noise(view.point(step)))

@@ -41,7 +41,9 @@ class Rounds:
         question = query.parse(run, text)
         self.question = question.track(word, mask) if word else question
         self._run = run
-        self._refinement = query.Refinement(run, self.question)
+        first = min(asking.FIRST, len(runs.loadable(run)))
+        layers = cost.ask_layers(run, self.question, first) <= budget()
+        self._refinement = query.Refinement(run, self.question, layers=layers)
         self._lock = Lock()
 
     @property
@@ -53,6 +55,11 @@ class Rounds:
     def total(self) -> int:
         """The number of checkpoints that can be asked."""
         return len(self._refinement.steps)
+
+    @property
+    def layers(self) -> Answers | None:
+        """The answers of every layer at the steps of the lens, if the first round read them."""
+        return self._refinement.layers if self.asked else None
 
     @property
     def narrowing(self) -> bool:
@@ -95,6 +102,8 @@ class Rounds:
         before, asked = self.asked, self.asked + len(steps)
         spent = cost.ask(self._run, self.question, before) if before else 0.0
         seconds = cost.ask(self._run, self.question, asked) - spent
+        if self._refinement.reads_layers and not before:
+            seconds = cost.ask_layers(self._run, self.question, asked)
         in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent)
 
     @property
@@ -148,6 +157,11 @@ class Known:
     def subject(self, number: int) -> Subject:
         """Return what figures of the question are about; `number` distinguishes the questions of a page."""
         return Subject(self.request.text, self.mask, self.request.masks, number, self.answers.question.continues)
+
+    @property
+    def layers(self) -> Answers:
+        """The answers of every layer at the steps of the lens. Raises as `query.ask_layers` does."""
+        return self.rounds.layers or by_layer(self.request.view.run, self.request.text, self.mask)
 
     def best(self, mask: int | None = None) -> list[Prediction]:
         """Return the best answers at the chosen step; if a later round will ask it, this step is asked alone.

@@ -14,7 +14,7 @@ lens"). In a text with several masks the others stay in place.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 FIRST = 32  # checkpoints of the first round at most
 ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
 
+OfLayers = tuple[np.ndarray, np.ndarray]  # ids and probabilities [layers, k] of the best pieces, best first
+Layers = dict[int, OfLayers]  # by step
 Gap = tuple[bool, int, int, int]  # whether its ends agree, its negative width, and the indices of its ends
 
 
@@ -68,8 +70,7 @@ def ask_layers(
     question = parse(run, question)
     position = question.mask_position(mask)
     found, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
-    best, probabilities = (np.stack(parts) for parts in zip(*found.values(), strict=True))
-    return Answers(run.name, question, tabulate_layers(question, mask, [*found], best, probabilities), skipped)
+    return Answers(run.name, question, _tabulate_layers(question, mask, found), skipped)
 
 
 class Refinement:
@@ -79,8 +80,14 @@ class Refinement:
     a new step is then scored at the old ones too.
     """
 
-    def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
-        """Ask nothing yet; arguments and errors as for `ask`."""
+    def __init__(
+        self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10, layers: bool = False
+    ):
+        """Ask nothing yet; arguments and errors as for `ask`.
+
+        With `layers`, the first round keeps the answers of every layer as well, if the text has one mask: one pass
+        gives both.
+        """
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in loadable(run, steps)}
@@ -90,6 +97,8 @@ class Refinement:
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
         self._answers: Answers | None = None
+        one_mask = self.question.word is None and not self.question.continues and len(self.question.masks) == 1
+        self._of_layers: Layers | None = {} if layers and one_mask else None
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -110,6 +119,20 @@ class Refinement:
         return self._answers
 
     @property
+    def reads_layers(self) -> bool:
+        """Whether the first round reads every layer."""
+        return self._of_layers is not None
+
+    @cached_property
+    def layers(self) -> Answers | None:
+        """The answers of every layer at the steps of the first round, as of `ask_layers`; None if not read."""
+        steps = [step for step in log_spaced(self.steps, FIRST) if step in (self._of_layers or ())]
+        if not steps or self._of_layers is None:
+            return None
+        found = {step: self._of_layers[step] for step in steps}
+        return Answers(self.run.name, self.question, _tabulate_layers(self.question, 1, found), self.answers.skipped)
+
+    @property
     def narrowing(self) -> bool:
         """Whether steps are left between two whose best answers differ."""
         return any(not agree for agree, *_ in self._gaps())
@@ -127,7 +150,9 @@ class Refinement:
         Raises TokenizerMismatch and QueryError.
         """
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
-            found, broken = sweep(new, partial(_answer, self.question, self._drafts), transient=bool(self.asked))
+            keep = None if self.asked else self._of_layers
+            answer = partial(_answer, self.question, self._drafts, keep, self.k)
+            found, broken = sweep(new, answer, transient=bool(self.asked))
             answered, skipped = self._answered | found, self._broken | broken
             if answered:
                 reasons = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
@@ -188,9 +213,15 @@ def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
 # === The models ===
 
 
-def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Model"]) -> list:
-    """Answer a text with C models; for a tracked word, return the Score of each."""
+def _answer(
+    question: Question, drafts: list[np.ndarray], layers: Layers | None, k: int, models: Sequence["Model"]
+) -> list:
+    """Answer a text with C models; for a tracked word, return the Score of each. `layers` gets the layers' answers."""
     question.check_length(min(model.max_positions for model in models))
+    if layers is not None:
+        logits = _layer_logits(question, question.masks[0], models)
+        layers.update(zip((model.checkpoint.step for model in models), _best_of_layers(logits, k), strict=True))
+        return search(models, question, first=logits[:, -1])
     if question.word is None:
         return continue_greedily(models, question, drafts) if question.continues else search(models, question)
     ids = question.word.ids
@@ -234,22 +265,34 @@ def _add_scores(
         scores[step] |= {ids: (total, *replies[step].joint_rank(total)) for ids, total in rows}
 
 
-def _by_layer(
-    question: Question, position: int, k: int, models: Sequence["Model"]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ids and probabilities [layers, k] of each model's best pieces, best first."""
+def _by_layer(question: Question, position: int, k: int, models: Sequence["Model"]) -> list[OfLayers]:
+    """Return each model's best pieces at every layer."""
     question.check_length(min(model.max_positions for model in models))
-    logits = np.stack([_layer_logits(model, question, position) for model in models])
-    best = top_k(logits, k)  # [C, layers, k]; for all models at once, since each call waits for Python's lock
+    return _best_of_layers(_layer_logits(question, position, models), k)
+
+
+def _best_of_layers(logits: np.ndarray, k: int) -> list[OfLayers]:
+    """Return the best pieces of logits [C, layers, V]; for all models at once: each call waits for Python's lock."""
+    best = top_k(logits, k)
     probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits))
     return [*zip(best, probabilities, strict=True)]
 
 
-def _layer_logits(model: "Model", question: Question, position: int) -> np.ndarray:
-    """Compute logits [layers, V] of the head on every layer's state for one place of a question."""
-    between_chunks()
+def _layer_logits(question: Question, position: int, models: Sequence["Model"]) -> np.ndarray:
+    """Compute logits [C, layers, V] of the head on every layer's state for one place of a question."""
     ids, seen = question.ids[None], np.ones_like(question.ids)[None]
-    if question.continues:  # the last states have passed the final norm, which the head would apply again
-        states, first, last = model.hidden_states(ids, seen)[:-1, 0, -1], np.array([0]), np.array([position - 1])
-        return np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)])
-    return model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position])
+    first, last = np.array([0]), np.array([position - 1])
+    found = []
+    for model in models:
+        between_chunks()
+        if question.continues:  # the last states have passed the final norm, which the head would apply again
+            states = model.hidden_states(ids, seen)[:-1, 0, -1]
+            found.append(np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)]))
+        else:
+            found.append(model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position]))
+    return np.stack(found)
+
+
+def _tabulate_layers(question: Question, mask: int, found: Mapping[int, OfLayers]) -> Columns:
+    best, probabilities = (np.stack(parts) for parts in zip(*found.values(), strict=True))
+    return tabulate_layers(question, mask, [*found], best, probabilities)

@@ -81,12 +81,17 @@ class Reply:
 
 
 def search(
-    models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, sought: np.ndarray | None = None
+    models: Sequence["Model"],
+    question: Question,
+    beam: int = BEAM_WIDTH,
+    sought: np.ndarray | None = None,
+    first: np.ndarray | None = None,
 ) -> list[Reply]:
     """Answer a question jointly with C models, by beam search over the chain rule; one pass per mask for all.
 
     If only the rank of one joint answer is `sought`, ids [m], the search skips less probable answers, and ends once a
-    whole beam of more probable ones is known. The `joint_rank` of the sought answer stays the same.
+    whole beam of more probable ones is known. The `joint_rank` of the sought answer stays the same. `first` are the
+    logits [C, V] of the first mask, if they are known.
     """
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
@@ -95,7 +100,8 @@ def search(
     pasts: Pasts = {}
     found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
     for _ in question.masks:
-        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts)
+        known, first = first, None
+        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts, known)
         if sought is not None and least is None:
             least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
@@ -174,6 +180,7 @@ def _continued(
     beam: int,
     least: np.ndarray | None,
     pasts: Pasts,
+    known: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
 
@@ -181,6 +188,7 @@ def _continued(
     it, with their joint log probabilities. A continuation is no more probable than its answer. So an answer's row is
     not read, and its continuations get -inf, if the answer is less probable than the last continuation in the beam of
     those before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
+    Nothing is read if the logits are `known`, [C, V] of the only answer.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -190,7 +198,11 @@ def _continued(
     joint = np.full(best.shape, -np.inf)
 
     def read(chosen: np.ndarray, begin: int, end: int) -> None:
-        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts):
+        if known is None:
+            of_rows = _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts)
+        else:
+            of_rows = ((c, 0, known[None, c]) for c in chosen)
+        for c, row, found in of_rows:
             at = chosen[c], slice(begin + row, begin + row + len(found))
             logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
             joint[at] = totals[at][:, None] + np.take_along_axis(found, best[at], axis=1) - logsumexps[at]
