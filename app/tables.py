@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.components import messages
 from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.markdown import literal
 
 MIN_PERCENT = 5e-5  # a smaller probability would be 0.00 %
 PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # of a column of shares
@@ -53,6 +54,12 @@ def show_rows(
         column_config=columns,
         height=height,
     )
+
+
+def show_wrapped(table: pd.DataFrame, name: str, key: str) -> None:
+    """Draw a small table whose cells wrap, unlike those of a dataframe; numbers are already written."""
+    with st.container(key=f"wrapped_{key}"):
+        st.table(table.map(literal).rename(columns=literal), hide_index=True, width="content", alt=name)
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, pickers, results, widgets
+from app.tables import show_wrapped
 from app.view import View
 from embryo_core.compare import CHOICES, Rule
 from embryo_core.errors import FigureError
@@ -21,7 +22,6 @@ from embryo_core.findings.words import measured_as
 from embryo_core.types import Run
 
 METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
-WIDTH = 640  # pixels of the columns of all designs, in a narrow window
 RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 
@@ -61,13 +61,8 @@ def _show_designs(view: View) -> None:
     runs = (view.run, *view.compared_runs)
     seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
     table = compare.design_table(results.designs(runs), seeds)
-    differs = st.column_config.TextColumn("≠", width=30) if view.compared_runs else None
-    columns = {"differs": differs, "row": st.column_config.TextColumn("setting", width=250)}
-    width = min(340, WIDTH // max(1, len(seeds)))
-    columns |= {name: st.column_config.TextColumn(name, width=width) for name in table.columns[2:]}
-    st.dataframe(
-        table, alt="Design", hide_index=True, column_config=columns, width="content", height="content", key="designs"
-    )
+    shown = table.rename(columns={"differs": "≠", "row": "setting"}).drop(columns=[] if view.compared_runs else "≠")
+    show_wrapped(shown, "Design", "designs")
     widgets.show_caption(compare.describe_designs(bool(view.compared_runs)))
 
 

@@ -150,5 +150,8 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
-    st.dataframe(listed, alt=f"Examples of {task}", height=320, key=f"examples_{task}_{seed}_{len(listed)}")
+    column = st.column_config.Column  # of a step: narrow enough for its number
+    steps = {name: column(name.removeprefix("step "), width=68) for name in listed if name.startswith("step ")}
+    key = f"examples_{task}_{seed}_{len(listed)}"
+    st.dataframe(listed, alt=f"Examples of {task}", height=320, key=key, column_config=steps)
     widgets.show_caption(finetuning_examples.describe_examples(task, table, len(listed), seed, texts is not None))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
 from app.components.growth import growth
+from app.tables import show_wrapped
 from app.view import View
 from app.views import card
 from embryo_core.browser.growth import TILES
@@ -24,7 +25,6 @@ from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
 MAX_FAULTS = 20  # that are listed; the command lists them all
-MAX_COLUMN = 420  # pixels
 
 
 def show() -> None:
@@ -190,9 +190,7 @@ def _coverage(view: View) -> None:
 def _phases(view: View) -> None:
     table, caption = results.phase_changes(view.run)
     if len(table):
-        longest = {name: max(len(name), table[name].astype(str).str.len().max()) for name in table}
-        columns = {name: st.column_config.Column(width=int(min(MAX_COLUMN, 24 + 7 * n))) for name, n in longest.items()}
-        st.dataframe(table, alt="Phases", hide_index=True, height="content", key="phases", column_config=columns)
+        show_wrapped(table, "Phases", "phases")
     widgets.show_caption(caption)
 
 

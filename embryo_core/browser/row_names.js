@@ -1,14 +1,24 @@
-// Keeps the row names of a grid that is wider than the page visible over its cells while it is scrolled.
+// Keeps the row names of a grid that is wider than the page visible over its cells while it is scrolled; panels that are
+// wider than the page are scrolled by the arrow keys too.
 const rowNames = {
   AWAY: 4, // pixels from the edge of what is seen
 
   meet(plot) {
+    const panels = plot.closest('[class*="st-key-wide_"]');
+    if (panels) plot.on("plotly_afterplot", () => this.focus(panels));
     const frame = plot.closest('[class*="st-key-scroll_"]');
     if (!frame) return;
     const keep = () => this.keep(plot, frame);
     frame.addEventListener("scroll", keep, { passive: true });
     plot.on("plotly_afterplot", keep);
     keep();
+  },
+
+  // The cells of a grid have the focus, but panels have none.
+  focus(frame) {
+    frame.tabIndex = frame.scrollWidth > frame.clientWidth ? 0 : -1;
+    frame.setAttribute("role", "group");
+    frame.setAttribute("aria-label", "Panels");
   },
 
   keep(plot, frame) {

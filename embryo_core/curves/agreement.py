@@ -37,8 +37,8 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Compute Spearman's rho of two rankings of the same items; None if all items of one of them are tied."""
-    ranks = [_mean_ranks(values) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) > 0 for rank in ranks) else None
+    one, two = (_mean_ranks(values) for values in (first, second))
+    return float(np.corrcoef(one, two)[0, 1]) if np.ptp(one) and np.ptp(two) else None
 
 
 def _mean_ranks(values: Sequence[float]) -> np.ndarray:

@@ -66,14 +66,19 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
 
 
 def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
-    """Return the tasks of `compare.early_signals`: the measure itself, then by how soon and how well it ranks them."""
+    """Return the tasks of `compare.early_signals`: the measure itself, then by how soon and how well it ranks them.
+
+    Tasks with the curve of an earlier one come last.
+    """
 
     def unclear(task: str) -> tuple[bool, float, float]:
         own = table[table["task"] == task]
         since = held_from(own["step"].to_numpy(), own["rho"], STRONG)
         return task != measure, float("inf") if since is None else since, -own["rho"].mean()
 
-    return sorted(table["task"].unique(), key=unclear)
+    ordered = sorted(table["task"].unique(), key=unclear)
+    again = table.pivot(index="task", columns="step", values="rho").loc[ordered].duplicated()
+    return [*again.index[~again], *again.index[again]]
 
 
 def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:

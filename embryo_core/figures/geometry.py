@@ -157,7 +157,8 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
     start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {axis.counted(int(ranks.index[0]))}"
     if len(ranks) == 1:
         return f"{start}, the only evaluated one."
-    moves = [f"{one.name} to {ranks[one.end]:.0f} by {axis.counted(one.end)}" for one in _phases(ranks)]
+    verbs = {"grows": "grows", "compresses": "falls"}
+    moves = [f"{verbs[one.name]} to {ranks[one.end]:.0f} by {axis.counted(one.end)}" for one in _phases(ranks)]
     if not moves:
         return f"{start} and changes by less than a tenth."
     return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."

@@ -11,7 +11,16 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import cells, smoothing, style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
-from embryo_core.figures.patterns import PATTERNS, appearance, appearances, baseline, level, of_pattern, read_behaviour
+from embryo_core.figures.patterns import (
+    PATTERNS,
+    WEIGHTS,
+    appearance,
+    appearances,
+    baseline,
+    level,
+    of_pattern,
+    read_behaviour,
+)
 from embryo_core.figures.style import layer_colours
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, point, quantity, sentence_case
@@ -138,9 +147,14 @@ def _headline(rows: pd.DataFrame, what: str, chosen: Head, axis: StepAxis) -> st
         return ""
     first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
     name = pattern.label[:1].lower() + pattern.label[1:]
-    where = f"Head {chosen[1]} of layer {chosen[0]} has the clearest pattern, {name}"
-    end = f"{pattern.write(last['value'])} at {axis.counted(int(last['step']))}"
-    return f"{where}: {end}." if len(own) == 1 else f"{where}: {pattern.write(first['value'])} at first, {end}."
+    at = [axis.counted(int(step)) for step in (first["step"], last["step"])]
+    where = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
+    if what not in WEIGHTS:
+        said = f"{where}, {name}: {pattern.write(last['value'])} at {at[1]}"
+        return f"{said}, {pattern.write(first['value'])} at {at[0]}." if len(own) > 1 else f"{said}."
+    to = f"the {name}" if name.endswith("token") else name.rpartition(": ")[2]
+    said = f"{where}: {percent(last['value'], 0)} of its attention goes to {to} at {at[1]}"
+    return f"{said}, {percent(first['value'], 0)} at {at[0]}." if len(own) > 1 else f"{said}."
 
 
 # === Plots: layer by head ===

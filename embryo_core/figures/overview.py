@@ -285,7 +285,7 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
     between = axis.between(take_off.earliest, take_off.latest)
-    return f"{fall}; it takes off at {axis.counted(take_off.start)} (95 % interval {between})."
+    return f"{fall}; learning takes off at {axis.counted(take_off.start)} (95 % interval {between})."
 
 
 # === What has been computed ===

@@ -26,7 +26,7 @@ from embryo_core.figures.probing_scores import (
     task_table,
 )
 from embryo_core.types import Run
-from embryo_core.words import span, step_name
+from embryo_core.words import percent, span, step_name
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -118,11 +118,12 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     begin, end = (axis.counted(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
-        last = {task: f"{label(task)} ({f1:.2f})" for task, f1 in ends["last"].sort_values().items()}
+        last = {task: f"{label(task)} ({percent(f1, 0)})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
         return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
     gains = (ends["last"] - ends["first"]).sort_values()
-    named = [f"{label(task)} ({ends['first'][task]:.2f} to {ends['last'][task]:.2f})" for task in gains.index]
+    shares = ends.map(lambda f1: percent(f1, 0))
+    named = [f"{label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
     if len(named) == 1:
         return f"From {begin} to {end}, F1 in the best layer changes for {named[0]}."
     return f"Pretraining helps probes most with {named[-1]} and least with {named[0]}, in F1 of the best layer."

@@ -143,7 +143,7 @@ def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Ru
     for name, until in ((two.name, 64), ("twin", 512)):
         (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
         page = open_page("overview", two, run=name, open="phases,objective")
-        table = next(frame.value for frame in page.dataframe if "Phase" in frame.value)
+        table = next(frame.value for frame in page.table if "Phase" in frame.value)
         assert table["Phase"].tolist() == ["first fall", "plateau", "take-off"]
         assert table["Steps"].tolist() == ["1 to 8", f"8 to {until}", f"{until} to 4,096"]
         figures.append([chart.proto.spec for chart in page.get("plotly_chart")])
@@ -194,8 +194,8 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     """The Compare page tells the two copies apart, in their design and in what the choice changed."""
     page = open_page("compare", two, beside="twin")
     assert not page.exception and not page.error
-    table = page.dataframe[0].value.set_index("row")
-    assert "dropout" in table.index[table["differs"] == "≠"] and "family" in table.index[table["differs"] == ""]
+    table = page.table[0].value.set_index("setting")
+    assert "dropout" in table.index[table["≠"] == "≠"] and "family" in table.index[table["≠"] == ""]
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
@@ -212,7 +212,7 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
     keep = figures._download
 
     def watch(file: figures.File, name: str) -> None:
-        tables.append(pd.read_csv(io.StringIO(file.content())))
+        tables.append(pd.read_csv(io.StringIO(str(file.content()))))
         keep(file, name)
 
     monkeypatch.setattr(figures, "_download", watch)

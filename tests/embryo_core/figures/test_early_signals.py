@@ -38,11 +38,12 @@ def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, 
 
 
 def test_the_clearest_tasks_are_drawn_at_first():
-    """The measure itself, then the task that it ranks for good first; the legend has the others."""
+    """The measure itself, then the task that it ranks for good first; those with the curve of another come last."""
     rho = {"late": [0.0, 0.0, 1.0], "never": [1.0, 1.0, 0.0], "early": [0.0, 1.0, 1.0], "own": [0.0, 0.0, 0.0]}
+    rho["same"] = rho["early"]
     rows = [(task, step, value) for task, values in rho.items() for step, value in zip(STEPS, values, strict=True)]
     table = pd.DataFrame(rows, columns=["task", "step", "rho"])
-    assert clearest_tasks(table, "own") == ["own", "early", "late", "never"]
+    assert clearest_tasks(table, "own") == ["own", "early", "late", "never", "same"]
 
 
 def test_two_runs_have_no_early_signals(tiny_run: Run, tmp_path: Path):

@@ -69,11 +69,11 @@ def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
     said = probing.headline(best, axis)
-    assert said.index("parts of speech (0.50 to 0.90)") < said.index("my_task (0.60 to 0.70)")
+    assert said.index("parts of speech (50 % to 90 %)") < said.index("my_task (60 % to 70 %)")
     alone = probing.headline(best[best["task"] == "pos"], axis)
-    assert "parts of speech (0.50 to 0.90)" in alone and "least" not in alone
+    assert "parts of speech (50 % to 90 %)" in alone and "least" not in alone
     one = probing.headline(best[best["step"] == 16], axis)
-    assert one.index("parts of speech (0.90)") < one.index("my_task (0.70)") and "step 16" in one
+    assert one.index("parts of speech (90 %)") < one.index("my_task (70 %)") and "step 16" in one
 
 
 def test_a_task_looks_the_same_wherever_it_is_drawn() -> None:
