@@ -15,6 +15,7 @@ from embryo_core.compare import CHOICES, Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals
+from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import describe_readings, name_measures
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
@@ -31,7 +32,7 @@ def show() -> None:
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = results.agreement(view.drawn, view.choice, METRICS[0], parts)
-        first = next(iter(compare.seeds_by_design(view.drawn)))
+        first = next(iter(designs(view.drawn)))
         widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
     if view.compared_runs:
         _show_choices(view)
@@ -59,7 +60,7 @@ def one_of_each_family(run: Run, known: Collection[Run]) -> list[str]:
 def _show_designs(view: View) -> None:
     st.header("Design", anchor=False)
     runs = (view.run, *view.compared_runs)
-    seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
+    seeds = {name: [run.name for run in own] for name, own in designs(runs).items()}
     table = compare.design_table(results.designs(runs), seeds)
     shown = table.rename(columns={"differs": "≠", "row": "setting"}).drop(columns=[] if view.compared_runs else "≠")
     show_wrapped(shown, "Design", "designs")

@@ -12,13 +12,13 @@ from embryo_core.compare import Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import design_name
+from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, make_figure, name_measures, sentences
+from embryo_core.figures.rows import set_rows, shift
 from embryo_core.findings.words import measured_as
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, span
 
-ROW_SPREAD = 0.5  # of a row's height, over which its runs are spread
 RULES: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
     "interval do not count. Line: the steps between which it may be, from the one evaluated before.",
@@ -55,8 +55,8 @@ def acquisition(
     `name` is that of the files, by default the first run's with the metric; `label` names a category, and `unit` what
     n counts. Raises FigureError if no category is above 0, or above chance, at the last step, and ResultsError.
     """
-    seeds = designs(runs, axis)
-    single = compare.acquisitions([run for own in seeds.values() for run in own], metric, groups, rule)
+    shown = [run for run in runs if axis.supports(run)]
+    seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)
     names = {line: [run.name for run in own] for line, own in seeds.items()}
     table = compare.average_acquisitions(single, names)
     table["group"] = table["group"].map(label)
@@ -78,26 +78,13 @@ def acquisition(
     )
 
 
-def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> list[Any]:
+def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> pd.Series:
     """Return the step evaluated before the earliest of each onset, at which its bar begins."""
-    steps = {
-        line: np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
-        for line in table["run"].unique()
-    }
-    return [
-        row.earliest if pd.isna(row.earliest) else _last_before(steps[row.run], int(row.earliest))
-        for row in table.itertuples()
-    ]
-
-
-def _last_before(steps: np.ndarray, step: int) -> int:
-    return int(steps[max(0, int(np.searchsorted(steps, step)) - 1)]) if len(steps) else step
-
-
-def designs(runs: Sequence[Run], axis: Axis) -> dict[str, tuple[Run, ...]]:
-    """Return the runs that the axis can show by the name of their line: seeds of one design together."""
-    found = compare.group_by_design([run for run in runs if axis.supports(run)])
-    return {design_name(own): own for own in found}
+    before = table["earliest"].copy()
+    for line, rows in table.dropna(subset="earliest").groupby("run"):
+        steps = np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
+        before[rows.index] = steps[np.maximum(np.searchsorted(steps, rows["earliest"].astype(int)) - 1, 0)]
+    return before
 
 
 def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
@@ -105,8 +92,9 @@ def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str
 
     Columns are those of `compare.agreements`.
     """
-    names = {line: [run.name for run in own] for line, own in designs(runs, axis).items()}
-    single = compare.acquisitions([run for run in runs if axis.supports(run)], metric, groups, rule)
+    shown = [run for run in runs if axis.supports(run)]
+    names = {line: [run.name for run in own] for line, own in designs(shown).items()}
+    single = compare.acquisitions(shown, metric, groups, rule)
     between = compare.agreements(compare.average_acquisitions(single, names))
     within = compare.seed_agreements(single, names.values())
     return pd.concat([between, within], ignore_index=True) if len(within) else between
@@ -168,33 +156,19 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     there, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: there[there["run"] == line] for line in lines}
     order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
-    labels = [style.plain(tags.named(group)) for group in order]
-    labels = _with_places(there, labels) if len(lines) == 1 else labels
+    labels = [*map(tags.named, order)]
     for i, (line, rows) in enumerate(of_runs.items()):
-        heights: Sequence[float | str] = labels  # of a single run: names of rows
-        if len(lines) > 1:
-            heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
+        heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, lines[line], i, len(lines))
     first = next(iter(lines.values()))
     _set_ends(figure, of_runs, lines, steps)
     first.mark_step(figure, max(steps))
-    if len(lines) == 1:
-        first.mark_changes(figure, steps)
-    style.finish(figure, "", height=_height(len(order), len(lines)))
-    if len(lines) == 1:
-        _frame_ties(figure, there)
-        return style.set_axes(figure, "y", categoryorder="array", categoryarray=labels[::-1], showgrid=False)
-    ticks = {"tickvals": [len(order) - 1 - i for i in range(len(order))], "ticktext": labels}
-    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(order) - 0.4])
-
-
-def _height(rows: int, runs: int) -> int:
-    return 90 + 30 * rows if runs == 1 else 110 + (16 + 14 * runs) * max(1, rows)
-
-
-def shift(i: int, runs: int) -> float:
-    """Return how far below the middle of a row the i-th run is drawn."""
-    return ROW_SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
+    style.finish(figure, "", height=100 + (16 + 14 * len(lines)) * max(1, len(order)))
+    if len(lines) > 1:
+        return set_rows(figure, labels)
+    first.mark_changes(figure, steps)
+    _frame_ties(figure, there)
+    return set_rows(figure, _with_places(there, labels))
 
 
 def _set_ends(
@@ -214,7 +188,7 @@ def _set_ends(
 
 
 def _add_intervals(
-    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float | str], axis: StepAxis, i: int, runs: int
+    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
 ) -> None:
     """Add the categories of the i-th run: an interval and a mark each, in the category's colour."""
     if rows.empty:

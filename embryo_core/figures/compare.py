@@ -1,6 +1,7 @@
 """Figures of the Compare page: designs of runs side by side, and what each choice of design changed."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -9,14 +10,13 @@ from embryo_core import compare
 from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAIRS, PAPER
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.acquisition import shift
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import design_name
+from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.rows import plot_rows
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, span
+from embryo_core.words import percent, point, span
 
-HOVER_COLUMNS = ["measure", "first", "second", "low", "high", "n_first", "n_second"]
 POINTS = 100  # percentage points of a difference of 1
 UNKNOWN = "–"
 MIN_REACH = 1  # percentage point, to which a figure of differences reaches on both sides
@@ -27,11 +27,6 @@ AGREEMENT = Caption(
     "function words first, then verb, adverb, adjective, noun, proper noun. An order cannot be said where more than "
     "half of a run's categories were acquired between the same two evaluated steps.",
 )
-
-
-def seeds_by_design(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
-    """Return the runs of each design by its name, that of the first run first."""
-    return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
 
 
 def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction") -> str:
@@ -57,17 +52,17 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 # === Designs ===
 
 
-def design_table(designs: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
     `seeds` has the names of the runs of each design. Numbers in which they differ are a mean with its range; seeds and
     texts are listed.
     """
     columns = {
-        name: [_describe_seeds(row, designs.loc[i, list(runs)].tolist()) for i, row in designs["row"].items()]
+        name: [_describe_seeds(row, rows.loc[i, list(runs)].tolist()) for i, row in rows["row"].items()]
         for name, runs in seeds.items()
     }
-    table = designs[["row"]].assign(**columns)
+    table = rows[["row"]].assign(**columns)
     differs = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
     table.insert(0, "differs", differs)
     return table.sort_values("differs", ascending=False, kind="stable", ignore_index=True)
@@ -113,7 +108,7 @@ def _format(value: str | float | None) -> str:
 
 def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
     """Return the designs by the choices in which they differ from that of the first run, fewest choices first."""
-    _, *others = seeds_by_design(runs).items()
+    _, *others = designs(runs).items()
     found: dict[tuple[str, ...], list[str]] = {}
     for name, seeds in others:
         if choices := tuple(compare.differing_choices(runs[0], seeds[0])):
@@ -131,7 +126,7 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
 
     Raises FigureError if they share no measure at any step, and ResultsError.
     """
-    seeds = seeds_by_design(runs)
+    seeds = designs(runs)
     own, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]
     drawn = [*first, *(run for name in names for run in seeds[name])]
@@ -192,40 +187,24 @@ def describe_differences(
 
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
-    """Rows of `compare.differences` with the column run: a row per measure, in it an interval per run.
+    """Plot `compare.differences` with the column run: a row for each measure, in it an interval for each run.
 
     `units` has what the steps of each run count.
     """
-    table = table.dropna(subset="difference")
-    figure, measures = go.Figure(), list(dict.fromkeys(table["measure"]))
-    runs = list(dict.fromkeys(table["run"]))
-    for i, run in enumerate(runs):
-        rows = table[table["run"] == run]
-        colour = style.PALETTE[i % len(style.PALETTE)]
-        figure.add_scatter(
-            x=POINTS * rows["difference"],
-            y=[len(measures) - 1 - measures.index(measure) - shift(i, len(runs)) for measure in rows["measure"]],
-            error_x={
-                "type": "data",
-                "array": POINTS * (rows["high"] - rows["difference"]),
-                "arrayminus": POINTS * (rows["difference"] - rows["low"]),
-                "color": colour,
-                "thickness": 2,
-                "width": 0,
-            },
-            mode="markers",
-            name=style.plain(run),
-            marker={"color": colour, "symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
-            customdata=rows.assign(**POINTS * rows[["low", "high"]])[HOVER_COLUMNS].to_numpy(object),
-            text=[point(step, units[run]) for step in rows["step_second"].astype(int)],
-            hovertemplate="<b>%{customdata[0]}</b>, %{text}: %{x:+.1f} points (%{customdata[3]:+.1f} to "
-            "%{customdata[4]:+.1f})<br>%{customdata[1]:.1%} (n = %{customdata[5]:,}), then %{customdata[2]:.1%} "
-            "(n = %{customdata[6]:,})<extra></extra>",
-        )
-    style.finish(figure, "", height=130 + (18 + 12 * len(runs)) * len(measures))
-    figure.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"})
-    style.set_axes(figure, "x", title={"text": "difference, percentage points"}, tickformat=".3~g")
-    if POINTS * table[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly would show from -1 to 1
+    known = table.dropna(subset="difference")
+    rows = known.assign(**POINTS * known[["difference", "low", "high"]].astype(float))
+    texts = [_describe_difference(row, point(int(row.step_second), units[row.run])) for row in rows.itertuples()]
+    rows = rows.assign(text=texts).rename(columns={"measure": "row", "difference": "value"})
+    figure = plot_rows(rows, "difference, percentage points")
+    style.set_axes(figure, "x", tickformat=".3~g")
+    if rows[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly would show from -1 to 1
         style.set_axes(figure, "x", range=[-MIN_REACH, MIN_REACH])
-    ticks = {"tickvals": [len(measures) - 1 - i for i in range(len(measures))], "ticktext": measures}
-    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, len(measures) - 0.4])
+    return figure
+
+
+def _describe_difference(row: Any, at: str) -> str:
+    values = (
+        f"{percent(share)} (n = {int(n):,})" for share, n in ((row.first, row.n_first), (row.second, row.n_second))
+    )
+    interval = f"{row.difference:+.1f} points ({row.low:+.1f} to {row.high:+.1f})"
+    return f"<b>{row.measure}</b>, {at}: {interval}<br>{', then '.join(values)}"

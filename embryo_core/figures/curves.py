@@ -107,6 +107,11 @@ def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, bef
     return table
 
 
+def designs(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
+    """Return the runs of each design by the name of its line, that of the first run first."""
+    return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
+
+
 def design_name(seeds: Sequence[Run]) -> str:
     """Return the name of a line: a run, or all seeds of a design."""
     names = [run.name for run in seeds]

@@ -13,6 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
+from embryo_core.figures.rows import error_bar
 from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, quantity
@@ -234,14 +235,7 @@ def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
         plot.add_scatter(
             x=own["value"],
             y=own["comparison"].map(style.plain),
-            error_x={
-                "type": "data",
-                "array": own["high"] - own["value"],
-                "arrayminus": own["value"] - own["low"],
-                "color": colour,
-                "thickness": 2,
-                "width": 0,
-            },
+            error_x=error_bar(own["value"], own["low"], own["high"], colour),
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 9},
             name=side,

@@ -9,7 +9,7 @@ from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
-from embryo_core.figures.word_ages import plot_rows
+from embryo_core.figures.rows import plot_rows
 from embryo_core.findings.words import measured_as
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run

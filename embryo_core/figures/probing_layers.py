@@ -16,6 +16,7 @@ from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
+from embryo_core.figures.rows import error_bar
 from embryo_core.types import Run
 from embryo_core.words import layer_name, point, span
 
@@ -223,19 +224,12 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
     filled = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
     marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
     steps, first, last = (np.array(axis.values(rows[name])) for name in ("step", "earliest", "latest"))
-    reach = _reach(last - steps, steps - first, colour)
-    figure.add_scatter(x=steps, error_x=reach, marker=marker, **shared, row=1, col=1)
-    decay = 100 * rows[["decay", "low", "high"]]
-    reach = _reach(decay["high"] - decay["decay"], decay["decay"] - decay["low"], colour)
-    figure.add_scatter(x=decay["decay"], error_x=reach, marker=marker, **shared, row=1, col=2)
+    decay, low, high = (100 * rows[name] for name in ("decay", "low", "high"))
+    for place, ends in enumerate(((steps, first, last), (decay, low, high)), 1):
+        bar = error_bar(*ends, style.faint(colour, 0.5))
+        figure.add_scatter(x=ends[0], error_x=bar, marker=marker, **shared, row=1, col=place)
     named = {**marker, "symbol": symbol}
     figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=named)
-
-
-def _reach(above: Sequence[float], below: Sequence[float], colour: str) -> dict[str, object]:
-    """Return Plotly's error bar from `below` each mark to `above` it."""
-    bar = {"type": "data", "symmetric": False, "width": 0, "color": style.faint(colour, 0.5)}
-    return bar | {"array": above, "arrayminus": below}
 
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:

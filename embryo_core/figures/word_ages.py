@@ -1,6 +1,7 @@
 """Ages of words: in their order, beside children's, and what predicts them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.rows import error_bar, places, plot_rows
 from embryo_core.figures.words import METRIC, age_table, category_styles, describe_interval
 from embryo_core.types import Run
 from embryo_core.words import quantity
@@ -67,8 +69,8 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
         for category, rows in own.groupby("category"):
             places = rows["word"].map(rank)
             colour, symbol = looks[str(category)]
-            if i == 0:
-                _add_intervals(plot, rows, places, colour, along, str(category))
+            ends = (np.array(along.values(rows[end])) for end in ("age", "from", "to")) if i == 0 else ()
+            bar = {"error_x": error_bar(*ends, style.faint(colour, 0.35))} if i == 0 else {}
             plot.add_scatter(
                 x=along.values(rows["age"]),
                 y=places,
@@ -80,6 +82,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
                 opacity=1 if i == 0 else 0.45,
                 customdata=[[row.word, row.age, _hover(row, run, along)] for row in rows.itertuples()],
                 hovertemplate="%{customdata[2]}<extra></extra>",
+                **bar,
             )
     style.finish(plot, "words, by their age in the run", height=560)
     axis.of(first, runs).set_range(plot, [int(step) for step in steps])
@@ -109,13 +112,6 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
 def _ends(own: pd.DataFrame) -> list[float]:
     numbers = own[["earliest", "age", "latest"]].to_numpy(float)
     return [float(numbers[np.isfinite(numbers)].min()), float(numbers[np.isfinite(numbers)].max())]
-
-
-def _add_intervals(plot: go.Figure, rows: pd.DataFrame, places: pd.Series, colour: str, axis: Any, group: str) -> None:
-    x = np.column_stack([axis.values(rows["from"]), axis.values(rows["to"]), np.full(len(rows), np.nan)]).ravel()
-    y = np.column_stack([places, places, np.full(len(rows), np.nan)]).ravel()
-    line = {"color": style.faint(colour, 0.35), "width": 1.5}
-    plot.add_scatter(x=x, y=y, mode="lines", line=line, legendgroup=group, showlegend=False, hoverinfo="skip")
 
 
 def _hover(row: Any, run: Run, axis: StepAxis) -> str:
@@ -159,33 +155,27 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
 
     Raises FigureError and ResultsError.
     """
+
+    def caption(tables: Mapping[str, pd.DataFrame]) -> Caption:
+        first, own = next(iter(tables.items()))
+        whole = own.set_index("group").loc[ALL]
+        sure = "the order" if whole["low"] > 0 else "the reverse of the order" if whole["high"] < 0 else ""
+        agreed = f"words tend to come in {sure} in which children say them"
+        verdict = agreed if sure else "whether the orders agree is not clear"
+        return Caption(
+            f"Spearman's rho of {first} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
+            f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
+            sentences(
+                f"{AGES} Children: the month at which half of them say the word, as listed.",
+                "Words without one of the two are left out. Lines: 95 % (Bonett and Wright, 2000).",
+            ),
+        )
+
     tables = {run.name: table for run in runs if len(table := children_table(run).dropna(subset="rho"))}
     if not tables:
         raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
-    drawn = [run for run in runs if run.name in tables]
-    whole = tables[drawn[0].name].set_index("group").loc[ALL]
-    sure = "the order" if whole["low"] > 0 else "the reverse of the order" if whole["high"] < 0 else ""
-    verdict = (
-        f"words tend to come in {sure} in which children say them" if sure else "whether the orders agree is not clear"
-    )
-    caption = Caption(
-        f"Spearman's rho of {drawn[0].name} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
-        f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
-        sentences(
-            f"{AGES} Children: the month at which half of them say the word, as listed.",
-            "Words without one of the two are left out. Lines: 95 % (Bonett and Wright, 2000).",
-        ),
-        _note(drawn),
-    )
-    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    rows = table.rename(columns={"group": "row", "rho": "value"})
-    if len(drawn) == 1:
-        rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
-    table["place"] = places(rows)
-    plot = plot_rows(rows, "Spearman's rho")
-    missing = tuple(run.name for run in runs if run.name not in tables)
-    name, title = f"{drawn[0].name}-words-children", "Ages of words, and children's"
-    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
+    title, names = "Ages of words, and children's", {"group": "row", "rho": "value"}
+    return _compare(runs, tables, names, "Spearman's rho", "children", title, caption(tables))
 
 
 # === Predictors ===
@@ -220,59 +210,38 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
     tables = {run.name: table for run in runs if len(table := predictor_table(run))}
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
-    drawn = [run for run in runs if run.name in tables]
-    first = tables[drawn[0].name]
+    first = next(iter(tables.values()))
     sure = [row.predictor for row in first.itertuples() if row.low > 0 or row.high < 0]
-    named = ", ".join(sure) if sure else "none is significant"
     fits = "; ".join(f"{name}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for name, own in tables.items())
     caption = Caption(
-        f"Predictors of a word's age, all others held fixed: {named}.",
+        f"Predictors of a word's age, all others held fixed: {', '.join(sure) or 'none is significant'}.",
         sentences(
             "Linear regression of log10 of the age; above 0 is later. Numbers are in standard deviations, categories "
             "relative to the largest. Lines: 95 % (Student's).",
             f"Frequency is that in the training text. Words without a predictor are left out. {fits}.",
         ),
-        _note(drawn),
     )
+    title, names = "Predictors of the age of words", {"predictor": "row"}
+    return _compare(runs, tables, names, "change of log10 of the age", "predictors", title, caption)
+
+
+def _compare(
+    runs: Sequence[Run],
+    tables: Mapping[str, pd.DataFrame],
+    names: Mapping[str, str],
+    x_title: str,
+    what: str,
+    title: str,
+    caption: Caption,
+) -> Figure:
+    """Return the figure of the tables of some runs, `names` being those of their columns in `plot_rows`."""
+    drawn = [run for run in runs if run.name in tables]
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    rows = table.rename(columns={"predictor": "row"})
+    rows = table.rename(columns=dict(names))
+    if len(drawn) == 1:
+        rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
     table["place"] = places(rows)
-    plot = plot_rows(rows, "change of log10 of the age")
-    missing = tuple(run.name for run in runs if run.name not in tables)
-    name, title = f"{drawn[0].name}-words-predictors", "Predictors of the age of words"
-    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
-
-
-def places(table: pd.DataFrame) -> pd.Series:
-    """Return the y of each line's mark: its row, counted from the bottom, with runs side by side."""
-    rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
-    shift = {name: 0.5 * (i / (len(names) - 1) - 0.5) if len(names) > 1 else 0.0 for i, name in enumerate(names)}
-    return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(shift)
-
-
-def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
-    """Plot a row for each value of `row`, with a mark and its interval for each run, and a line at 0."""
-    rows, names = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
-    plot = go.Figure()
-    for i, name in enumerate(names):
-        own = table[table["run"] == name]
-        texts = [
-            f"<b>{style.plain(row.row)}</b>, {style.plain(name)}<br>{row.value:.2f} ({row.low:.2f} to {row.high:.2f}), "
-            f"n = {row.n}"
-            for row in own.itertuples()
-        ]
-        plot.add_scatter(
-            x=own["value"],
-            y=places(table)[own.index],
-            error_x={"array": own["high"] - own["value"], "arrayminus": own["value"] - own["low"], "thickness": 2},
-            mode="markers",
-            name=style.plain(name),
-            marker={"size": 10, "symbol": style.run_look(i)[0], "color": style.PALETTE[i % len(style.PALETTE)]},
-            text=texts,
-            hovertemplate="%{text}<extra></extra>",
-        )
-    plot.add_vline(x=0, line={"color": style.GREY, "width": 1.5, "dash": "dash"})
-    style.finish(plot, "", height=110 + 40 * len(rows), legend=len(names) > 1)
-    style.set_axes(plot, "x", title={"text": title})
-    ticks = {"tickvals": [len(rows) - 1 - i for i in range(len(rows))], "ticktext": [style.plain(one) for one in rows]}
-    return style.set_axes(plot, "y", **ticks, range=[-0.6, len(rows) - 0.4], showgrid=False)
+    missing = tuple(run.name for run in runs if run not in drawn)
+    caption = replace(caption, data=_note(drawn))
+    plot = plot_rows(rows, x_title)
+    return make_figure(drawn, f"{drawn[0].name}-words-{what}", title, plot, table, caption, METRIC, missing=missing)

@@ -42,6 +42,7 @@ from embryo_core.figures import (
     words,
 )
 from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
 from embryo_core.findings import judge
@@ -305,7 +306,7 @@ def _query(runs: Runs) -> SitePage:
 
 
 def _compare(runs: Runs) -> SitePage:
-    seeds = {name: [run.name for run in own] for name, own in compare.seeds_by_design(runs).items()}
+    seeds = {name: [run.name for run in own] for name, own in designs(runs).items()}
     table = compare.design_table(comparing.designs(runs), seeds)
     design = FixedTable("Design", table, compare.describe_designs(len(runs) > 1))
     if len(runs) < 2:

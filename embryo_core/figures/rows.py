@@ -1,0 +1,67 @@
+"""Rows with marks: a row for each thing that is compared, in it a mark with its interval for each run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core.figures import style
+
+SPREAD = 0.5  # of a row's height, over which its runs are spread
+
+
+def shift(i: int, runs: int) -> float:
+    """Return how far below the middle of a row the i-th run is drawn."""
+    return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
+
+
+def error_bar(value: Any, low: Any, high: Any, colour: str) -> dict[str, Any]:
+    """Return Plotly's error bar from `low` to `high` around each `value`, arrays or columns."""
+    bar = {"type": "data", "symmetric": False, "color": colour, "thickness": 2, "width": 0}
+    return bar | {"array": high - value, "arrayminus": value - low}
+
+
+def set_rows(figure: go.Figure, names: Sequence[str]) -> go.Figure:
+    """Give a figure a row for each name, the first on top; the lowest has its middle at 0."""
+    last = len(names) - 1
+    ticks = {"tickvals": [*range(last, -1, -1)], "ticktext": [*map(style.plain, names)]}
+    return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, last + 0.6])
+
+
+def places(table: pd.DataFrame) -> pd.Series:
+    """Return the y of the mark of each `row` and `run` of a table, with runs side by side."""
+    rows, runs = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
+    below = {run: shift(i, len(runs)) for i, run in enumerate(runs)}
+    return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(below)
+
+
+def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
+    """Plot marks with their intervals, and a line at 0.
+
+    `table` has the columns row, run, value, low, high, n or, in place of what these say, text for each mark.
+    """
+    names, heights, plot = list(dict.fromkeys(table["row"])), places(table), go.Figure()
+    if "text" not in table:
+        table = table.assign(text=[*map(_describe, table.itertuples())])
+    for i, (run, own) in enumerate(table.groupby("run", sort=False)):
+        colour = style.PALETTE[i % len(style.PALETTE)]
+        plot.add_scatter(
+            x=own["value"],
+            y=heights[own.index],
+            error_x=error_bar(own["value"], own["low"], own["high"], colour),
+            mode="markers",
+            name=style.plain(str(run)),
+            marker={"size": 10, "symbol": style.run_look(i)[0], "color": colour},
+            text=own["text"],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    plot.add_vline(x=0, line={"color": style.GREY, "width": 1.5, "dash": "dash"})
+    style.finish(plot, "", height=110 + (28 + 12 * len(plot.data)) * len(names))
+    style.set_axes(plot, "x", title={"text": title})
+    return set_rows(plot, names)
+
+
+def _describe(row: Any) -> str:
+    interval = f"{row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
+    return f"<b>{style.plain(row.row)}</b>, {style.plain(row.run)}<br>{interval}, n = {row.n}"
