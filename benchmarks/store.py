@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import results
-from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.results import memo
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 

@@ -64,7 +64,7 @@ class Config:
     intermediate_size: int
     tokenizer: str = "unigram"  # kind of vocabulary; or wordpiece, or bpe (of bytes)
     vocab_size: int = 30_000  # with those of extend_vocabulary
-    extend_vocabulary: int = 0  # pieces that a continued run adds to the first one's (see extend.py)
+    extend_vocabulary: int = 0  # pieces that a continued run adds to the first one's (see grow.py)
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
     position_initializer_range: float | None = None  # of the position embeddings; None: initializer_range

@@ -2,8 +2,7 @@
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
 with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
-as wide (see widen.py) or has new pieces (see extend.py) begins at that checkpoint: the ones before it are of another
-model.
+as wide or has new pieces (see grow.py) begins at that checkpoint: the ones before it are of another model.
 """
 
 import json
@@ -149,15 +148,10 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
-    if is_extended(config, start):
-        from pretrain.extend import write_extended
+    if _describe_growth(config, start):
+        from pretrain import grow  # Keras, which refusing the settings does without
 
-        write_extended(run, config, start)
-        return
-    if is_wider(config, start):
-        from pretrain.widen import write_widened
-
-        write_widened(run, config, start)
+        (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
         return
     for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
         if found.step <= start.step:

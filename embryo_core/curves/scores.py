@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 History = Literal["learned", "oscillating", "forgotten", "never learned"]
 Fate = Literal[History, "declined"]
 
+POSITIONS = ("same", "previous", "next", "first")  # of which averaged attention maps have a mean weight (Figure 4)
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
 
@@ -197,6 +198,17 @@ def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
     weights = np.asarray(weights)
     sums = weights.sum(axis=-1, keepdims=True)
     return weights / np.where(sums == 0, 1, sums)
+
+
+def position_weights(maps: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the mean weight on each of POSITIONS [..., 4] of maps A [..., L, L], L at least 2.
+
+    Each is a mean over the rows i that have the position: A[i, i], A[i, i-1], A[i, i+1] and A[i, 0]. The first position
+    leaves out row 0, where it equals the same position.
+    """
+    diagonals = [np.diagonal(maps, offset, -2, -1) for offset in (0, -1, 1)]
+    means = [entries.mean(axis=-1, dtype=np.float64) for entries in (*diagonals, maps[..., 1:, 0])]
+    return np.stack(means, axis=-1).astype(np.float32)
 
 
 # === Histories ===

@@ -7,10 +7,9 @@ from typing import Any
 
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.capabilities import gives
-from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, OtherData, unknown
+from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, unknown
 from embryo_core.metric import Metric, Source
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import quantity
 
 
 @dataclass
@@ -161,14 +160,5 @@ def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrit
     """Raise OtherData if existing results are of other data and may not be replaced; reading the data takes time."""
     irreplaceable = done & {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
     plan.replaces_other_data = overwrite and not irreplaceable
-    if not done or plan.replaces_other_data:
-        return
-    try:
-        results.check_dataset(run, plan.metric.name, plan.dataset())
-    except OtherData:
-        if not irreplaceable:
-            raise
-        raise OtherData(
-            f"Results of '{plan.metric.name}' for run '{run.name}' are of other data than those received, and those of "
-            f"{quantity(len(irreplaceable), 'step')} without weights cannot be computed again; give the same data."
-        ) from None
+    if done and not plan.replaces_other_data:
+        results.check_dataset(run, plan.metric.name, plan.dataset(), irreplaceable)

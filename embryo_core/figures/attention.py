@@ -20,7 +20,7 @@ from embryo_core.words import step_name
 
 METRIC = "attention"
 NEEDS = frozenset({"attentions"})
-POSITIONS = {  # names of `curves.positions`: how they are written, and their formulas
+POSITIONS = {  # names of `scores.POSITIONS`: how they are written, and their formulas
     "same": ("same position", "A[i, i], over i ≥ 0"),
     "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
     "next": ("next position", "A[i, i+1], over i ≤ L−2"),

@@ -135,11 +135,12 @@ def _plot_category(
     there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
     texts = _hover_texts(there, curves, category)
     along, (colour, symbol) = lines[0].axis.values(steps), look
-    size = curves.emphasis.get(category, 1.0)
+    size, label = curves.emphasis.get(category, 1.0), style.plain(curves.label(category))
     for line, rows in there.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         run_symbol, opacity = style.run_look(lines.index(line)) if len(lines) > 1 else (symbol, 1.0)
-        name = _trace_name(lines, line, curves, category)
+        name = label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
+        marker = 3 if len(rows) > LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
             band = "± standard error of seeds" if line.seeds > 1 else curves.band
@@ -154,24 +155,13 @@ def _plot_category(
             name,
             colour,
             line={"width": 2.2 * size},
-            marker={"symbol": run_symbol, "size": size * _marker_size(len(lines), len(rows))},
+            marker={"symbol": run_symbol, "size": size * marker},
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         line.axis.set_curves(figure)
         figure.update_traces(opacity=opacity)
         yield line, figure
-
-
-def _marker_size(lines: int, points: int) -> int:
-    if points > LARGE_MARKERS:
-        return 3
-    return 6 if lines > 1 else 8
-
-
-def _trace_name(lines: Sequence[Line], line: Line, curves: Curves, category: str) -> str:
-    label = style.plain(curves.label(category))
-    return label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
 
 
 def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None:

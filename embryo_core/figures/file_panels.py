@@ -2,8 +2,9 @@
 
 import math
 import textwrap
-from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from embryo_core.figures import style
 
@@ -20,16 +21,9 @@ Layout = dict[str, Any]
 
 def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
     """Return the axes of each panel, row by row."""
-    return [(layout[f"xaxis{i}"], layout[f"yaxis{i}"]) for i in _numbers(layout)]
-
-
-def _numbers(layout: Layout) -> Iterator[str]:
-    """Return the suffix of the names of a panel's axes: nothing, 2, 3, ..."""
-    for i in range(1, len(layout)):
-        number = "" if i == 1 else str(i)
-        x, y = (layout.get(f"{axis}axis{number}", {}) for axis in "xy")
-        if "domain" in x and "domain" in y:
-            yield number
+    numbers = ("", *map(str, range(2, len(layout))))
+    axes = ((layout.get(f"xaxis{i}", {}), layout.get(f"yaxis{i}", {})) for i in numbers)
+    return [(x, y) for x, y in axes if "domain" in x and "domain" in y]
 
 
 def fit(layout: Layout, width: float, height: float) -> float:
@@ -80,14 +74,10 @@ def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height
 
 def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
     """Return the title above a panel, which is an annotation; empty if there is none."""
-    middle, top = sum(x["domain"]) / 2, y["domain"][1]
-    return next((note for note in layout.get("annotations", ()) if _stands_at(note, middle, top)), {})
-
-
-def _stands_at(note: Layout, x: float, y: float) -> bool:
-    if not note.get("xref") == note.get("yref") == "paper":
-        return False
-    return math.isclose(note["x"], x, abs_tol=1e-6) and math.isclose(note["y"], y, abs_tol=1e-6)
+    place = sum(x["domain"]) / 2, y["domain"][1]
+    notes = (note for note in layout.get("annotations", ()) if note.get("xref") == note.get("yref") == "paper")
+    found = (note for note in notes if np.allclose((note["x"], note["y"]), place, rtol=0, atol=1e-6))
+    return next(found, {})
 
 
 def _wrapped(text: str, width: float, size: float) -> str:

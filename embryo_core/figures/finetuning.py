@@ -1,6 +1,6 @@
 """Figures of the Fine-tuning page: scores of tasks over pretraining, and one fine-tuning's own curve (Section 5)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -137,14 +137,17 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
 
 def gaining_most(table: pd.DataFrame) -> str:
     """Return the task of a `score_table` that gains most, or is farthest above its control at its only step."""
-    return str(_gains(table).idxmax())
+    return str(_gains(table)["gain"].idxmax())
 
 
-def _gains(table: pd.DataFrame) -> pd.Series:
+def _gains(table: pd.DataFrame) -> pd.DataFrame:
+    """Return first and last score and last step of each task, and its gain: over its control if none has two steps."""
     by_task = table.sort_values("step").groupby("task", sort=False)
-    first, last = by_task.first(), by_task.last()
-    rises = bool((by_task["step"].nunique() > 1).any())
-    return (last["value"] - (first["value"] if rises else last["control"])).fillna(0)
+    found = by_task.agg(
+        first=("value", "first"), last=("value", "last"), control=("control", "last"), step=("step", "last")
+    )
+    rises = by_task["step"].nunique().max() > 1
+    return found.assign(gain=(found["last"] - found["first" if rises else "control"]).fillna(0), rises=rises)
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
@@ -152,19 +155,16 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
     If each task was tuned at one step only, which score is farthest above its control.
     """
-    by_task = table.sort_values("step").groupby("task", sort=False)
-    first, last = by_task.first(), by_task.last()
-    rises = bool((by_task["step"].nunique() > 1).any())
-    gains, task = _gains(table), gaining_most(table)
-    start, end = first.loc[task], last.loc[task]
-    if not rises and not gains[task] > 0:
-        return f"No score is above its control, which reads no text, at {axis.counted(int(end['step']))}."
-    if not rises:
-        scores = f"{end['value']:.3f}, not {end['control']:.3f}"
-        return f"{label(task)} is farthest above its control, which reads no text: {scores}."
-    if gains[task] <= 0:
+    gains = _gains(table)
+    best = gains.loc[gains["gain"].idxmax()]
+    if not best["rises"] and not best["gain"] > 0:
+        return f"No score is above its control, which reads no text, at {axis.counted(int(best['step']))}."
+    if not best["rises"]:
+        scores = f"{best['last']:.3f}, not {best['control']:.3f}"
+        return f"{label(best.name)} is farthest above its control, which reads no text: {scores}."
+    if best["gain"] <= 0:
         return "No score is higher at the last step than at the first."
-    return f"{label(task)} gains most from pretraining: {start['value']:.3f} to {end['value']:.3f}."
+    return f"{label(best.name)} gains most from pretraining: {best['first']:.3f} to {best['last']:.3f}."
 
 
 def describe_scores(
@@ -176,7 +176,12 @@ def describe_scores(
     """
     least, most = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: no spread is known"
-    noted = {name: source for name, source in sources.items() if _is_of(name, set(table["task"]))}
+    tasks = set(table["task"])
+    noted = {
+        name: source
+        for name, source in sources.items()
+        if name.startswith("finetuning:") and name.split(":")[1] in tasks
+    }
     protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
     others = ", ".join(map(_name_seed, of_other_data(noted, sources)))
     averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
@@ -212,10 +217,6 @@ def _name_seed(name: str) -> str:
     """Name the task and seed of the results "finetuning:<task>:<seed>"."""
     task, _, seed = name.removeprefix("finetuning:").rpartition(":")
     return f"{label(task)} with seed {seed}"
-
-
-def _is_of(name: str, tasks: Collection[str]) -> bool:
-    return name.startswith("finetuning:") and name.split(":")[1] in tasks
 
 
 # === One fine-tuning ===

@@ -26,16 +26,13 @@ PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
 
 def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
     """Return the learned example with many different answers on the way and a sure one at the end; None without one."""
+
+    def worth(example: ExampleQuestion) -> float:
+        leaders = {next(iter(answers.words)) for answers in example.answers if answers.words}
+        return len(leaders) * max(example.answers[-1].words.values(), default=0.0)
+
     learned = [one for one in examples if one.since is not None and len(one.answers) > 1]
-    return max(learned, key=lambda one: len(set(_leaders(one))) * _last(one), default=None)
-
-
-def _leaders(example: ExampleQuestion) -> list[str]:
-    return [next(iter(answers.words)) for answers in example.answers if answers.words]
-
-
-def _last(example: ExampleQuestion) -> float:
-    return max(example.answers[-1].words.values(), default=0.0)
+    return max(learned, key=worth, default=None)
 
 
 def changed_most(run: Run) -> pd.DataFrame:

@@ -65,7 +65,11 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
     if not tables:
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
     whole = {run: own[own["group"] == ALL].set_index("words")["value"] for run, own in tables.items()}
-    right = [f"{run.name} gets {percent(own[NEW])} right{_others(own)}" for run, own in whole.items()]
+    right = [
+        f"{run.name} gets {percent(own[NEW])} right"
+        + (f" ({percent(own[OTHER])} of all others)" if OTHER in own else "")
+        for run, own in whole.items()
+    ]
     frame = pd.concat([own.assign(run=run.name) for run, own in tables.items()], ignore_index=True)
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
     order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
@@ -90,7 +94,3 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
         metric,
         missing=tuple(run.name for run in runs if run not in tables),
     )
-
-
-def _others(shares: pd.Series) -> str:
-    return f" ({percent(shares[OTHER])} of all others)" if OTHER in shares else ""

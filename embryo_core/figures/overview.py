@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -122,35 +123,39 @@ BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # whose baseline 
 # === The log ===
 
 
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return a value that changes whenever a file does; None if it does not exist."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
     The table is shared, so never modify it. Raises BrokenRun.
     """
-    try:
-        found = (run.path / "log.jsonl").stat()
-    except OSError:
-        return pd.DataFrame(run_files.read_log(run))
-    return _training_log(run, found.st_mtime_ns, found.st_size)
+    return _training_log(run, _version(run.path / "log.jsonl"))
 
 
 @lru_cache(maxsize=16)
-def _training_log(run: Run, modified: int, size: int) -> pd.DataFrame:
+def _training_log(run: Run, version: tuple[int, int] | None) -> pd.DataFrame:
     return pd.DataFrame(run_files.read_log(run))
 
 
 def training_phases(run: Run) -> list[Phase]:
     """Return the phases of a run (see `curves.phases`); none if its log cannot be read."""
     try:
-        found = (run.path / "log.jsonl").stat()
-        return [*_training_phases(run, found.st_mtime_ns, found.st_size)]
-    except (OSError, EmbryoError):
+        return [*_training_phases(run, _version(run.path / "log.jsonl"))]
+    except EmbryoError:
         return []
 
 
 @lru_cache(maxsize=64)
-def _training_phases(run: Run, modified: int, size: int) -> tuple[Phase, ...]:
-    return tuple(phases_of_log(_training_log(run, modified, size)))
+def _training_phases(run: Run, version: tuple[int, int] | None) -> tuple[Phase, ...]:
+    return tuple(phases_of_log(_training_log(run, version)))
 
 
 def logged_quantities(run: Run) -> list[str]:
@@ -185,17 +190,13 @@ def _counts_in_measures(log: pd.DataFrame, count: str) -> pd.Series:
 
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
-    try:
-        found = run.frequencies.stat()
-    except OSError:
-        return None
-    return _most_frequent_piece(run, found.st_mtime_ns, found.st_size)
+    return _most_frequent_piece(run, _version(run.frequencies))
 
 
 @lru_cache(maxsize=64)
-def _most_frequent_piece(run: Run, modified: int, size: int) -> tuple[str, float] | None:
+def _most_frequent_piece(run: Run, version: tuple[int, int] | None) -> tuple[str, float] | None:
     try:
-        found = baselines.of_text(run)
+        found = baselines.of_text(run) if version else None
         return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
     except EmbryoError:
         return None

@@ -220,6 +220,8 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
         colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
         own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
+        full = style.SYMBOLS[i % len(style.SYMBOLS)]
+        symbols = [full if known else f"{full}-open" for known in exact[rows]]
         drawn = smoothing.curve(
             x[rows],
             own,
@@ -228,7 +230,7 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             colour,
             showlegend=colour != style.GREY,
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
-            marker={"size": 5, "symbol": _symbols(exact[rows], style.SYMBOLS[i % len(style.SYMBOLS)])},
+            marker={"size": 5, "symbol": symbols if len(set(symbols)) > 1 else symbols[0]},
             customdata=hover[rows],
             hovertemplate=f"%{{customdata[0]}}, {axis.point('%{customdata[1]}')}<br>"
             "probability %{customdata[2]}<br>"
@@ -289,11 +291,6 @@ def _hover(curves: pd.DataFrame) -> np.ndarray:
         for token, step, probability, *rank in zip(*columns, strict=True)
     ]
     return np.array(points, dtype=object)
-
-
-def _symbols(exact: np.ndarray, symbol: str) -> str | list[str]:
-    """Return the symbol of all points, or one for each, hollow if its rank is not exact."""
-    return symbol if exact.all() else [symbol if known else f"{symbol}-open" for known in exact]
 
 
 # === Words of the page ===

@@ -21,19 +21,24 @@ def thin_curves(figure: go.Figure, scale: Scale) -> None:
     curve. The `meta` of a thinned curve is its former number of points.
     """
     kept: dict[str, tuple[int, np.ndarray]] = {}
-    for trace in figure.data:
-        if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.legendgroup and not trace.fill:
-            points = len(trace.x)
-            few = points_kept(np.asarray(trace.x, float), np.asarray(trace.y, float), scale)
-            if len(few) < points:
-                kept.setdefault(trace.legendgroup, (points, few))
-                _keep(trace, few)
-                trace.meta = points
+    for trace in _curves(figure):
+        points = len(trace.x)
+        few = points_kept(np.asarray(trace.x, float), np.asarray(trace.y, float), scale)
+        if len(few) < points:
+            kept.setdefault(trace.legendgroup, (points, few))
+            _keep(trace, few)
+            trace.meta = points
     for trace in figure.data:
         if trace.type == "scatter" and trace.fill and trace.legendgroup in kept:
             points, few = kept[trace.legendgroup]
             if len(trace.x) == 2 * points:  # there along its upper edge, and back along the lower
                 _keep(trace, np.concatenate([few, 2 * points - 1 - few[::-1]]))
+
+
+def _curves(figure: go.Figure) -> list[go.Scatter]:
+    """Return the curves of a figure, which have a legend group: no filled bands, and no entries of the legend alone."""
+    scatters = (trace for trace in figure.data if trace.type == "scatter" and trace.legendgroup and not trace.fill)
+    return [trace for trace in scatters if "lines" in (trace.mode or "") and len(trace.x) and trace.x[0] is not None]
 
 
 def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
@@ -76,24 +81,17 @@ def _keep(trace: go.Scatter, few: np.ndarray) -> None:
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
     """Break every curve of a figure at the positions `gaps` on its x-axis, before and after a point at such a position.
 
-    Curves have a legend group. Bands are filled and stay whole; entries of the legend alone have no points.
+    Bands stay whole.
     """
-    for trace in figure.data:
-        if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.legendgroup and not trace.fill:
-            _break(trace, gaps)
-
-
-def _break(trace: go.Scatter, gaps: Sequence[float]) -> None:
-    x = [*trace.x]
-    if x == [None]:
-        return
-    cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
-    if not cuts:
-        return
-    empty: dict[str, Any] = {"x": [x[place] for place in cuts], "y": None, "customdata": None}
-    for name, value in empty.items():
-        if trace[name] is not None:
-            trace[name] = np.insert(np.asarray(trace[name], object), cuts, value, axis=0)
-    for name in ("size", "symbol", "color"):  # of each marker, where they differ
-        if isinstance(own := trace.marker[name], list | tuple | np.ndarray):
-            trace.marker[name] = np.insert(np.asarray(own), cuts, [own[place] for place in cuts])
+    for trace in _curves(figure):
+        x = [*trace.x]
+        cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
+        if not cuts:
+            continue
+        empty: dict[str, Any] = {"x": [x[place] for place in cuts], "y": None, "customdata": None}
+        for name, value in empty.items():
+            if trace[name] is not None:
+                trace[name] = np.insert(np.asarray(trace[name], object), cuts, value, axis=0)
+        for name in OF_MARKERS:
+            if isinstance(own := trace.marker[name], list | tuple | np.ndarray):
+                trace.marker[name] = np.insert(np.asarray(own), cuts, [own[place] for place in cuts])

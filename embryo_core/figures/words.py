@@ -83,7 +83,10 @@ def age_table(run: Run) -> pd.DataFrame:
     whole = ends - starts == len(known)
     whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
     each = table["occurrences"].tolist()
-    curves_of = [_occurrences(each[start:end]) for start, end in zip(starts[whole], ends[whole], strict=True)]
+    curves_of = [  # of each word [S, n], the surprisals of its occurrences at every step
+        np.frombuffer(b"".join(each[start:end]), "<f2").astype(float).reshape(end - start, -1)
+        for start, end in zip(starts[whole], ends[whole], strict=True)
+    ]
     found = find_ages(known.tolist(), curves_of, rows["chance"].to_numpy()[whole])
     estimates = {"age": found.step, "earliest": found.earliest, "latest": found.latest}
     estimates |= {name: getattr(found.fits, name) for name in FITTED}
@@ -96,14 +99,12 @@ def age_table(run: Run) -> pd.DataFrame:
     rows["unigram"] = -np.log2(rows["count"] / total) if counts else noted
     rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
     high, lowest = surprisal + reaches(table), rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
-    beyond = [_beyond(steps[i:j], high[i:j], own) for i, j, own in zip(starts, ends, lowest.tolist(), strict=False)]
+    beyond = [
+        None if math.isnan(bits) else curves.held_from(steps[i:j], bits - high[i:j], 0.0)
+        for i, j, bits in zip(starts, ends, lowest.tolist(), strict=False)
+    ]
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
-
-
-def _occurrences(each: Sequence[bytes]) -> np.ndarray:
-    """Return the surprisals of a word's occurrences at every step: float64 [S, n]."""
-    return np.frombuffer(b"".join(each), "<f2").astype(float).reshape(len(each), -1)
 
 
 def reaches(table: pd.DataFrame) -> np.ndarray:
@@ -115,11 +116,6 @@ def reaches(table: pd.DataFrame) -> np.ndarray:
     means = np.add.reduceat(flat, starts) / n
     squares = np.add.reduceat((flat - np.repeat(means, n)) ** 2, starts)
     return curves.Z * np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
-
-
-def _beyond(steps: np.ndarray, high: np.ndarray, bits: float) -> int | None:
-    """Return the first step from which a word stays surely less surprising than these bits."""
-    return None if math.isnan(bits) else curves.held_from(steps, bits - high, 0.0)
 
 
 def _left_out(run: Run) -> Iterator[tuple[str, str]]:

@@ -16,14 +16,12 @@ from embryo_core.errors import (
     EmbryoError,
     MissingCapability,
     MissingWeights,
-    OtherData,
 )
 from embryo_core.finetune.squad import QuestionTask, read_questions
 from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice, TuningSettings, results_name
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
 from embryo_core.finetune.workers import JobTask, TuningJob, is_readable, mnli_file, mnli_files
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import quantity
 
 Pairs = set[tuple[int, int]]  # (step, seed)
 
@@ -90,8 +88,10 @@ def plan_tasks(
                     "mnli to --tasks, or use --protocol quick."
                 )
             plan.more["mnli_sha256"] = mnli.sha256
-    for plan in plans:
-        _check_stored(run, plan)
+    for plan in plans:  # before anything takes time; all seeds have to agree, because their mean is shown
+        for name in () if plan.overwrite else stored_names(run, plan.name):
+            lasting = results.done(run)[name] & _steps_without_weights(run)
+            results.check_dataset(run, name, plan.identity, lasting)
     return plans
 
 
@@ -128,25 +128,6 @@ def stored_names(run: Run, task: str) -> list[str]:
     """List the names of a task's results, one for each seed that has some."""
     prefix = results_name(task, "")
     return sorted(name for name, steps in results.done(run).items() if steps and name.startswith(prefix))
-
-
-def _check_stored(run: Run, plan: TaskPlan) -> None:
-    """Raise OtherData if stored results, of any seed, are of other data or another protocol.
-
-    All seeds have to agree because their mean is shown. This is checked before anything takes time.
-    """
-    if plan.overwrite:
-        return
-    for name in stored_names(run, plan.name):
-        try:
-            results.check_dataset(run, name, plan.identity)
-        except OtherData:
-            if not (gone := results.done(run)[name] & _steps_without_weights(run)):
-                raise
-            raise OtherData(
-                f"Scores of '{plan.name}' for run '{run.name}' are of other data or another protocol than asked for, "
-                f"and those of {quantity(len(gone), 'step')} without weights cannot be computed again; give the same."
-            ) from None
 
 
 # === Learning rates of stored results ===

@@ -1,17 +1,36 @@
 """Batches without padding: sequences of equal length together, one batch on each core."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from embryo_core.engine.model import Model
 
 T = TypeVar("T")
 
 
-def compute(lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], None], tokens: int) -> None:
-    """Call `work`, which stores its results itself, with the indices of each batch in `cores` threads."""
-    for _ in compute_in_order(lengths, cores, work, tokens):
+def compute(
+    model: "Model",
+    sequences: Sequence[np.ndarray],
+    work: Callable[[np.ndarray, np.ndarray], None],
+    of: np.ndarray | None = None,
+    tokens: int | None = None,
+) -> None:
+    """Call `work`, which stores its results itself, with the indices [b] and ids [b, L] of each batch, on all cores.
+
+    Batches are of the `sequences`, ids [L] each, or of n items whose sequences have the numbers `of` [n]. A batch has
+    at most as many `tokens` as the model reads at once, or as are given.
+    """
+    of = np.arange(len(sequences)) if of is None else of
+    lengths = np.array([len(sequences[i]) for i in of], np.int64)
+
+    def stack(batch: np.ndarray) -> None:
+        work(batch, np.stack([sequences[i] for i in of[batch]]))
+
+    for _ in compute_in_order(lengths, model.passes_at_once, stack, tokens or model.tokens_at_once):
         pass
 
 

@@ -89,7 +89,12 @@ class EdgeProbing(Metric):
         all_trained = train_all(features, tasks, probing.protocol, model.passes_at_once)
         for task, trained in zip(tasks, all_trained, strict=True):
             findings.scores += _scores(task, trained)
-            findings.probes += _curves(task, trained)
+            findings.probes += [
+                ProbeCurve(task.name, layer, control, point.iteration, loss, f1)
+                for layer, probe in enumerate(trained)
+                for point in probe.curve
+                for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
+            ]
         return findings
 
 
@@ -102,15 +107,6 @@ def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
         for metric, f1 in zip(("edge_probing_f1", "edge_probing_control"), probe.f1, strict=True):
             scores.append(Score(metric, f1, n, task.name, layer))
     return scores
-
-
-def _curves(task: ProbingTask, trained: Sequence["Trained"]) -> list[ProbeCurve]:
-    return [
-        ProbeCurve(task.name, layer, control, point.iteration, loss, f1)
-        for layer, probe in enumerate(trained)
-        for point in probe.curve
-        for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
-    ]
 
 
 def _folders(path: Path) -> dict[str, Path]:

@@ -62,10 +62,10 @@ class Geometry(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:
         encoded = treebank_words.encode(tokenizer, limits, source)
-        drawn = [
+        drawn = [  # by a random number for each word, which depends on the sentence's place in the treebank alone
             (key, number, word)
             for number, sentence in enumerate(encoded.sentences)
-            for word, key in enumerate(_keys(sentence))
+            for word, key in enumerate(np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans)))
             if sentence.spans[word, 1] > sentence.spans[word, 0]
         ]
         if len(drawn) < MIN_WORDS:
@@ -102,24 +102,17 @@ class Geometry(Metric):
         return findings
 
 
-def _keys(sentence: treebank_words.Sentence) -> np.ndarray:
-    """Return a random number for each word of a sentence, by the sentence's place in the treebank alone."""
-    return np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans))
-
-
 def word_states(model: "Model", data: WordSample) -> np.ndarray:
     """Return the states [layers + 1, n, D] of the sampled words, float32."""
     found = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
 
-    def read(batch: np.ndarray) -> None:
-        ids = np.stack([data.sentences[i] for i in batch])
+    def read(batch: np.ndarray, ids: np.ndarray) -> None:
         states = model.hidden_states(ids, np.ones_like(ids))  # [layers + 1, b, L, D]
         for row, sentence in enumerate(batch):
             for word in np.flatnonzero(data.sentence == sentence):
                 found[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
 
-    lengths = np.array([len(ids) for ids in data.sentences])
-    batches.compute(lengths, model.passes_at_once, read, model.tokens_at_once)
+    batches.compute(model, data.sentences, read)
     return found
 
 

@@ -127,12 +127,9 @@ def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
     head = np.full(len(word), -1)
     for i, own in enumerate(words if sentence.example.heads else ()):
         head[i] = number.get(sentence.example.heads[own], -1)
-    punctuation = np.array([_is_punctuation(sentence.example.words[own]) for own in words], bool)[word]
+    kinds = [{unicodedata.category(character)[0] for character in sentence.example.words[own]} for own in words]
+    punctuation = np.array([kind <= {"P"} for kind in kinds], bool)[word]
     return ParsedSentence(sentence.ids, sentence.first, word, punctuation, head)
-
-
-def _is_punctuation(word: str) -> bool:
-    return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:

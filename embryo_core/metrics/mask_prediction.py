@@ -21,11 +21,9 @@ class MaskPrediction(WordMetric):
     name = "mask_prediction"
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        lengths = np.array([len(ids) for ids in data.sentences])[data.sentence]
-        correct = np.zeros(len(lengths), bool)
+        correct = np.zeros(len(data.sentence), bool)
 
-        def judge_batch(batch: np.ndarray) -> None:
-            ids = np.stack([data.sentences[i] for i in data.sentence[batch]])  # [b, L]
+        def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             positions = np.arange(ids.shape[1])
             masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
             rows, columns = np.nonzero(masked)
@@ -34,5 +32,5 @@ class MaskPrediction(WordMetric):
             wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
             correct[batch] = wrong == 0
 
-        batches.compute(lengths, model.passes_at_once, judge_batch, model.tokens_at_once)
+        batches.compute(model, data.sentences, judge_batch, data.sentence)
         return correct

@@ -95,19 +95,17 @@ class NgramDivergence(Metric):
         return HeldoutText(lines, line, position, bigrams, summary)
 
     def compute(self, model: "Model", data: HeldoutText) -> Findings:
-        lengths = np.array([len(ids) for ids in data.lines])
-        first = np.searchsorted(data.line, np.arange(len(lengths) + 1))  # of each line's predicted positions
+        first = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # of each line's predicted positions
         found = np.zeros((len(data.line), 2))
 
-        def measure(batch: np.ndarray) -> None:
-            ids = np.stack([data.lines[i] for i in batch])
+        def measure(batch: np.ndarray, ids: np.ndarray) -> None:
             of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
             rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
             logits = _predict(model, ids, rows, columns)
             for i, own, before in zip(of, logits, ids[rows, columns - 1], strict=True):
                 found[i] = divergences(own, data.bigrams, int(before))
 
-        batches.compute(lengths, model.passes_at_once, measure, model.tokens_at_once)
+        batches.compute(model, data.lines, measure)
         return Findings(scores=_scores(self.name, found))
 
 

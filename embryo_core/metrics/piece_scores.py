@@ -64,16 +64,14 @@ def _score_masked(model: "Model", sentences: Sequence[np.ndarray], pieces: Score
     found = np.zeros(len(pieces.place))
     first = len(model.tokenizer.begin)
 
-    def score(batch: np.ndarray) -> None:
-        ids = np.stack([sentences[i] for i in pieces.sentence[batch]])  # [b, L]
+    def score(batch: np.ndarray, ids: np.ndarray) -> None:
         rows, columns, places = np.arange(len(batch)), first + pieces.place[batch], np.arange(ids.shape[1])
         hidden = (places >= columns[:, None]) & (places < first + pieces.end[batch, None])
         seen = np.where(hidden, model.tokenizer.mask_id, ids)
         logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
         found[batch] = _log_probabilities(logits, ids[rows, columns])
 
-    lengths = np.array([len(ids) for ids in sentences])
-    batches.compute(lengths[pieces.sentence], model.passes_at_once, score, model.tokens_at_once)
+    batches.compute(model, sentences, score, pieces.sentence)
     return found
 
 
@@ -82,16 +80,14 @@ def _score_from_left(model: "Model", sentences: Sequence[np.ndarray], pieces: Sc
     columns = len(model.tokenizer.begin) + pieces.place
     first = np.searchsorted(pieces.sentence, np.arange(len(sentences) + 1))  # of the pieces of each sentence
 
-    def score(batch: np.ndarray) -> None:
-        ids = np.stack([sentences[i] for i in batch])  # [b, L]
+    def score(batch: np.ndarray, ids: np.ndarray) -> None:
         of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
         of = of[columns[of] > 0]  # nothing predicts the first token of a text
         rows = np.searchsorted(batch, pieces.sentence[of])  # a batch is in the order of the sentences
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
         found[of] = _log_probabilities(logits, ids[rows, columns[of]])
 
-    tokens = min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size)
-    batches.compute(np.array([len(ids) for ids in sentences]), model.passes_at_once, score, tokens)
+    batches.compute(model, sentences, score, tokens=min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size))
     return found
 
 

@@ -81,13 +81,11 @@ def _cosines(model: "Model", data: EncodedSentences) -> list[Score]:
     """Return the mean cosine of each layer."""
     found = np.zeros((model.num_layers + 1, len(data.sentences)))
 
-    def measure(batch: np.ndarray) -> None:
-        ids = np.stack([data.sentences[i].ids for i in batch])
+    def measure(batch: np.ndarray, ids: np.ndarray) -> None:
         inside = data.sentences[batch[0]].inside
         found[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
 
-    lengths = np.array([len(sentence.ids) for sentence in data.sentences])
-    batches.compute(lengths, model.passes_at_once, measure, model.tokens_at_once)
+    batches.compute(model, [sentence.ids for sentence in data.sentences], measure)
     return [
         Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(found)
     ]

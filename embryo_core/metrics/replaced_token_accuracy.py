@@ -28,29 +28,26 @@ class ReplacedTokenAccuracy(WordMetric):
     needs = frozenset({"masked_words", "replaced_tokens"})
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        lengths = np.array([len(ids) for ids in data.sentences])
-        called = [np.empty(0, bool)] * len(lengths)  # replaced, at each piece of each original sentence
+        called = [np.empty(0, bool)] * len(data.sentences)  # replaced, at each piece of each original sentence
 
-        def read_batch(batch: np.ndarray) -> None:
-            ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
+        def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             for i, row in zip(batch, model.replaced_logits(ids, np.ones_like(ids)) > 0, strict=True):
                 called[i] = row
 
-        batches.compute(lengths, model.passes_at_once, read_batch, model.tokens_at_once)
+        batches.compute(model, data.sentences, read_batch)
         spans = list(zip(data.sentence, data.start, data.end, strict=True))
         original = np.array([not called[sentence][start:end].any() for sentence, start, end in spans])
-        return original & self._replaced(model, data, lengths[data.sentence])
+        return original & self._replaced(model, data)
 
     @staticmethod
-    def _replaced(model: "Model", data: TreebankWords, lengths: np.ndarray) -> np.ndarray:
+    def _replaced(model: "Model", data: TreebankWords) -> np.ndarray:
         """Return whether the sample for each word is classified as replaced at all of its pieces: bool [n]."""
         pieces = data.end - data.start
         offsets = np.cumsum([0, *pieces])
         chances = np.random.default_rng(SEED).random(offsets[-1])  # one for each piece of each word
         found = np.zeros(len(pieces), bool)
 
-        def judge_batch(batch: np.ndarray) -> None:
-            ids = np.stack([data.sentences[data.sentence[i]] for i in batch])  # [b, L]
+        def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             rows = np.repeat(np.arange(len(batch)), pieces[batch])
             columns = np.concatenate([np.arange(data.start[i], data.end[i]) for i in batch])
             drawn = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
@@ -61,7 +58,7 @@ class ReplacedTokenAccuracy(WordMetric):
             original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
             found[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
 
-        batches.compute(lengths, model.passes_at_once, judge_batch, model.tokens_at_once)
+        batches.compute(model, data.sentences, judge_batch, data.sentence)
         return found
 
 

@@ -151,15 +151,13 @@ class PieceMetric(WordMetric):
         """Return the best piece [b, L] at each position of ids [b, L]."""
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        lengths = np.array([len(ids) for ids in data.sentences])
-        offsets = np.cumsum([0, *lengths])  # of each sentence in the row of all pieces
+        offsets = np.cumsum([0, *map(len, data.sentences)])  # of each sentence in the row of all pieces
         right = np.zeros(offsets[-1], bool)
 
-        def judge_batch(batch: np.ndarray) -> None:
-            ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
+        def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             right[offsets[batch][:, None] + np.arange(ids.shape[1])] = self.best_pieces(model, ids) == ids
 
-        batches.compute(lengths, model.passes_at_once, judge_batch, model.tokens_at_once)
+        batches.compute(model, data.sentences, judge_batch)
         right_before = np.cumsum([0, *right])
         first = offsets[data.sentence]
         return right_before[first + data.end] - right_before[first + data.start] == data.end - data.start

@@ -69,12 +69,17 @@ class WorldKnowledge(Metric):
                 "vocabulary; world knowledge cannot be measured."
             )
         total = Counter(fact.relation for fact in facts)
-        note = f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx"
+        note = (
+            f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx, those whose "
+        )
+        note += "object is one piece"
+        if questions.going_on:
+            note += f"; left out: {questions.going_on:,} whose template goes on after the object, which is read last"
         summary = {
             "facts": len(questions.asked),
             "facts_in_all": len(facts),
             "templates": {fact.relation: fact.template for fact in facts},
-            "note": f"{note}, those whose object is one piece{_describe_left_out(questions.going_on)}",
+            "note": note,
         }
         return Cloze(questions, dict(total), readable(tokenizer, range(tokenizer.vocabulary_size)), summary)
 
@@ -111,20 +116,13 @@ def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]
     predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
     replies: dict[int, Reply] = {}
 
-    def ask_batch(batch: np.ndarray) -> None:
+    def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
         own = chosen[batch]
-        ids = np.stack([questions.ids[i] for i in own])  # [b, L]
         logits = predict(ids, np.ones_like(ids), np.arange(len(own)), questions.at[own])  # [b, V]
         replies.update(zip(batch.tolist(), _replies(logits, questions.objects[own]), strict=True))
 
-    lengths = np.array([len(questions.ids[i]) for i in chosen], np.int64)
-    batches.compute(lengths, model.passes_at_once, ask_batch, model.tokens_at_once)
+    batches.compute(model, questions.ids, ask_batch, chosen)
     return [replies[i] for i in range(len(chosen))]
-
-
-def _describe_left_out(going_on: int) -> str:
-    """Return what a decoder was not asked, as the end of a note."""
-    return f"; left out: {going_on:,} whose template goes on after the object, which is read last" if going_on else ""
 
 
 def first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embryo_core.curves import normalise_rows
-from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.results.attention_codec import COLUMN, to_numbers
 from embryo_core.results.memo import remembered
 from embryo_core.results.read import read_attention, steps_done
@@ -31,7 +31,7 @@ SCHEMA = OWN.schema
 def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
     """Return how much a head attends to fixed positions at every evaluated step: step, same, previous, next, first.
 
-    See `curves.positions`; `normalised` divides the rows of the maps by their sums first.
+    See `scores.position_weights`; `normalised` divides the rows of the maps by their sums first.
     """
     rows = read_summary(run, WEIGHTS)
     of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))

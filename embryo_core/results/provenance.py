@@ -1,12 +1,13 @@
 """Where results come from: the data that each metric was computed on, noted in sources.json and never mixed."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from embryo_core import runs
 from embryo_core.errors import OtherData, ResultsError
 from embryo_core.types import Run
+from embryo_core.words import quantity
 
 OPTIONS = ("sha256", "limit", "protocol", "learning_rate", "mnli_sha256")  # distinguish fine-tunings
 NO_OPTIONS = (None,) * len(OPTIONS)
@@ -23,17 +24,22 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     return runs.read_json(path, run.results, runs.Sources, ResultsError)
 
 
-def check_dataset(run: Run, metric: str, dataset: DatasetId) -> None:
+def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:
     """Raise OtherData if a metric's results are of another data set; its name does not matter.
+
+    `lasting` are steps whose results cannot be computed again, so that no --overwrite may replace them.
 
     An option that is off counts as one that is not noted, as in results from before it existed.
     A writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
     """
     noted = read_sources(run).get(metric, {})
     if any((noted.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):
+        remedy = "or --overwrite to replace them"
+        if lasting:
+            remedy = f"since those of {quantity(len(lasting), 'step')} without weights cannot be computed again"
         raise OtherData(
             f"Results of '{metric}' for run '{run.name}' are of {_describe(noted, dataset)}, received "
-            f"{_describe(dataset, dataset)}; give the same data, or --overwrite to replace them."
+            f"{_describe(dataset, dataset)}; give the same data, {remedy}."
         )
 
 

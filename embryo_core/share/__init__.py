@@ -1,11 +1,10 @@
 """What leaves the dashboard: a head's history as GIF or page, all heads as GIF, bertviz's views as one document."""
 
 from embryo_core.share.all_heads import all_heads_gif, colour_ends, shrink
-from embryo_core.share.animation import check_suffix, write_animation
 from embryo_core.share.bertviz import head_view, model_view
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory, averaged, read_averaged
-from embryo_core.share.page import html_page
+from embryo_core.share.page import check_suffix, html_page, write_animation
 
 __all__ = [
     "HeadHistory",

@@ -1,4 +1,4 @@
-"""A head's history as an HTML page without network: it plays by itself, with a slider and the weight at the pointer."""
+"""A head's history as an HTML page without network, which plays by itself; and as a file: that page, or a GIF."""
 
 import base64
 from pathlib import Path
@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core.curves.step_scales import Scale
+from embryo_core.errors import ResultsError
 from embryo_core.share import map_style
+from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.html_document import document
 
+SUFFIXES = (".gif", ".html")  # of an animation
 CODES = 65535  # steps in which a weight is stored, as a share of the largest
 
 STYLE = """
@@ -49,3 +52,19 @@ def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
     }
     scripts = [path.read_text(encoding="utf-8") for path in (map_style.SCRIPT, Path(__file__).with_suffix(".js"))]
     return document(history.title, STYLE, BODY, data, scripts)
+
+
+def write_animation(history: HeadHistory, path: Path, scale: Scale = "linear") -> None:
+    """Write the animation. Raises ResultsError for another suffix or an unwritable path."""
+    check_suffix(path)
+    content = gif_bytes(history, scale) if path.suffix.lower() == ".gif" else html_page(history, scale).encode()
+    try:
+        path.write_bytes(content)
+    except OSError as reason:
+        raise ResultsError(f"{path} cannot be written ({reason.strerror}); give another path with -o.") from None
+
+
+def check_suffix(path: Path) -> None:
+    """Raise ResultsError unless animations can be written to files of this name."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ResultsError(f"'{path}' ends in none of {', '.join(SUFFIXES)}; an animation is written as one of these.")

@@ -38,10 +38,8 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
     features = _allocate((model.num_layers + 1, len(data.sentence), model.hidden_size), memory)
     by_sentence = np.argsort(data.sentence, kind="stable")
     first = np.searchsorted(data.sentence[by_sentence], np.arange(len(data.sentences) + 1))
-    lengths = np.array([len(ids) for ids in data.sentences])
 
-    def pool(batch: np.ndarray) -> None:
-        ids = np.stack([data.sentences[i] for i in batch])  # [b, L]
+    def pool(batch: np.ndarray, ids: np.ndarray) -> None:
         states = torch.from_numpy(model.hidden_states(ids, np.ones_like(ids))).flatten(1, 2)  # [layers + 1, b L, H]
         spans = np.concatenate([by_sentence[first[i] : first[i + 1]] for i in batch])
         begin = np.repeat(np.arange(len(batch)) * ids.shape[1], first[batch + 1] - first[batch])
@@ -49,7 +47,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         for own, mean in zip(features, means, strict=True):
             own.index_copy_(0, torch.from_numpy(spans), mean)
 
-    batches.compute(lengths, model.passes_at_once, pool, model.tokens_at_once)
+    batches.compute(model, data.sentences, pool)
     return features
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.curves.scores import POSITIONS, position_weights
 
 
 @pytest.mark.parametrize("length", [2, 3, 7])

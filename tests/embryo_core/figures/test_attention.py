@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.figures import attention as charts
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption

@@ -127,7 +127,9 @@ def test_scores_of_steps_without_weights_are_never_replaced(own_run: Run, cola: 
     finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
     runs.remove_weights(runs.checkpoint(own_run, 8))
     write_cola(cola, n=40)
-    with pytest.raises(OtherData, match="of 1 step without weights cannot be computed again; give the same"):
+    with pytest.raises(
+        OtherData, match="give the same data, since those of 1 step without weights cannot be computed again"
+    ):
         finetune(own_run, {"cola": cola}, [16], jobs=1, overwrite=True)
     assert set(results.read_task_scores(own_run)["step"]) == {8, 16}
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from embryo_core.metrics.word_bigrams import START, WordBigrams
+from embryo_core.metrics.word_surprisal import START, WordBigrams
 
 SENTENCES = ["The dog sees the cat.", "the dog runs", "A cat, the cat runs", "ice cream", "Ice cream", "the ice"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.curves import normalise_rows
-from embryo_core.curves.positions import POSITIONS, position_weights
+from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.errors import ResultsError
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.types import AttentionMap, Findings, Run

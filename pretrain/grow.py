@@ -1,0 +1,79 @@
+"""Larger models out of smaller ones: new pieces in a vocabulary, or every state twice; both compute what they did."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from embryo_core.types import Checkpoint, Run
+from pretrain import tokenizer as tokenizers
+from pretrain.config import Config
+from pretrain.export import StoredTensor, write_grown
+
+# === More pieces: new ones begin as the mean of the pieces of their words ===
+
+
+def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
+    """Write the first checkpoint of a run: the model of `start` with the new pieces of the run's tokenizer.
+
+    Old pieces have the logits that they had; a new one has the mean of its pieces'. Raises MissingWeights,
+    BrokenCheckpoint.
+    """
+    old, new = (tokenizers.load(one.tokenizer) for one in (start.run, run))
+    added = range(old.get_vocab_size(), new.get_vocab_size())
+    cuts = [old.encode(new.id_to_token(i), add_special_tokens=False).ids for i in added]
+    write_grown(run, config, start, lambda arrays, stored: extended(arrays, stored, cuts))
+
+
+def extended(
+    arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
+) -> dict[str, np.ndarray]:
+    """Return tensors with a row more for each of `cuts`, the mean of those rows, where `stored` has as many more."""
+    found = dict(arrays)
+    for name, array in arrays.items():
+        if name in stored and stored[name].shape[0] == len(array) + len(cuts):
+            rows = np.stack([array[ids].astype(np.float64).mean(axis=0) for ids in cuts])
+            found[name] = np.concatenate([array, rows.astype(array.dtype)])
+    return found
+
+
+# === Twice as wide ===
+
+# Net2Net (Chen et al., 2016, arXiv:1511.05641). The model has every state twice, and every head and every unit inside
+# the feed-forward networks; a layer normalisation then sees the same mean and variance. Layers that read states divide
+# each weight between the two copies, in shares drawn at random: with equal shares both copies would get the same
+# gradients and stay equal.
+
+
+def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
+    """Write the first checkpoint of a run: the model of its settings, which computes what that of `start` does.
+
+    It is written in float32, as halves of a float16 are not exact. Raises MissingWeights, BrokenCheckpoint.
+    """
+    draw = np.random.default_rng(config.seed)
+    exact = replace(config, checkpoint_dtype="float32")
+    write_grown(run, exact, start, lambda narrow, wide: widened(narrow, wide, draw))
+
+
+def widened(
+    narrow: dict[str, np.ndarray], wide: dict[str, StoredTensor], draw: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return the tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
+
+    Tensors that `wide` does not have, or that do not fit, stay as they are.
+    """
+    return {
+        name: _widened(array.astype(np.float64), wide[name], draw) if name in wide else array
+        for name, array in sorted(narrow.items())
+    }
+
+
+def _widened(array: np.ndarray, into: StoredTensor, draw: np.random.Generator) -> np.ndarray:
+    for axis, (size, wanted) in enumerate(zip(array.shape, into.shape, strict=False)):
+        if wanted != 2 * size:
+            continue
+        copies = [array, array]
+        if into.transposed and axis == 1:  # the inputs of a dense layer
+            share = draw.uniform(0.25, 0.75, array.shape)
+            copies = [array * share, array * (1 - share)]
+        array = np.concatenate(copies, axis)
+    return array
