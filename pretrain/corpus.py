@@ -165,15 +165,13 @@ def open_corpus(folder: Path) -> Corpus:
     return Corpus(folder, _open(folder / "train"), _open(folder / "heldout"), fingerprint)
 
 
-def encode_text(
-    names: Iterable[str], tokenizer: Tokenizer, folder: Path, progress: Callable[[str], None] = lambda message: None
-) -> tuple[Text, str]:
+def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tuple[Text, str]:
     """Encode text files, folders or data sets into a new folder; return the text and the SHA-256 of its ids.
 
     Cleaned as held-out text is: what `prepare` is given as `heldout` has the same ids here. Raises CorpusError.
     """
     sources = find_sources(names)
-    _encode(Cleaner().clean(_documents(sources, progress)), tokenizer, folder)
+    _encode(Cleaner().clean(chain.from_iterable(map(read_documents, sources))), tokenizer, folder)
     text = _open(folder)
     if not len(text.tokens):
         listed = ", ".join(source.name for source in sources)

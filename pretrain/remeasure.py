@@ -118,15 +118,12 @@ def _note(run: Run, row: dict[str, Any]) -> None:
     new = {_sample(measure) for measure in row["measures"]}
     for line in runs.read_lines(path):
         before = runs.parse_row(line)
-        if before is None or not _is_same(before, row):
+        if before is None or any(before[name] != row[name] for name in ("split", "step")):
             kept.append(line)
             continue
         place = len(kept)
         others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
-        noted = {
-            **json.loads(line),
-            "measures": [*others, *row["measures"]],
-        }  # of a step that was trained twice, the later row
+        noted = json.loads(line) | {"measures": [*others, *row["measures"]]}  # of a step trained twice, the later row
     kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
     with runs.replacing(path) as temporary:
         temporary.write_bytes(b"".join(line + b"\n" for line in kept))
@@ -135,10 +132,6 @@ def _note(run: Run, row: dict[str, Any]) -> None:
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
     """Return what distinguishes the sequences of a measure from others of the same text."""
     return measure.get("length"), measure.get("masking"), measure.get("n")
-
-
-def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in ("split", "step"))
 
 
 def _accuracies(measure: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -184,7 +184,9 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
     original = _originals()[family]
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
     file = f"{family.name}_config.json"
-    for path in _beside(prefix.parent, file):
+    for path in (prefix.parent / file, prefix.parents[1] / file):
+        if not path.is_file():
+            continue
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             found: dict[str, Any] = {name: int(read[name]) for name in original.only_configured}
@@ -201,10 +203,6 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
     if original.head_size:
         return {}
     raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")
-
-
-def _beside(folder: Path, name: str) -> Iterator[Path]:
-    return (path for path in (folder / name, folder.parent / name) if path.is_file())
 
 
 def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel:

@@ -55,6 +55,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         _measure(config, _known(run, progress), measurement, log, devices)
 
     objectives = family.objectives(config)
+    main = next(iter(objectives))
     means = Means(objectives)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     started, tokens_before = perf_counter(), progress.tokens or 0
@@ -78,7 +79,8 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             _check_finite(row, step)
             measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
             log.add("train", _known(run, progress), row, **measured)
-            bar.set_postfix(_postfix(row, next(iter(objectives)), speed), refresh=False)
+            accuracy = {main: f"{row[f'{main}_accuracy']:.3f}"}
+            bar.set_postfix(loss=f"{row['loss']:.3f}", **accuracy, **{"tokens/s": f"{speed:,.0f}"}, refresh=False)
         if step in grid:
             write_checkpoint(model, config, run.path, _known(run, progress))
             _measure(config, _known(run, progress), measurement, log, devices)
@@ -188,7 +190,3 @@ def _measure(config: Config, progress: Progress, measurement: Measurement, log: 
     with devices.measuring():
         means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
     log.add("heldout", progress, means, **more)
-
-
-def _postfix(row: dict[str, Any], main: str, speed: float) -> dict[str, str]:
-    return {"loss": f"{row['loss']:.3f}", main: f"{row[f'{main}_accuracy']:.3f}", "tokens/s": f"{speed:,.0f}"}

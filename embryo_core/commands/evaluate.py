@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from embryo_core import corpora, runs
 from embryo_core.commands.arguments import RUN, Command, add_device, add_ray, named_path, positive, whole
@@ -13,9 +12,6 @@ from embryo_core.errors import CorpusError
 from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.types import Run
 from embryo_core.words import quantity
-
-if TYPE_CHECKING:
-    from embryo_core.evaluate.evaluation import Compute
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -56,8 +52,15 @@ def execute(options: argparse.Namespace) -> int:
 def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -> int:
     """Compute metrics and print the report; return 1 if anything failed."""
     from embryo_core import metrics
-    from embryo_core.evaluate import evaluate  # imports torch, which takes seconds
+    from embryo_core.engine.device import find_device
+    from embryo_core.evaluate import evaluate, run_locally  # imports torch, which takes seconds
+    from embryo_core.evaluate.cluster import run_on_ray
 
+    how = {"device": options.device, "dtype": options.dtype, "discard": options.discard}
+    if options.ray is None:
+        compute = partial(run_locally, device=find_device(options.device, options.dtype), discard=options.discard)
+    else:
+        compute = partial(run_on_ray, address=options.ray, **how)
     declared = [option for metric in metrics.METRICS for option in metric.options]
     report = evaluate(
         run,
@@ -68,25 +71,13 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         options={option.name: getattr(options, option.name.replace("-", "_")) for option in declared},
         overwrite=options.overwrite,
         progress=True,
-        compute=_compute(options),
+        compute=compute,
     )
     if report.left_out:
         print(f"Left out, because no data were given: {', '.join(report.left_out)}.")
     for sentence in report.thinned:
         print(sentence)
     return print_report(run, report, f"{quantity(report.computed, 'result')} computed")
-
-
-def _compute(options: argparse.Namespace) -> "Compute":
-    """Return where to compute: in this process or on Ray."""
-    from embryo_core.engine.device import find_device
-    from embryo_core.evaluate import run_locally
-    from embryo_core.evaluate.cluster import run_on_ray
-
-    if options.ray is None:
-        return partial(run_locally, device=find_device(options.device, options.dtype), discard=options.discard)
-    how = {"device": options.device, "dtype": options.dtype, "discard": options.discard}
-    return partial(run_on_ray, address=options.ray, **how)
 
 
 # === Data ===

@@ -94,18 +94,14 @@ def _places(table: pd.DataFrame) -> dict[str, pd.Series]:
     return {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
 
 
-def _made_by_grid(places: Sequence[float]) -> bool:
-    """Return whether more than half of the categories were acquired between the same two evaluated steps."""
-    return max(Counter(places).values(), default=0) > len(places) / 2
-
-
 def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
     rows = []
     for first, second in pairs:
         both = [group for group in orders[first].index if group in orders[second].index]
         ranked = {one: [float(orders[one][group]) for group in both] for one in (first, second)}
-        known = not any(_made_by_grid(places) for one, places in ranked.items() if one != PAPER)
-        found = rank_agreement(*ranked.values()) if known else None
+        of_runs = [places for one, places in ranked.items() if one != PAPER]
+        tied = (max(Counter(places).values(), default=0) > len(places) / 2 for places in of_runs)
+        found = None if any(tied) else rank_agreement(*ranked.values())
         ends = (found.rho, found.low, found.high) if found else (None,) * 3
         rows.append((first, second, *ends, len(both)))
     return pd.DataFrame(rows, columns=["first", "second", "rho", "low", "high", "n"])

@@ -65,7 +65,7 @@ def design(run: Run) -> dict[str, Value]:
         "tokenizer": _tokenizer(run),
         "vocabulary": settings.vocab_size or None,
         "domain": _domain(run),
-        "tokens of the text": _tokens(run),
+        "tokens of the text": convert(run.corpus, CorpusCard).trained_on or None,
         "updates": settings.steps or None,
         "learning rate": settings.learning_rate or _highest_rate(run),
         "seed": settings.seed,
@@ -169,10 +169,6 @@ def _domain(run: Run) -> str | None:
     shown = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
     digest = sha256("\n".join(known).encode()).hexdigest()[:DIGEST]
     return ", ".join(shown) + ("" if known == shown else f" ({digest})")
-
-
-def _tokens(run: Run) -> int | None:
-    return convert(run.corpus, CorpusCard).trained_on or None
 
 
 def _highest_rate(run: Run) -> float | None:

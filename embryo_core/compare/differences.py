@@ -15,7 +15,11 @@ from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
 PAIRS = "minimal pairs: "  # and the name of a set
-MASKED, NEXT = "masked accuracy", "next-piece accuracy"  # in the log
+MASKED = "masked accuracy"
+LOGGED = {  # columns of the log: the accuracy and its n
+    MASKED: ("masked_lm_accuracy", "n_masked"),
+    "next-piece accuracy": ("next_token_accuracy", "n_predicted"),
+}
 MEASURES = {  # metrics, each scored over all cases together
     "mask prediction": "mask_prediction",
     "next-word prediction": "next_word_prediction",
@@ -125,12 +129,10 @@ def continues(run: Run, other: Run) -> bool:
 def measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each measure of a run with value and n by step; probing tasks in the layer that is best at each step."""
     log = pd.DataFrame(runs.read_log(run))
-    if {"masked_lm_accuracy", "n_masked"} <= set(log):
-        heldout = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
-        yield MASKED, heldout.set_index("step")[["masked_lm_accuracy", "n_masked"]]
-    if {"next_token_accuracy", "n_predicted"} <= set(log):
-        heldout = log[(log["split"] == "heldout") & (log["n_predicted"] > 0)]
-        yield NEXT, heldout.set_index("step")[["next_token_accuracy", "n_predicted"]]
+    for measure, (accuracy, n) in LOGGED.items():
+        if {accuracy, n} <= set(log):
+            heldout = log[(log["split"] == "heldout") & (log[n] > 0)]
+            yield measure, heldout.set_index("step")[[accuracy, n]]
     scores = results.read_scores(run)
     for measure, metric in MEASURES.items():
         rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]

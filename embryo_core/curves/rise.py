@@ -62,18 +62,14 @@ def ranks(rises: Sequence[Rise]) -> list[int]:
     """Return the rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
     found = [0] * len(rises)
     leader: int | None = None
-    ranked = sorted(range(len(rises)), key=lambda one: _speed(rises[one]))
+    slopes = [-np.inf if one.slope is None else -one.slope.value for one in rises]
+    ranked = sorted(range(len(rises)), key=lambda one: (rises[one].step, slopes[one]))
     for rank, one in enumerate(ranked, 1):
         if leader is not None and _tied(rises[leader], rises[one]):
             found[one] = found[leader]
         else:
             leader, found[one] = one, rank
     return found
-
-
-def _speed(curve: Rise) -> tuple[int, float]:
-    """Return the key that sorts curves, the fastest first."""
-    return curve.step, -np.inf if curve.slope is None else -curve.slope.value
 
 
 def _tied(leader: Rise, other: Rise) -> bool:

@@ -148,7 +148,11 @@ class CheckpointEvaluator:
         for request in requests:  # all data first: reading is quick, computing is not
             if request.metric.name not in self._data:
                 self._data[request.metric.name] = request.metric.read(model.tokenizer, Limits.of(model), request.source)
-        for metrics in _group_by_pass(requests):
+        passes: dict[Any, list[Metric]] = {}
+        for request in requests:
+            shared = request.metric.shared_pass
+            passes.setdefault((shared, request.source) if shared else request.metric.name, []).append(request.metric)
+        for metrics in passes.values():
             yield from self._compute(model, metrics)
 
     def _compute(self, model: Model, metrics: Sequence[Metric]) -> list[MetricResult | Failure]:
@@ -171,12 +175,3 @@ class CheckpointEvaluator:
             MetricResult(metric.name, findings, own.summary)
             for metric, findings, own in zip(metrics, found, data, strict=True)
         ]
-
-
-def _group_by_pass(requests: Sequence[MetricRequest]) -> list[list[Metric]]:
-    """Group metrics that share a pass over the same source; every other metric is by itself."""
-    groups: dict[Any, list[Metric]] = {}
-    for request in requests:
-        shared = request.metric.shared_pass
-        groups.setdefault((shared, request.source) if shared else request.metric.name, []).append(request.metric)
-    return list(groups.values())

@@ -1,6 +1,7 @@
 """Heat maps of layers by steps, and the parts that all share: points that can be clicked, and lines around cells."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_MARK, StepAxis, follow_step
+from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis, follow_step
+from embryo_core.figures.figure import Caption, Figure, make_figure
+from embryo_core.types import Run
 from embryo_core.words import layer_name
 
 CHOSEN = style.VERMILION  # of outlines; no colour of a heat map
@@ -85,38 +88,59 @@ def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int,
     follow_step(figure, [*columns], [[column] for column in columns.values()])
 
 
-def layer_by_step(
-    data: pd.DataFrame,
-    axis: StepAxis,
+@dataclass(frozen=True)
+class CellFormat:
+    """How a heat map of layers by steps writes its values: in cells, under the pointer, and at its colour bar."""
+
+    cell: Callable[[float], str]
+    form: str  # under the pointer, as Plotly formats it
+    unit: str  # what n counts
+    colour_bar: Mapping[str, Any]
+    scale: str = ""  # of cells, after "The same values"
+
+
+def layer_map(
+    runs: Sequence[Run],
+    axis: Axis,
+    rows: pd.DataFrame,
     layer: int,
-    write: Callable[[float], str],
-    hover: str,
-    colour_bar: Mapping[str, Any],
-    times: float = 1.0,
-    ends: tuple[float, float] | None = None,
-) -> go.Figure:
-    """Return a heat map of `data` (layer, step, value, n), layer by step, each value written `times` as large.
+    how: CellFormat,
+    name: str,
+    title: str,
+    metric: str,
+) -> Figure:
+    """Return the heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
+    checkpoints = rows["step"].nunique()
+    caption = Caption(
+        f"The same values{how.scale}: a column for each of {checkpoints} checkpoints, a row for each layer.",
+        f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
+        hint="Click a cell for its layer and step.",
+    )
+    plot = plot_layer_map(rows, axis.of(runs[0], runs), layer, how)
+    return make_figure([runs[0]], name, title, plot, rows, caption, metric)
+
+
+def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellFormat) -> go.Figure:
+    """Return the plot of `data` (layer, step, value, n), layer by step.
 
     Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer,
-    step, value and n. Colours run from the lowest cell to the highest, or between the `ends`.
+    step, value and n. Colours run from the lowest cell to the highest.
     """
+    hover = f"{axis.hover('customdata[1]')}: %{{customdata[2]:{how.form}}}<br>n = %{{customdata[3]:,}} {how.unit}"
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
-    numbers = [["" if np.isnan(value) else write(times * value) for value in row] for row in z]
-    low, high = ends or (None, None)
+    numbers = [["" if np.isnan(value) else how.cell(value) for value in row] for row in z]
     figure = go.Figure()
     figure.add_heatmap(
         z=z,
-        text=written(numbers, z, "Viridis", ends),
+        text=written(numbers, z, "Viridis"),
         texttemplate="%{text}",
         textfont={"size": style.FONT - 2, "color": BLACK},
         colorscale="Viridis",
-        zmin=low,
-        zmax=high,
         xgap=1,
         ygap=1,
         hoverinfo="skip",
-        colorbar=colour_bar,
+        colorbar=how.colour_bar,
     )
     add_points(
         figure,

@@ -11,7 +11,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import cells, similarity, style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
 from embryo_core.words import layer_name, point, span
 
@@ -173,19 +173,6 @@ def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int 
     rows = table(run, measure, to)
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
-    own = axis.of(run, runs)
-    hover = f"{own.hover('customdata[1]')}: %{{customdata[2]:{drawn.form}}}<br>n = %{{customdata[3]:,}} words"
-    plot = cells.layer_by_step(rows, own, layer, f"{{:{drawn.cell}}}".format, hover, style.colour_bar(drawn.label))
-    return make_figure(
-        [run],
-        f"{run.name}-geometry-{measure}-map",
-        f"{_name(run, measure, to)}, layer by step",
-        plot,
-        rows,
-        Caption(
-            f"The same values: a column for each of {rows['step'].nunique()} checkpoints, a row for each layer.",
-            f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
-            hint="Click a cell for its layer and step.",
-        ),
-        METRIC,
-    )
+    name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"
+    how = cells.CellFormat(f"{{:{drawn.cell}}}".format, drawn.form, "words", style.colour_bar(drawn.label))
+    return cells.layer_map(runs, axis, rows, layer, how, name, title, METRIC)

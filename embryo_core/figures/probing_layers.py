@@ -133,31 +133,18 @@ def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: i
 
     Raises FigureError if the run does not have the score, and ResultsError.
     """
-    run = runs[0]
+    run, drawn = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
     if table.empty:
-        raise FigureError(f"Run '{run.name}' has no {QUANTITIES[quantity].label} on {label(task)}.")
-    return make_figure(
-        [run],
-        f"{run.name}-{task}-{quantity}-map",
-        f"{QUANTITIES[quantity].label} on {label(task)}, layer by layer",
-        plot_heat_map(table, quantity, layer, axis.of(run, runs)),
-        table,
-        Caption(
-            f"The same values in hundredths: a column for each evaluated checkpoint ({table['step'].nunique()}), a row "
-            "for each layer.",
-            f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
-            hint="Click a cell for its layer and step.",
-        ),
-        METRIC,
-    )
+        raise FigureError(f"Run '{run.name}' has no {drawn.label} on {label(task)}.")
+    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {label(task)}, layer by layer"
+    return cells.layer_map(runs, axis, table, layer, cell_format(quantity), name, title, METRIC)
 
 
-def plot_heat_map(data: pd.DataFrame, quantity: str, layer: int, axis: StepAxis) -> go.Figure:
-    """Return the plot of `layer_curves` as layer by step, with hundredths in each cell."""
-    hover = f"{axis.hover('customdata[1]')}: %{{customdata[2]:.1%}}<br>n = %{{customdata[3]:,}} targets"
+def cell_format(quantity: str) -> cells.CellFormat:
+    """Return how a score is written into the cells of a heat map: in hundredths."""
     bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
-    return cells.layer_by_step(data, axis, layer, "{:.0f}".format, hover, bar, 100)
+    return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", bar, " in hundredths")
 
 
 # === Peak and decay ===

@@ -145,10 +145,6 @@ def _findings_of(task: str) -> list[Finding]:
     ]
 
 
-def _or_otherwise(finding: Finding, otherwise: Finding) -> Finding:
-    return replace(finding, otherwise=otherwise)
-
-
 def _frequent_words(tasks: tuple[str, ...]) -> Finding:
     """Return the finding on frequency bands, in the tasks of masked language models or of decoders."""
     return Finding(
@@ -180,6 +176,6 @@ FINDINGS = (
         needs=NEEDS[RECONSTRUCTION],
     ),
     *_findings_of(RECONSTRUCTION),
-    *map(_or_otherwise, _findings_of(PREDICTION), _findings_of(NEXT)),
-    _or_otherwise(_frequent_words(TASKS), _frequent_words((NEXT,))),
+    *(replace(one, otherwise=other) for one, other in zip(_findings_of(PREDICTION), _findings_of(NEXT), strict=True)),
+    replace(_frequent_words(TASKS), otherwise=_frequent_words((NEXT,))),
 )

@@ -5,7 +5,7 @@ The result of each tried rate is kept until one is chosen, so that a command tha
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,7 +79,9 @@ def choose_rates(
             choice = _best_rate(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
             yield trial.task, choice
             if isinstance(choice, RateChoice):  # noted with the results by now
-                _forget(one for one in trials if one.task == trial.task)
+                for one in trials:
+                    if one.task == trial.task:
+                        one.file.unlink(missing_ok=True)
 
 
 def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
@@ -99,11 +101,6 @@ def _read(trial: RateTrial) -> TrialResult | None:
         return runs.read_json(trial.file, cache_folder(trial.checkpoint.run), TrialResult, ResultsError)
     except ResultsError:
         return None
-
-
-def _forget(trials: Iterable[RateTrial]) -> None:
-    for trial in trials:
-        trial.file.unlink(missing_ok=True)
 
 
 def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> RateChoice | str:

@@ -7,7 +7,7 @@ import pytest
 from embryo_core import curves
 from embryo_core.compare import StepCounts
 from embryo_core.curves.step_scales import SCALES
-from embryo_core.figures import probing_layers, style
+from embryo_core.figures import cells, probing_layers, style
 from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis
 from embryo_core.types import Run, StepUnit
 from tests.app.conftest import words_of
@@ -113,11 +113,11 @@ def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
 def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     """Hundredths in the cells, the embeddings lowest; a click on a cell brings its layer and step."""
     data = probing_layers.layer_curves(frame, "pos", "f1")
-    figure = probing_layers.plot_heat_map(data, "f1", 1, LOG)
-    cells, points = figure.data
+    figure = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1"))
+    heat, points = figure.data
     last = len(STEPS) - 1
-    assert np.array_equal(cells.z, [F1["pos", layer] for layer in (0, 1, 2)])
-    assert words_of(cells)[1] == ["50", "60", "80", "70", "60"]
+    assert np.array_equal(heat.z, [F1["pos", layer] for layer in (0, 1, 2)])
+    assert words_of(heat)[1] == ["50", "60", "80", "70", "60"]
     assert list(figure.layout.yaxis.ticktext) == ["embeddings", "layer 1", "layer 2"]
     for x, y, (layer, step, *_) in zip(points.x, points.y, points.customdata):
         assert (x, y) == (STEPS.index(step), layer)
@@ -130,8 +130,8 @@ def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
 def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
     """No colour and no number."""
     data = probing_layers.layer_curves(frame.drop(0), "pos", "f1")
-    cells = probing_layers.plot_heat_map(data, "f1", 1, LOG).data[0]
-    assert np.isnan(cells.z[0][0]) and cells.text[0][0] == ""
+    heat = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1")).data[0]
+    assert np.isnan(heat.z[0][0]) and heat.text[0][0] == ""
 
 
 # === Peak and decay ===
@@ -227,4 +227,4 @@ def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
     peaks = probing_layers.peak_table(first)
     drawn = [t for t in probing_layers.plot_peaks(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
     assert [x for trace in drawn for x in trace.x] == axis.values([0]) * len(peaks)
-    assert probing_layers.plot_heat_map(data, "f1", (0, 0), axis).data[0].z.shape == (3, 1)
+    assert cells.plot_layer_map(data, axis, 0, probing_layers.cell_format("f1")).data[0].z.shape == (3, 1)
