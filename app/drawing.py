@@ -25,7 +25,7 @@ _own = local()  # of a thread that draws: `held`, whether it holds the lock, and
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for this page's turn, then draw it or a part of it; a thread that draws already goes on."""
+    """Wait for this page's turn, then draw it or a part of it; a thread that already draws continues."""
     if hasattr(_own, "held"):
         yield
         return

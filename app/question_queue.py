@@ -3,7 +3,7 @@
 The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
 questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks
 (embryo_core/query/sweep.py) while another comes before it in the queue, and for a moment after a light one, whose page
-is drawn then and asks its next question; once its own time has come, it goes on at once. A session has one question at
+is drawn then and asks its next question; once its own time has come, it resumes at once. A session has one question at
 a time: Streamlit runs its pages in one thread, and the visitor's next action ends what is running, as does leaving.
 Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 

@@ -90,7 +90,7 @@ def done(run: Run) -> defaultdict[str, set[int]]:
 
 
 def evaluated(run: Run, metric: str) -> set[int]:
-    """Return the steps at which any metric whose name begins so has been written. Raises ResultsError."""
+    """Return the steps at which any metric whose name begins with this prefix has been written. Raises ResultsError."""
     return set().union(*(steps for name, steps in _done(run).items() if name.startswith(metric)))
 
 

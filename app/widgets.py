@@ -283,7 +283,7 @@ def show_problems(run: Run, sentences: Iterable[str]) -> None:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Show an error that the user can fix as one sentence here, and go on with the page."""
+    """Show an error that the user can fix as one sentence here, and continue with the page."""
     try:
         yield
     except QueryError as error:

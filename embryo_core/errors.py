@@ -181,7 +181,7 @@ def exit_status(command: Callable[[], int], stopped: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would fail again when it flushes
         return OUTPUT_CLOSED
     except OSError as error:  # a full disk, a folder that may not be written
-        print(f"Error: {error}; what was written stays, and the same command goes on from there.", file=sys.stderr)
+        print(f"Error: {error}; what was written stays, and the same command continues from there.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"Stopped; {stopped}.", file=sys.stderr)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """One run with its results. Every call reads its table anew, and so includes what has been evaluated since.
+    """One run with its results. Every call reads its table again, so it includes what has been evaluated since.
 
     Methods that read results raise ResultsError. `log` and `findings` raise BrokenRun, and `baselines`, which loads the
     tokenizer for a metric with words, BrokenRun or TokenizerMismatch.

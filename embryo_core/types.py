@@ -164,7 +164,7 @@ class Fact:
 
     @property
     def prompt(self) -> str | None:
-        """Return the text before the object, "Allan Peiper was born in"; None if its template goes on after it."""
+        """Return the text before the object, "Allan Peiper was born in"; None if its template continues after it."""
         before, _, after = self.template.partition("[Y]")
         if "[X]" not in before or after.strip(" ."):
             return None

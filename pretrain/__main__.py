@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument(
         "--init-from",
         metavar="CHECKPOINT",
-        help="go on from RUN, RUN@STEP or the folder of a checkpoint, as a new run: --steps counts from there",
+        help="continue from RUN, RUN@STEP or the folder of a checkpoint, as a new run: --steps counts from there",
     )
     parse.add_argument(
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
@@ -148,7 +148,7 @@ def pretrain(
 ) -> Run:
     """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run.
 
-    With `init_from` the run goes on from that checkpoint (see continued.py), with its vocabulary.
+    With `init_from` the run continues from that checkpoint (see continued.py), with its vocabulary.
     """
     from pretrain.devices import find_devices  # Keras and its backend: several hosts meet before anything else
     from pretrain.train import train

@@ -20,7 +20,7 @@ PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 
 def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
-    """Return the card of a run in this folder, not yet written; with `start` it goes on from that checkpoint."""
+    """Return the card of a run in this folder, not yet written; with `start` it continues from that checkpoint."""
     family = FAMILIES[config.family]
     first = start.step if start else 0
     own = tuple(first + step for step in config.checkpoint_steps())
@@ -42,8 +42,8 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
 def write_card(run: Run) -> Run:
     """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus.
 
-    A run whose rate does not yet depend on its length may go on with other `steps`, `constant_steps` and checkpoints;
-    run.json then gets the new plan. Raises ConfigError.
+    A run whose rate does not yet depend on its length may continue with other `steps`, `constant_steps` and
+    checkpoints; run.json then gets the new plan. Raises ConfigError.
     """
     if not (run.path / "run.json").is_file():
         if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):

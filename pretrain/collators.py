@@ -16,7 +16,7 @@ from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
 SEED = 0  # of held-out text: the examples and their masks are the same for every run with the same settings
 BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
-EVALUATION_SHARE = 0.15  # masked where recipes are compared, whatever share a run trains with
+EVALUATION_SHARE = 0.15  # masked where recipes are compared, for any share in training
 
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
 

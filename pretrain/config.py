@@ -80,7 +80,7 @@ class Config:
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
     learning_rate: float  # the peak
     decay_power: float = 1.0  # 1: the rate falls linearly
-    minutes: float = 0.0  # of wall time after which the run ends, with a rate of zero, whatever the step; 0: at `steps`
+    minutes: float = 0.0  # of wall time after which the run ends, with a rate of zero, at any step; 0: at `steps`
     decay_minutes: float = 0.0  # the last of them, in which the rate decays; 0: from the warm-up on
     weight_decay: float = 0.01  # never of biases and layer norms
     decay_positions: bool = True  # whether position embeddings are decayed
@@ -222,7 +222,7 @@ class MaskedConfig(Config):
     random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
     whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they are
     max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
-    single_word_steps: int = 0  # the first updates mask single words, whatever max_ngram is
+    single_word_steps: int = 0  # the first updates mask single words, for any max_ngram
     measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none
 
     def problems(self) -> dict[str, bool]:

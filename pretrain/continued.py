@@ -1,4 +1,4 @@
-"""Continued pretraining: a new run that goes on from a checkpoint of another run, on other text or as a larger model.
+"""Continued pretraining: a new run that continues from a checkpoint of another run, on other text or as a larger model.
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
 with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
@@ -25,7 +25,7 @@ DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a mo
 def find(wanted: str, folder: Path) -> Checkpoint:
     """Find the checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
 
-    RUN alone is its last step that has weights. A run that was begun before, in `folder`, goes on from its own copy.
+    RUN alone is its last step that has weights. A run that was begun before, in `folder`, continues from its own copy.
     Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError if that run began elsewhere.
     """
     name, step = _parse(wanted)
@@ -43,8 +43,8 @@ def find(wanted: str, folder: Path) -> Checkpoint:
         return runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     if not (found[-1].path / "model.safetensors").is_file():
         raise ConfigError(
-            f"Run '{run.name}' points to its weights, and a pretraining goes on from a model.safetensors in the run's "
-            "own folder; add the run again with --copy."
+            f"Run '{run.name}' points to its weights, and a pretraining continues from a model.safetensors in the "
+            "run's own folder; add the run again with --copy."
         )
     return found[-1]
 
@@ -59,7 +59,7 @@ def _parse(wanted: str) -> tuple[str, int | None]:
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
-    """Return the origin, for run.json, of the run in this folder, which goes on from the checkpoint."""
+    """Return the origin, for run.json, of the run in this folder, which continues from the checkpoint."""
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # its own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]

@@ -79,7 +79,7 @@ def prepare(
     `sources` may also be the folder of a prepared corpus, with its held-out text and its tokenizer.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
-    gets a message for each part. A preparation that was interrupted goes on with its next part (tokenizer, held-out
+    gets a message for each part. A preparation that was interrupted continues with its next part (tokenizer, held-out
     text, training text). Of several processes that ask for the same text one prepares it, and the others wait. Raises
     CorpusError.
     """

@@ -2,7 +2,7 @@
 
 As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
 the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit.
-Boundary, pairing and cuts are drawn anew each time an example is seen.
+Boundary, pairing and cuts are drawn again each time an example is seen.
 
 The ends of the segments must not give their order away. A chunk grows until it is long enough, so its last sentence is
 longer than the others: B would be longer than A, and cut more often. So half of the chunks here grow to the front.
@@ -87,7 +87,7 @@ def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
 
     A sentence that is cut by the end of a window begins the next one, so that it is read as a whole. Where less than
     three quarters of a window are left of a document, the last window begins earlier. A sentence longer than a window
-    goes on in the next from the beginning of a word.
+    continues in the next from the beginning of a word.
     """
     sentences = text.sentences
     bounds = sentences[text.documents]

@@ -27,7 +27,7 @@ class Family(ABC, Generic[C]):
     presets: ClassVar[Mapping[str, Config]]
     original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
-    can_widen: ClassVar[bool] = False  # whether a checkpoint can go on twice as wide (see grow.py)
+    can_widen: ClassVar[bool] = False  # whether a checkpoint can continue twice as wide (see grow.py)
 
     @abstractmethod
     def objectives(self, config: C) -> dict[str, str]:

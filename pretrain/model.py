@@ -41,7 +41,7 @@ class PretrainingModel(keras.Model):
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
         """Make one update on this batch; return loss, accuracy and n of every objective before it.
 
-        Each shape of batch has its own compiled function, because Keras compiles its single one anew whenever the
+        Each shape of batch has its own compiled function, because Keras recompiles its single one whenever the
         shape is another than before.
         """
         shape = batch.ids.shape
@@ -138,7 +138,7 @@ def filled_in(ids, sampled, positions):
 class Scores(keras.Model):
     """Loss and correctness of every single prediction of a model, and of its usual answer, without training it.
 
-    Each shape of batch needs its own `Scores`, or Keras compiles it anew at every change of shape.
+    Each shape of batch needs its own `Scores`, or Keras recompiles it at every change of shape.
     """
 
     def __init__(self, model: PretrainingModel):

@@ -38,8 +38,8 @@ def measure_run(
 
     Sequences are counted as in `Config`, and by default as many as in training. Where the text is the run's own
     held-out text, its measures are added to the rows of log.jsonl, a checkpoint at a time, and a row that was lost is
-    written anew; those that have measures of these numbers of masked pieces already stay. On other text the log is left
-    alone. Returns whether rows were written. A line for each measure goes to `progress`. Raises EmbryoError.
+    written again; those that have measures of these numbers of masked pieces already stay. On other text the log is
+    left alone. Returns whether rows were written. A line for each measure goes to `progress`. Raises EmbryoError.
     """
     config = settings_of(run)
     counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}

@@ -23,7 +23,7 @@ from pretrain.model import PretrainingModel
 log = logging.getLogger(__name__)
 NAME = re.compile(r"step([0-9]{1,18})\.npz")
 END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
-# What zipfile raises for an archive that is not as it was written, whatever byte of it is another.
+# What zipfile raises for an archive that is not as it was written, whichever byte has changed.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,

@@ -26,7 +26,7 @@ from pretrain.state import Progress, latest_state, restore, save_state, seconds_
 
 
 def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
-    """Pretrain (or go on with) a run up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
+    """Pretrain a run (or resume it) up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
 
     `writer` is a TensorBoard SummaryWriter or None. Killed at any moment and called again, it ends with the same
     weights: a state is saved every `state_every` updates, and what was written after the last one is written again.

@@ -84,7 +84,7 @@ def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
         "lowest": None,
         "highest": None,
         "last": number(help="At the last step", width=58, **PERCENT),
-        "end": text("chance", help="The last accuracy is surely above or below chance, or at it", width=62),
+        "end": text("chance", help="The last accuracy is significantly above or below chance, or at it", width=62),
         "onset": number("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
         "earliest": number("from", help="The steps between which that may be", **steps),
         "latest": number("to", **steps),

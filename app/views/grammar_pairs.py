@@ -20,7 +20,7 @@ from embryo_core.types import MinimalPair, Run
 
 ANY = "any"
 NO_SENTENCES = (
-    "The sentences are not shown, because the data of these results are not at hand; results hold no text. Put the "
+    "The sentences are not shown, because the data of these results were not found; results hold no text. Put the "
     "same files into corpora/pairs of a data folder, or evaluate on them here."
 )
 
@@ -69,7 +69,7 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
 
 
 def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
-    """Draw one pair over the steps and, folded, if its sentences and the weights are at hand, its words at the step."""
+    """Draw one pair over the steps and, folded, if its sentences and the weights are available, its words at the step."""
     number = pickers.pick_one("pair", "Pair", numbers, width=120)
     pair = sentences.get(number)
     if pair:

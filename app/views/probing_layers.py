@@ -61,7 +61,7 @@ def _choose_cell(layer: int, step: int) -> None:
 
 
 def show_peaks(view: View) -> None:
-    """Draw the peaks of all tasks and layers as a figure and a table, folded if no layer has surely fallen."""
+    """Draw the peaks of all tasks and layers as a figure and a table, folded if no layer has significantly fallen."""
     figure = figures.draw(view, probing_layers.peaks)
     fallen = bool((figure.table["low"] > 0).any())
     nothing = "Peak and decay: no layer has fallen significantly from its peak"

@@ -1,4 +1,4 @@
-"""Live answers of the Query page: asked in rounds, shared by all visitors, and drawn anew after each round."""
+"""Live answers of the Query page: asked in rounds, shared by all visitors, and redrawn after each round."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -77,7 +77,7 @@ def _table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None
 
 
 def _ask(run: Run, word: str, tag: str) -> None:
-    """Go to the Query page with a sentence in which the word is followed, of which decoders get the beginning."""
+    """Open the Query page with a sentence and track the word in it; decoders get the text before the word."""
     text = SENTENCES.get(tag, ANY_TAG)
     if "next_words" in results.given(run):
         text = query.before_mask(text) or query.before_mask(ANY_TAG)

@@ -85,7 +85,7 @@ def _columns(axis: StepAxis) -> dict[str, Any]:
         "latest": number("to", **steps),
         "why": st.column_config.TextColumn("without an age", width=180),
         "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
-        "beyond": number("context", help="From here surely below frequency and bigrams", **steps),
+        "beyond": number("context", help="From here significantly below frequency and bigrams", **steps),
         "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
         "n": number("n", help="Occurrences in the text", width=50),
         "count": number("count", help="In the training text", format="localized", width=70),

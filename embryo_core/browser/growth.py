@@ -24,7 +24,7 @@ TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # and th
 def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
     """Return the tiles of a run as the browser takes them, and the state of the page that each tile opens.
 
-    Nothing is asked or loaded for them. Raises ResultsError.
+    No question is asked and no weights are loaded. Raises ResultsError.
     """
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
     head, places = _head_tile(run)

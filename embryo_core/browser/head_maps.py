@@ -81,7 +81,7 @@ def added_payload(
 ) -> bytes:
     """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only.
 
-    Colours end where the grid's do, so they mean the same whatever step is added. `at` as in `head_history`.
+    Colours end where the grid's do, so they mean the same after any step is added. `at` as in `head_history`.
     """
     header = {"name": grid_name(run), "step": step, "at": step if at is None else at}
     if weights is None:

@@ -103,7 +103,7 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
 
 
 def _unanswering(run: Run) -> list[str]:
-    """Return why the last checkpoint at hand cannot be asked, and what it gives; nothing if it can."""
+    """Return why the last available checkpoint cannot be asked, and what it gives; nothing if it can."""
     from embryo_core.engine.capabilities import gives
     from embryo_core.engine.model import read_model
 

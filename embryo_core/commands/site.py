@@ -37,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     made = write_site(chosen, options.output, options.title, note, options.live)
     size = sum(path.stat().st_size for path in options.output.rglob("*") if path.is_file()) / 1e6
     print(
-        f"{options.output / 'index.html'}: {quantity(len(chosen), 'run')}, {size:.1f} MB, {len(made)} views drawn anew"
+        f"{options.output / 'index.html'}: {quantity(len(chosen), 'run')}, {size:.1f} MB, {len(made)} views drawn again"
     )
     return 0
 

@@ -23,7 +23,7 @@ FINE, COARSE = (480, 64), (120, 16)  # middles and rates of the grid of fits; th
 VALUES_AT_ONCE = 2**22  # of curves times sigmoids
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
 FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
-CHANCE = "never surely below chance"
+CHANCE = "never significantly below chance"
 EARLY, LATE = "half-way before the first step", "half-way after the last step"
 
 

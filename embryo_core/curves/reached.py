@@ -14,7 +14,7 @@ AT_ONCE = 2**20  # examples times draws that are held at once; all that is made 
 MAX_ANSWERS = 2**23  # of a task at all steps, about those of QQP at 40 steps with five seeds
 MAX_LABELS = 256  # of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # of the last score
-SURE = 0.975  # share of the draws whose last score is above 0 if it is surely above 0
+SURE = 0.975  # share of the draws whose last score is above 0 if it is significantly above 0
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
@@ -30,7 +30,7 @@ class Reached:
 
 
 def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """Return when the score's mean over seeds reached each share of its last value, None if that is not surely above 0.
+    """Return when the score's mean over seeds reached each share of its last value; None if that may be 0 by chance.
 
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
     the column `metric` (exact or f1), step, seed, question and that column. Every (step, seed) answered the same
@@ -119,7 +119,7 @@ def _check_labels(answers: pd.DataFrame) -> None:
 def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute the metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
 
-    Equal to scikit-learn's and scipy's for each sample, and many times as fast. A correlation without a value is 0.
+    Equal to scikit-learn's and scipy's for each sample, and many times faster. A correlation without a value is 0.
     """
     if metric in LABELLED:
         return _of_labels(metric, gold.astype(int), answers.astype(int), weights)

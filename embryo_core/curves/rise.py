@@ -24,8 +24,8 @@ class Slope:
 class Rise:
     """The step at which a curve has risen from zero, the steps between which that may be, and its slope.
 
-    `latest` is None if even the last value is not surely above zero; `slope` is None if the curve had risen at the
-    first step.
+    `latest` is None if even the last value is not significantly above zero; `slope` is None if the curve had risen at
+    the first step.
     """
 
     step: int

@@ -81,7 +81,7 @@ def difference_interval(
 class Onset:
     """The step from which a curve stays at or above a share of its last value, and the steps between which it may be.
 
-    `latest` is None if even the last value is not surely above the share.
+    `latest` is None if even the last value is not significantly above the share.
     """
 
     step: int
@@ -253,7 +253,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate
         return "never learned"
 
     def exceeds(first: int, second: int) -> bool:
-        """Return whether the value at one index is surely above that at another (see `difference_interval`)."""
+        """Return whether the value at one index is significantly above that at another (see `difference_interval`)."""
         below = math.hypot(values[first] - low[first], high[second] - values[second])
         return values[first] - values[second] > below
 

@@ -17,7 +17,7 @@ MIN_CHANGE = 1.1  # ratio of the ends of a rise or fall that counts without item
 class Turns:
     """The turning points of a curve as indices of its steps; two neighbours are the ends of a rise or a fall.
 
-    Empty if the curve neither rises nor falls surely.
+    Empty if the curve neither rises nor falls significantly.
     """
 
     points: tuple[int, ...]
@@ -39,8 +39,8 @@ class Turns:
 def find_turns(right: ArrayLike) -> Turns:
     """Return where the mean of `right` [n, S] turns: scores of n items in [0, 1] at each of S steps.
 
-    A rise or fall counts from its lowest to its highest point if these differ surely. Two steps are compared on the
-    same items: the sum of the items' differences divided by the root of the sum of their squares (McNemar's test
+    A rise or fall counts from its lowest to its highest point if these differ significantly. Two steps are compared on
+    the same items: the sum of the items' differences divided by the root of the sum of their squares (McNemar's test
     without correction; halves count as halves). Its bound holds for all pairs of steps together (Bonferroni), so that a
     flat curve of many steps seldom turns.
     """
@@ -88,7 +88,7 @@ def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> 
 
 
 def _exceeds(right: NDArray[np.float64], first: int, second: int, bound: float) -> bool:
-    """Return whether the items are surely better at the first step than at the second."""
+    """Return whether the items are significantly better at the first step than at the second."""
     differences = right[:, first] - right[:, second]
     spread = float(np.sqrt((differences**2).sum()))
     return spread > 0 and float(differences.sum()) / spread > bound

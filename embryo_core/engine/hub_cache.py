@@ -48,7 +48,7 @@ def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[t
     """Yield each checkpoint once its weights are cached, and fetch the next one's meanwhile.
 
     A checkpoint whose weights cannot be fetched comes with the reason. With `remove`, weights that were fetched are
-    removed once the caller goes on or stops.
+    removed once the caller continues or stops.
     """
 
     def remove_fetched(checkpoint: Future[tuple[list[Pointer], EmbryoError | None]]) -> None:
@@ -204,5 +204,5 @@ def refusal(reason: BaseException) -> str:
     if isinstance(reason, RepositoryNotFoundError):
         return "no repository has that name, or it is private: log in with: hf auth login"
     if isinstance(reason, HfHubHTTPError) and (wait := _wait(reason)):
-        return f"it is busy, and asks to wait {wait:,} s; then give the same command again, which goes on from here"
+        return f"it is busy, and asks to wait {wait:,} s; then give the same command again, which continues from here"
     return first_line(reason)

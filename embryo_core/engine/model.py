@@ -1,4 +1,4 @@
-"""Load a checkpoint as a Model: token ids in, numpy arrays out, float32 whatever was stored.
+"""Load a checkpoint as a Model: token ids in, numpy arrays out, float32 in any case.
 
 Model says what its checkpoint gives and an Engine computes it. Loading chooses the engine; nothing outside this folder
 knows which one it is.

@@ -30,7 +30,7 @@ class Stored:
         return name in self._left
 
     def has_prefix(self, prefix: str) -> bool:
-        """Return whether a tensor's name begins so."""
+        """Return whether the name of a tensor begins with this prefix."""
         return any(name.startswith(prefix) for name in self._left)
 
     def take(self, name: str, *shape: int) -> Tensor:

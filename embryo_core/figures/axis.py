@@ -1,6 +1,6 @@
 """The axis of steps that every figure shares: scale, unit, changes in training, gaps, and the mark of the chosen step.
 
-A figure marks its last step, whatever step is chosen. The time bar moves the mark in the browser
+A figure marks its last step, whichever is chosen. The time bar moves the mark in the browser
 (embryo_core/browser/step_marks.js), so a figure is the same at every step and keeps its zoom and its hidden curves.
 """
 
@@ -22,7 +22,7 @@ from embryo_core.types import Change, Run, StepUnit
 from embryo_core.words import headed, point
 
 STEP_LINE = "step"  # name of the line at the chosen step
-STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is drawn anew at each step
+STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is redrawn at each step
 STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
 TITLES: dict[Unit, str] = {
     "sequences": "sequences seen",

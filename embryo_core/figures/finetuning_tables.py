@@ -142,7 +142,7 @@ def task_table(
 
 def _with_interval(found: Reached | None, axis: StepAxis) -> str:
     if found is None:
-        return "not surely above 0"
+        return "not significantly above 0"
     step, earliest, latest = map(axis.bare, (found.step, found.earliest, found.latest))
     return f"{step} ({earliest} to {latest})"
 

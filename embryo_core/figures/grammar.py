@@ -39,8 +39,8 @@ HOW = {  # the score of a sentence
 SHAPES = Caption(
     "Sorted by the first step from which the accuracy stays half-way between chance and its last value.",
     "Those that end at chance or below come last. A rise or fall counts if the lowest and the highest of its steps "
-    "differ surely on the same pairs: McNemar's test, 95 % for all comparisons of two steps together. “Chance” says "
-    "whether the 95 % interval of the last accuracy is above or below one half, or holds it.",
+    "differ significantly on the same pairs: McNemar's test, 95 % for all comparisons of two steps together. “Chance” "
+    "says whether the 95 % interval of the last accuracy is above or below one half, or contains it.",
     hint="Click a row for its pairs.",
 )
 
@@ -83,9 +83,9 @@ def shapes(run: Run, pairs: str) -> pd.DataFrame:
     """Return how the accuracy of each paradigm of a set develops, in the order in which they rise.
 
     Columns: group, paradigm, phenomenon, onset, earliest, latest (`curves.onset` from chance), first, lowest, highest,
-    last, end (whether the last value is surely "above" or "below" chance, or "at" it), shape (see `turns.find_turns`),
-    turns (the steps where it turns), fallen (whether it falls after a rise), n, ties (at the last step). Those without
-    an onset come last, the best of them first. Raises ResultsError.
+    last, end (whether the last value is significantly "above" or "below" chance, or "at" it), shape (see
+    `turns.find_turns`), turns (the steps where it turns), fallen (whether it falls after a rise), n, ties (at the last
+    step). Those without an onset come last, the best of them first. Raises ResultsError.
     """
     table = accuracy_table(run, pairs)
     rows = [_shape(run, str(group), own) for group, own in table[table["group"] != pairs].groupby("group")]

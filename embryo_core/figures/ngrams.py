@@ -57,7 +57,7 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
     """Return at which step predictions are nearest to unigrams, and at which they are nearer to bigrams."""
     by_group = {group: rows.set_index("step") for group, rows in table.groupby("group")}
     unigram, bigram = by_group["unigram"], by_group["bigram"]
-    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # surely
+    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # significantly
     step = int(unigram["value"].idxmin())
     if step in nearer:
         phase = ", when they are nearer to bigrams: no unigram phase is among these steps"
@@ -67,9 +67,9 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
             phase = f", the first that was evaluated, so it may have been earlier{phase}"
     if len(nearer):
         steps = points(int(nearer.min()), int(nearer.max()), unit)
-        bigrams = f"At {steps} they are surely nearer to bigrams: what follows the piece before."
+        bigrams = f"At {steps} they are significantly nearer to bigrams: what follows the piece before."
     else:
-        bigrams = "At no step are they surely nearer to bigrams: what follows the piece before."
+        bigrams = "At no step are they significantly nearer to bigrams: what follows the piece before."
     return Caption(
         f"Predictions are nearest to unigrams, the frequencies of single pieces, at {point(step, unit)} "
         f"({unigram['value'].min():.2f} nats){phase}.",

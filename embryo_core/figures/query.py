@@ -360,7 +360,7 @@ def describe_continuation(greedy: Prediction) -> Caption:
         f"Greedy continuation, probability {greedy.probability:.3g}.",
         f"Each piece is the most probable one after the text and the pieces before it, for up to {query.CONTINUED} "
         "pieces or to the end of the text; the probability is the product of theirs. Other continuations may be more "
-        "probable. A word after ## goes on without a blank.",
+        "probable. A word after ## continues without a blank.",
     )
 
 

@@ -33,8 +33,8 @@ def distance_table(run: Run) -> pd.DataFrame:
     """Return how far words are from their frequency at each step, of all and of each category.
 
     Columns: group, step, value (mean distance of the surprisal from that by frequency, bits), low, high (95 %), n
-    (words), below (the share whose surprisal is surely below that and chance). Empty if no frequency is known. Raises
-    ResultsError.
+    (words), below (the share whose surprisal is significantly below that and chance). Empty if no frequency is known.
+    Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -65,11 +65,11 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
         then = f"from {own.counted(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
         return Caption(
             f"Words are nearest to their frequency at {own.counted(int(nearest['step']))}, by "
-            f"{nearest['value']:.1f} bits on average; {then}, context makes half of them surely less surprising "
+            f"{nearest['value']:.1f} bits on average; {then}, context makes half of them significantly less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
             sentences(
                 f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
-                f"{counted_text(run)} (unigrams), whatever its sign; mean over words. Bands: 95 %.",
+                f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}.",
         )
@@ -83,8 +83,8 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
 def phase_table(run: Run) -> pd.DataFrame:
     """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
 
-    A word is in context if its surprisal is surely below those by chance, unigram and bigram; else it is in the phase
-    to whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
+    A word is in context if its surprisal is significantly below those by chance, unigram and bigram; else it is in the
+    phase to whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -125,7 +125,8 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
             sentences(
                 f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, "
                 "by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean "
-                "over its occurrences. Context: its mean surprisal is surely below all three. Bands: 95 % (Wilson).",
+                "over its occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % "
+                "(Wilson).",
             ),
             f"Words: {data_note(run, METRIC, 'a list of words')}; n = {table['n'].max():,} words with both.",
         )

@@ -66,9 +66,9 @@ def age_table(run: Run) -> pd.DataFrame:
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
     count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
-    counts of the measured text), beyond (first step from which its surprisal stays surely below these and chance),
-    children (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and middle.
-    Sorted by age; words without one come last. Raises ResultsError and BrokenRun.
+    counts of the measured text), beyond (first step from which its surprisal stays significantly below these and
+    chance), children (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and
+    middle. Sorted by age; words without one come last. Raises ResultsError and BrokenRun.
     """
     table = results.read_surprisals(run)
     if table.empty:

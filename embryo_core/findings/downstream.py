@@ -13,9 +13,9 @@ EARLY = 0.25  # share of the run within which most of the last score should be r
 def gains_flatten(evidence: Evidence) -> Tested:
     """Compare for each task of GLUE how long before a quarter of the run it reached 95 % of its last score.
 
-    Tasks whose last score is not above that of one answer for all, or not surely above 0 (see `results.read_reached`),
-    have nothing to reach and are named instead. A score that is reached at a step may have been reached any time after
-    the step before it, where the interval ends.
+    Tasks whose last score is not above that of one answer for all, or not significantly above 0 (see
+    `results.read_reached`), have nothing to reach and are named instead. A score that is reached at a step may have
+    been reached any time after the step before it, where the interval ends.
     """
     scores = results.read_task_scores(evidence.run)
     found: list[Comparison] = []
@@ -35,7 +35,7 @@ def gains_flatten(evidence: Evidence) -> Tested:
         since = max((step for step in model.steps if step < at.earliest), default=0)
         share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
         found.append(Comparison(task, share, low, high, "share of the run", model.cases))
-    left_out = {"Not above one answer for all at the end": unlearned, "Not surely above 0 at the end": unsure}
+    left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": unsure}
     statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
     return Tested(found, statistic, final=bool(statistic))
 

@@ -136,7 +136,7 @@ def stored_names(run: Run, task: str) -> list[str]:
 def stored_choice(run: Run, plan: TaskPlan) -> RateChoice | None:
     """Return the learning rate of stored results of this task, of any seed; None if it has to be chosen.
 
-    It is chosen anew if all results are overwritten: all scores of one curve share a learning rate.
+    It is chosen again if all results are overwritten: all scores of one curve share a learning rate.
     """
     if plan.overwrite and not plan.staying:
         return None

@@ -170,7 +170,7 @@ def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedM
 
 
 def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: TuningSettings) -> None:
-    """Set every dropout probability in the configuration, whatever the family names it; functions read it there."""
+    """Set every dropout probability in the configuration, by any name; functions read it there."""
     for name, value in config.to_dict().items():
         if "dropout" in name and isinstance(value, int | float | None) and not isinstance(value, bool):
             setattr(config, name, settings.classifier_dropout if name.startswith(HEAD_PREFIXES) else settings.dropout)

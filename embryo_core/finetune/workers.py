@@ -191,7 +191,7 @@ class Workers:
         except BrokenProcessPool:
             raise ConfigError(
                 "A process that fine-tuned was killed, most likely because memory ran out; what was written stays, and "
-                "the same command with a smaller --jobs goes on from there."
+                "the same command with a smaller --jobs continues from there."
             ) from None
 
 
@@ -273,7 +273,7 @@ class ClusterWorkers:
         for (_, job, _), found in workers.map(((work, job, self._encoded) for job in jobs), self._device):
             if isinstance(found, str):
                 raise ConfigError(
-                    f"A fine-tuning was given up after {found}; what was written stays, and the same command goes on."
+                    f"A fine-tuning was given up after {found}; what was written stays, and the same command continues."
                 )
             yield job, found
 

@@ -1,4 +1,4 @@
-"""The sentences behind minimal pairs: found in the data at hand, and scored word by word at every step.
+"""The sentences behind minimal pairs: found in local data, and scored word by word at every step.
 
 Results hold no text. As for fine-tuning, data are looked up in this user's folders and settings only.
 """

@@ -32,7 +32,7 @@ class Questions:
     at: np.ndarray  # [n] position of [MASK], or of the last piece before the object
     objects: np.ndarray  # [n] id of the object's one piece
     places: list[int]  # of the asked facts among all
-    going_on: int  # not asked of a decoder, because the template goes on after the object
+    going_on: int  # not asked of a decoder, because the template continues after the object
     too_long: int  # not asked, because the model has fewer positions
 
 
@@ -74,7 +74,7 @@ class WorldKnowledge(Metric):
         )
         note += "object is one piece"
         if questions.going_on:
-            note += f"; left out: {questions.going_on:,} whose template goes on after the object, which is read last"
+            note += f"; left out: {questions.going_on:,} whose template continues after the object, which is read last"
         summary = {
             "facts": len(questions.asked),
             "facts_in_all": len(facts),

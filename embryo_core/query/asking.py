@@ -145,7 +145,7 @@ class Refinement:
         return halve(self._readable(), self._gaps(), count)
 
     def ask(self, steps: Iterable[int]) -> None:
-        """Ask those of its `steps` that have not been asked; go on with further rounds until a checkpoint answers.
+        """Ask those of its `steps` that have not been asked; continue with further rounds until a checkpoint answers.
 
         Raises TokenizerMismatch and QueryError.
         """

@@ -149,7 +149,7 @@ class OpenTable:
     ) -> pa.Table:
         """Return the rows for which `where` holds. Raise ValueError as `check_rows` does, and errors of pyarrow.
 
-        Maps of some `steps` are read by row group: with the footer at hand, twice as fast as a filter of the file.
+        Maps of some `steps` are read by row group: with the footer already read, twice as fast as a filter of the file.
         """
         if self.table is ATTENTION and columns is None and steps is not None:
             stored = pq.ParquetFile(self.file, metadata=self.footer, page_checksum_verification=True)

@@ -67,7 +67,7 @@ def read_summary(run: Run, summary: Summary) -> pa.Table:
 
 
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
-    """Return the same without computing it anew: None if it is not stored, or if pending rows cannot be added."""
+    """Return the same without computing it again: None if it is not stored, or if pending rows cannot be added."""
     pending = read_pending(run, summary.table, [*summary.columns])  # before the file, which has what is compacted now
     found = _read_file(run, summary)
     return summary.add(found, pending) if pending and found is not None else found
@@ -149,13 +149,13 @@ COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, lambda rows, done: None, ("me
 
 # === When a task's score reached a share of its last value ===
 
-ENDS = ("step", "earliest", "latest")  # null if the last score is not surely above 0
+ENDS = ("step", "earliest", "latest")  # null if the last score is not significantly above 0
 REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 REACHED_COLUMNS = {"task": "string", "metric": "string", "share": "float64"} | dict.fromkeys(ENDS, "int64")
 
 
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
-    """Return when a task's score reached each of `SHARES` of its last value; None if that is not surely above 0.
+    """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
     `spans` says that its answers are spans of a paragraph. Raise ResultsError if the answers are not those to the same
     examples at every step.

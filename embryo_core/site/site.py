@@ -53,7 +53,7 @@ class RunSelection:
 
     @property
     def folder(self) -> str:
-        """The folder of its data, in plain characters whatever the runs are called."""
+        """The folder of its data, in plain characters, for runs of any name."""
         names = [run.name for run in self.runs]
         plain = re.sub(r"[^A-Za-z0-9_.+-]", "_", "+".join(names))[:60].strip(".")
         return f"{plain}-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
@@ -65,7 +65,7 @@ class RunSelection:
 
 
 def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
-    """Write the site of some runs to a folder, and return the names of the views that were drawn anew.
+    """Write the site of some runs to a folder, and return the names of the views that were drawn again.
 
     `note` is Markdown for the first page; `live` is how many checkpoints of each run a browser can ask. The folder must
     be new, empty, or an earlier site, of which views with unchanged results are taken over. Raises SiteError; the

@@ -1,4 +1,4 @@
-"""Infer the steps at which a foreign run saved from the checkpoints at hand."""
+"""Infer the steps at which a foreign run saved from the available checkpoints."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ COVERED = 2 / 3  # of an even grid that must be present for the rest to count as
 
 
 def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
-    """Return the steps at hand and those missing from an even grid of which two thirds are present.
+    """Return the available steps and those missing from an even grid of which two thirds are present.
 
     Below the grid's first distance, powers of two are another grid, as in many series. `every` is the distance that the
     training recorded; its grid also needs two thirds of its steps, and the last step may be off it.

@@ -71,7 +71,7 @@ def test_the_first_line_of_an_exception_says_something(text: str, expected: str)
     ("reason", "status", "said"),
     [
         (UnknownRun("No run."), 2, "Error: No run.\n"),
-        (OSError("No space left"), 2, "Error: No space left; what was written stays, and the same command goes on"),
+        (OSError("No space left"), 2, "Error: No space left; what was written stays, and the same command continues"),
         (KeyboardInterrupt(), 130, "Stopped; all stays.\n"),
     ],
 )

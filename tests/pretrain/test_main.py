@@ -156,7 +156,7 @@ def test_a_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: P
         patch.setattr(Path, "write_bytes", write)
         assert main(command) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("Error: ") and "No space left on device" in said and "goes on from there" in said
+    assert said.startswith("Error: ") and "No space left on device" in said and "continues from there" in said
     assert main(command) == 0
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 

@@ -33,7 +33,7 @@ def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsy
         assert main(command) == 2
     output = capsys.readouterr().err
     last = output.splitlines()[-1]
-    assert last.startswith("Error: ") and "No space left on device" in last and "goes on from there" in last
+    assert last.startswith("Error: ") and "No space left on device" in last and "continues from there" in last
     assert len(tried) == 1 and "Traceback" not in output
     assert results.done(own_run)[NAME] == {0}
     assert main([*command, "--metrics", NAME]) == 0

@@ -28,7 +28,7 @@ def test_the_table_says_when_a_share_was_reached():
     """With its interval; a last score that is not above 0 reaches nothing."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     table = tables.task_table(SCORES, 8, {"cola": [Reached(8, 0, 16), None]}, axis).set_index("task")
-    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not surely above 0"
+    assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not significantly above 0"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
 

@@ -86,4 +86,4 @@ def test_a_task_that_ends_above_its_control_and_not_surely_above_0_is_named_as_t
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)
     monkeypatch.setattr(results, "read_reached", lambda *_: [None, None])
     tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
-    assert not tested.comparisons and tested.statistic == "Not surely above 0 at the end: cola."
+    assert not tested.comparisons and tested.statistic == "Not significantly above 0 at the end: cola."

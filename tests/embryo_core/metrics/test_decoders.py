@@ -125,7 +125,7 @@ def test_world_knowledge(decoder: Model, tmp_path: Path):
         assert one.rank == rank and one.probability == pytest.approx(probability, rel=1e-4)
     going_on = sum(fact.prompt is None for fact in facts)
     assert 0 < len(expected) < len(facts) and going_on
-    assert f"left out: {going_on} whose template goes on" in data.summary["note"]
+    assert f"left out: {going_on} whose template continues" in data.summary["note"]
     coverage = {one.group: one.value for one in found.scores if one.metric == "world_knowledge_coverage"}
     assert coverage["all"] == pytest.approx(len(expected) / len(facts))
     assert any(one.rank == 1 for one in found.cloze)
