@@ -69,8 +69,10 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
         for category, rows in own.groupby("category"):
             places = rows["word"].map(rank)
             colour, symbol = looks[str(category)]
-            ends = (np.array(along.values(rows[end])) for end in ("age", "from", "to")) if i == 0 else ()
-            bar = {"error_x": error_bar(*ends, style.faint(colour, 0.35))} if i == 0 else {}
+            bar = {}
+            if i == 0:
+                age, low, high = (np.array(along.values(rows[end])) for end in ("age", "from", "to"))
+                bar = {"error_x": error_bar(age, low, high, style.faint(colour, 0.35))}
             plot.add_scatter(
                 x=along.values(rows["age"]),
                 y=places,
