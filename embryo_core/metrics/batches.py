@@ -28,7 +28,7 @@ def compute(
     lengths = np.array([len(sequences[i]) for i in of], np.int64)
 
     def stack(batch: np.ndarray) -> None:
-        work(batch, np.stack([sequences[i] for i in of[batch].tolist()]))
+        work(batch, np.stack([sequences[int(i)] for i in of[batch]]))
 
     for _ in compute_in_order(lengths, model.passes_at_once, stack, tokens or model.tokens_at_once):
         pass

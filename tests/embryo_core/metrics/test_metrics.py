@@ -10,7 +10,7 @@ from embryo_core import metrics, results
 from embryo_core.engine.model import load
 from embryo_core.errors import UnknownMetric
 from embryo_core.metrics import METRICS
-from embryo_core.metrics.batches import compute, of_one_length
+from embryo_core.metrics.batches import compute_in_order, of_one_length
 from tests.conftest import at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
@@ -88,4 +88,4 @@ def test_a_failing_batch_fails_the_whole():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        compute(np.full(100, 5), 2, fail, tokens=5)
+        list(compute_in_order(np.full(100, 5), 2, fail, tokens=5))
