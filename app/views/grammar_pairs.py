@@ -69,7 +69,7 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
 
 
 def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
-    """Draw one pair over the steps and, folded, its words at the step, if its sentences and the weights are available."""
+    """Draw one pair over the steps and, folded, its words at the step, if sentences and weights are available."""
     number = pickers.pick_one("pair", "Pair", numbers, width=120)
     pair = sentences.get(number)
     if pair:
