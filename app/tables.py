@@ -78,4 +78,5 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
         "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
     }
     order = ["rank", "probability", "token"] if what == "words" else list(columns)
-    st.dataframe(table, alt=f"Answers: {what}", column_config=columns, column_order=order, hide_index=True, key=key)
+    name = f"Answers: {what}" if bars else f"Answers of a cell: {what}"
+    st.dataframe(table, alt=name, column_config=columns, column_order=order, hide_index=True, key=key)

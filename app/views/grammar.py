@@ -77,7 +77,7 @@ def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
     steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     return {
         "group": None,
-        "paradigm": text(width=210),
+        "paradigm": text(width=200),
         "phenomenon": text(width=115),
         "now": number(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
         "first": None,

@@ -63,6 +63,7 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
             "bad_score": number("bad score", **scores),
             "right": st.column_config.CheckboxColumn("right", width=50),
             "history": st.column_config.TextColumn("history", width=96),
+            **({name: st.column_config.TextColumn(width=310) for name in ("good", "bad")} if with_sentences else {}),
         },
         height=320,
     )

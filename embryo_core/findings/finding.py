@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from embryo_core.findings.evidence import Curve, Evidence
+from embryo_core.words import quantity
 
 Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said"]
 
@@ -92,8 +93,9 @@ class Judgement:
         """Describe how many comparisons hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
-        holding = f"{self.holding} of {len(cases)} hold{'s' if self.holding == 1 else ''}"
-        return f"{holding}, {self.opposed} {'is' if self.opposed == 1 else 'are'} opposed (n = {n})"
+        holding = f"{self.holding} of {quantity(len(cases), 'comparison')} hold{'s' if self.holding == 1 else ''}"
+        opposed = f"{self.opposed or 'none'} {'are' if self.opposed > 1 else 'is'} opposed"
+        return f"{holding}, {opposed} (n = {n})"
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:

@@ -39,7 +39,7 @@ def test_a_summary_counts_comparisons_and_names_their_cases():
     """One holds, one is opposed; n from the least to the most, or one number where they are the same."""
     few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))
     for comparisons, expected in (
-        ((HOLDS, OPPOSED, many), "1 of 3 holds, 1 is opposed (n = 9 to 1,200)"),
-        ((HOLDS, HOLDS, few), "2 of 3 hold, 0 are opposed (n = 9)"),
+        ((HOLDS, OPPOSED, many), "1 of 3 comparisons holds, 1 is opposed (n = 9 to 1,200)"),
+        ((HOLDS, HOLDS, few), "2 of 3 comparisons hold, none is opposed (n = 9)"),
     ):
         assert Judgement(FINDINGS[0], "partly", comparisons, "").summary == expected
