@@ -5,6 +5,7 @@ A file may come from a stranger: its checksum shows that it is whole, not that i
 
 import sys
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
 MAX_ROWS = 2**26  # of a file
+MAX_STEP_ROWS = 2**18  # of one step of an evaluation
 MAX_VALUES = 2**31  # of a column with lists
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
@@ -60,7 +62,13 @@ def bounds_of(run: Run) -> Bounds:
     return BOUNDS | {"layer": (0, layers), "head": (1, heads)}
 
 
-def check_size(footer: pq.FileMetaData, max_rows: int = MAX_ROWS) -> None:
+def max_step_rows(table: Table, bounds: Bounds) -> int:
+    """Return the rows that a table may have at one step of an evaluation: as many as the run has layers and heads."""
+    keys = [bounds.get(name) for name in table.key if name != "step"]
+    return min(MAX_STEP_ROWS, prod(int(key[1] - key[0]) + 1 if key else MAX_STEP_ROWS for key in keys))
+
+
+def check_size(footer: pq.FileMetaData, max_rows: int) -> None:
     """Raise ValueError if the footer of a file announces more rows or values than are read."""
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)

@@ -10,24 +10,24 @@ there, and readers need not wait for writers.
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec import Meta
-from msgspec.json import Decoder
+from pyarrow.dataset import ParquetFileFormat, ParquetFileFragment
 
 from embryo_core.errors import CorpusError, ResultsError, first_line
 from embryo_core.results import attention_codec
-from embryo_core.results.checks import MAX_ROWS, Bounds, bounds_of, check_rows, check_size
-from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
+from embryo_core.results.checks import BOUNDS, MAX_ROWS, Bounds, bounds_of, check_rows, check_size, max_step_rows
+from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.runs import (
     Checksums,
     digest,
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**31  # of a file
 MAX_FOREIGN_BYTES = 2**30  # of a file of others
+MAX_FOREIGN_ROWS = 2**20
+MAX_TEXTS = 2**28  # bytes of a column in a row group
+UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 MAGIC = b"PAR1"  # at both ends of a parquet file
 NOTHING = hashlib.sha256().hexdigest()
-ANY_STEP = (0, 2**63 - 1)
 EVERYTHING = pc.scalar(True)
 MAX_CHECKPOINTS = 16_384  # steps of a table
-FEW_ROWS = 2**17  # whose steps are compared with those in the footer one by one
-DONE = Decoder(dict[str, list[Annotated[int, Meta(ge=0, le=ANY_STEP[1])]]])  # the steps of each evaluation
 
 State = tuple[int, ...]
 
@@ -134,45 +134,31 @@ def _state(found: os.stat_result) -> State:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table's file, verified and open, whose footer announces no more than the table of a run may hold."""
+    """A table's file, verified and open, with no more rows than the table of a run may have."""
 
     table: Table
     bounds: Bounds
     file: pa.NativeFile
-    footer: pq.FileMetaData
-    done: dict[str, list[int]]  # the steps of each evaluation that has rows
-    first: np.ndarray  # the first and the last step that each row group may hold, [groups] each
-    last: np.ndarray
+    fragment: ParquetFileFragment  # knows the footer, and which row groups may have rows
+    done: dict[str, list[int]]  # the steps of each evaluation that has rows, sorted
 
-    def read(
-        self, columns: list[str] | None = None, where: pc.Expression = EVERYTHING, steps: Collection[int] | None = None
-    ) -> pa.Table:
-        """Return the rows for which `where` holds. Raise ValueError as `check_rows` does, and errors of pyarrow.
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """Return the footer of the file."""
+        return self.fragment.metadata
 
-        Maps of some `steps` are read by row group: with the footer already read, twice as fast as a filter of the file.
-        """
-        if self.table is ATTENTION and columns is None and steps is not None:
-            stored = pq.ParquetFile(self.file, metadata=self.footer, page_checksum_verification=True)
-            found = [stored.read_row_group(i, use_threads=False).filter(where) for i in self._groups_with(steps)]
-            rows = pa.concat_tables(found) if found else stored.schema_arrow.empty_table()
-        else:
-            ahead = self.table not in (ATTENTION, CLOZE)  # these are large: reading ahead would take much memory
-            rows = pq.read_table(
-                self.file,
-                columns=columns and attention_codec.stored_names(columns, self.footer.schema.names),
-                filters=where,
-                use_threads=ahead,
-                pre_buffer=ahead,
-                page_checksum_verification=True,
-            )
+    def read(self, columns: list[str] | None = None, where: pc.Expression = EVERYTHING) -> pa.Table:
+        """Return the rows for which `where` holds. Raise ValueError as `check_rows` does, and errors of pyarrow."""
+        groups = [group.id for group in self.fragment.subset(filter=where).row_groups]
+        names = columns
+        if columns is not None:
+            named = [name for name in self.table.all_columns if name in str(where) and name not in columns]
+            names = attention_codec.stored_names([*columns, *named], self.footer.schema.names)
+        types = {one.name: one.type for one in (*self.table.schema, *attention_codec.stored_schema(self.table.schema))}
+        found = read_groups(self.file, self.footer, groups, names, types)
+        rows = pa.concat_tables(rows.filter(where) for rows in found)
         rows = attention_codec.decode(rows) if self.table is ATTENTION else rows
-        return check_rows(self.table, rows, self.bounds, columns)
-
-    def _groups_with(self, steps: Collection[int]) -> list[int]:
-        """Return the row groups that may hold rows of one of these steps."""
-        known = np.array(sorted(steps))
-        found = np.searchsorted(known, self.first) < np.searchsorted(known, self.last, side="right")
-        return np.flatnonzero(found).tolist()
+        return check_rows(self.table, rows if columns is None else rows.select(columns), self.bounds, columns)
 
 
 @contextmanager
@@ -183,12 +169,8 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
     """
     bounds = bounds_of(run)
     with explained(run, path), verified(run, path) as file:
-        heads = int(bounds["layer"][1] * bounds["head"][1]) if table is ATTENTION else table.max_rows
-        yield (
-            None
-            if file is None
-            else OpenTable(table, bounds, file.opened, *_examine(file, table, min(heads, table.max_rows)))
-        )
+        opened = file and _examine(file, table, max_step_rows(table, bounds))
+        yield OpenTable(table, bounds, file.opened, *opened) if file and opened else None
 
 
 @contextmanager
@@ -198,7 +180,7 @@ def explained(run: Run, path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError) as reason:
+    except UNREADABLE as reason:
         why = first_line(reason)
         command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
         what = "it with its .sha256" if path.exists() else "its .sha256"
@@ -208,37 +190,56 @@ def explained(run: Run, path: Path) -> Iterator[None]:
         ) from None
 
 
-@lru_cache(maxsize=16)  # the footer of a long series takes milliseconds
-def _examine(
-    file: VerifiedFile, table: Table, max_rows: int
-) -> tuple[pq.FileMetaData, dict[str, list[int]], np.ndarray, np.ndarray]:
-    """Return footer, done, first and last of an `OpenTable`. Raise ValueError if they contradict one another."""
-    footer = pq.read_metadata(file.opened)
-    file.opened.seek(0)
+@lru_cache(maxsize=256)  # rows are counted once
+def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
+    """Return fragment and done of an `OpenTable`. Raise ValueError if a step has more than `most` rows."""
+    fragment = ParquetFileFormat().make_fragment(file.opened)
+    fragment.ensure_complete_metadata()
+    footer, counts = fragment.metadata, Counter[tuple[str, int]]()
     if footer.num_columns != len(table.all_columns):
         raise ValueError(f"it has {footer.num_columns} columns")
-    if table.is_summary:
-        check_size(footer, max_rows)
-        return footer, {}, np.zeros(0), np.zeros(0)
-    metadata = footer.metadata or {}
-    if b"done" not in metadata:
-        raise ValueError("it does not say which steps it holds")
-    done = DONE.decode(metadata[b"done"])
-    check_size(footer, min(MAX_ROWS, max_rows * sum(map(len, done.values()))))
-    column = footer.schema.names.index("step")
-    statistics = [footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)]
-    known = [(each.min, each.max) if each and each.has_min_max else ANY_STEP for each in statistics]
-    first, last = np.array(known, np.int64).reshape(-1, 2).T
-    steps = np.array(sorted(set().union(*done.values())), np.int64)
-    if len(steps) > MAX_CHECKPOINTS or not all(((first <= step) & (step <= last)).any() for step in steps):
-        raise ValueError("it names steps that it does not hold")
-    if footer.num_rows <= FEW_ROWS:
-        held = pq.read_table(file.opened, columns=["evaluation", "step"], use_threads=False)
-        file.opened.seek(0)
-        held = held.group_by(held.column_names, use_threads=False).aggregate([]).to_pydict()
-        if {*zip(*held.values())} != {(name, step) for name in done for step in done[name]}:
-            raise ValueError("it names steps that it does not hold")
-    return footer, done, first, last
+    check_size(footer, MAX_ROWS)
+    names = [] if table.is_summary else ["evaluation", "step"]
+    for rows in read_groups(file.opened, footer, range(footer.num_row_groups), names) if names else ():
+        of_group = check_rows(table, rows, BOUNDS, names).group_by(names, use_threads=False)
+        for metric, step, count in zip(*of_group.aggregate([([], "count_all")]).to_pydict().values(), strict=True):
+            counts[metric, step] += count
+            if counts[metric, step] > most:
+                raise ValueError(f"step {step} has {counts[metric, step]:,} rows, more than the {most:,} that are read")
+    done: dict[str, list[int]] = {}
+    for metric, step in sorted(counts):
+        done.setdefault(metric, []).append(step)
+    if len({step for _, step in counts}) > MAX_CHECKPOINTS:
+        raise ValueError(f"it has more than {MAX_CHECKPOINTS:,} steps")
+    return fragment, done
+
+
+def read_groups(
+    file: pa.NativeFile,
+    footer: pq.FileMetaData,
+    groups: Iterable[int],
+    columns: list[str] | None = None,
+    types: Mapping[str, pa.DataType] = MappingProxyType({}),
+) -> Iterator[pa.Table]:
+    """Yield a table without rows, then row groups; texts have these types, or those of the file.
+
+    A short file may repeat a long text in every row. So texts are read as the different ones, and counted before rows
+    are made of them. Raise ValueError if a row group has more than `MAX_TEXTS` bytes.
+    """
+    leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
+    stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)
+    for group in ([], *([i] for i in groups)):
+        rows = stored.read_row_groups(group, columns, use_threads=False)
+        for i, kept in enumerate(rows.schema):
+            if pa.types.is_dictionary(kept.type):
+                chunks = rows[i].chunks
+                size = sum(pc.sum(pc.binary_length(one.dictionary).take(one.indices)).as_py() or 0 for one in chunks)
+                if size > MAX_TEXTS:
+                    raise ValueError(f"{kept.name} has {size:,} bytes in a row group, and {MAX_TEXTS:,} are read")
+                kind = types.get(kept.name, kept.type.value_type)
+                rows = rows.set_column(i, kept.with_type(kind), rows[i].cast(kind))
+        yield rows
 
 
 # === Writing ===
@@ -318,8 +319,13 @@ def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
         if not path.is_file() or path.stat().st_size > MAX_FOREIGN_BYTES:
             raise ValueError(f"it is no file of at most {MAX_FOREIGN_BYTES:,} bytes")
         with pa.OSFile(str(path)) as file:
-            check_size(pq.read_metadata(file))
-            file.seek(0)
-            return pq.read_table(file).to_pydict()
-    except (pa.ArrowException, OSError, ValueError) as reason:
+            footer, found, size = pq.read_metadata(file), [], 0
+            check_size(footer, MAX_FOREIGN_ROWS)
+            for rows in read_groups(file, footer, range(footer.num_row_groups)):
+                found.append(rows)
+                size += rows.nbytes
+                if size > MAX_FOREIGN_BYTES:
+                    raise ValueError(f"it has more than {MAX_FOREIGN_BYTES:,} bytes")
+            return pa.concat_tables(found).to_pydict()
+    except UNREADABLE as reason:
         raise CorpusError(f"{path} cannot be read as a parquet file ({first_line(reason)}); fetch it again.") from None

@@ -45,9 +45,7 @@ def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
     Raise ResultsError if a link leads to it, or if the folder that it replaces holds files that Embryo did not write.
     """
     folder = own_folder(run.results / "parts" / metric, run.results, ResultsError) / f"step{step}"
-    for each in (folder, folder.with_name(folder.name + UNFINISHED), _removed_name(folder)):
-        refuse_foreign(each, FILES, ResultsError)
-    with replacing(folder) as temporary:
+    with replacing(folder, lambda each: refuse_foreign(each, FILES, ResultsError)) as temporary:
         temporary.mkdir()
         yield temporary
 

@@ -21,7 +21,6 @@ OWN = Table(
     "positions",
     {"step": "int64", "layer": "int32", "head": "int32"} | dict.fromkeys(MEANS, "float32"),
     key=ATTENTION.key,
-    max_rows=2**22,
     is_summary=True,
 )
 SCHEMA = OWN.schema

@@ -55,9 +55,7 @@ def read_table(
 
 def read_pending(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
     """Return the rows of each pending evaluation that has some, by its metric and step."""
-    return retry_until_stable(
-        run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, None, columns))
-    )
+    return retry_until_stable(run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, columns)))
 
 
 def read_values(run: Run, table: Table, column: str) -> list:
@@ -93,12 +91,12 @@ def _read_files(
         replaced = pa.array([step for name, step in pending if name == metric], pa.int64())
         kept &= ~((pc.field("evaluation") == metric) & pc.field("step").isin(replaced))
     with open_table(run, run.results / f"{table.name}.parquet", table) as stored:
-        compacted = stored.read(columns, kept, steps) if stored else table.schema_of(columns).empty_table()
-    return [compacted, *(rows for _, rows in _load_pending(run, table, pending, where, steps, columns))]
+        compacted = stored.read(columns, kept) if stored else table.schema_of(columns).empty_table()
+    return [compacted, *(rows for _, rows in _load_pending(run, table, pending, where, columns))]
 
 
 def _load_pending(
-    run: Run, table: Table, pending: Pending, where: pc.Expression, steps: Steps, columns: list[str] | None
+    run: Run, table: Table, pending: Pending, where: pc.Expression, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Yield the rows of each pending evaluation that has some. Raise FileNotFoundError if one is gone meanwhile."""
     for (metric, step), folder in pending.items():
@@ -107,7 +105,7 @@ def _load_pending(
             with open_table(run, path, table) as stored:
                 if stored and stored.done != {metric: [step]}:
                     raise ValueError("it is of another evaluation")
-                found = stored.read(columns, where, steps) if stored else None
+                found = stored.read(columns, where) if stored else None
         if found is not None:
             yield (metric, step), found
         elif is_stored(path) or not folder.is_dir():

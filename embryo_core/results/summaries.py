@@ -193,7 +193,7 @@ def _check_reached(rows: pa.Table, _: dict[str, list[int]]) -> None:
 
 def _reached_summary(name: str, table: Table) -> Summary:
     key = ("task", "metric", "share")
-    own = Table(name, REACHED_COLUMNS, key, max_rows=MIN_ROWS, optional=ENDS, is_summary=True)
+    own = Table(name, REACHED_COLUMNS, key, optional=ENDS, is_summary=True)
     return Summary(own, table, partial(_compute_reached, table, own), _check_reached, ("task", "step"))
 
 

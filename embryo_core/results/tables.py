@@ -30,7 +30,6 @@ class Table:
     key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
     group: tuple[str, ...] = ()  # rows that are equal in these form a row group, which is read or skipped as a whole
     max_group_rows: int = 2**26
-    max_rows: int = 2**18  # of one step of an evaluation; of a summary in all
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False
     command: str = "evaluate"  # the command that writes the table
@@ -116,14 +115,12 @@ SURPRISALS = Table(
     },
     key=("word", "step"),
     optional=("category", "age", "concreteness"),
-    max_rows=2**14,
 )
 GRAMS = Table(
     "grams",
     {"layer": "int32", "n": "int64", "products": "float16 bytes"},
     key=("layer", "step"),
     group=("layer",),
-    max_rows=2**10,
 )
 ATTENTION = Table(
     "attention",
@@ -131,7 +128,6 @@ ATTENTION = Table(
     {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
     key=("step", "layer", "head"),
     group=("step",),
-    max_rows=2**14,
 )
 PROBES = Table(
     "probes",

@@ -13,7 +13,6 @@ Without compaction, a thousand steps of one metric are a thousand files. Reading
 their checksums verified, and the compacted table 0.01 s.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
@@ -244,10 +243,7 @@ def replace_table(run: Run, table: Table, chunks: Iterable[pa.Table]) -> None:
 
 
 def _write_file(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
-    """Write sorted rows, with a row group for each value of the table's group columns.
-
-    The metadata hold the steps of each evaluation that has rows here, so that `done` need not read the rows.
-    """
+    """Write sorted rows, with a row group for each value of the table's group columns."""
     schema = attention_codec.stored_schema(table.schema)
     options = {
         "compression": "zstd",
@@ -257,17 +253,12 @@ def _write_file(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     }
     if attention_codec.STORED_COLUMN in schema.names:
         options["compression_level"] = {attention_codec.STORED_COLUMN: 3}  # 5 % smaller than at the default, 1
-    steps: dict[str, set[int]] = {}
     with pq.ParquetWriter(path, schema, **options) as file:
         for chunk in chunks:
             rows = attention_codec.encode(chunk).combine_chunks()
             for start, end in pairwise(np.cumsum([0, *_group_sizes(table, rows)]).tolist()):
                 size = min(end - start, table.max_group_rows)
                 file.write_table(rows.slice(start, end - start), row_group_size=size)
-            pairs = rows.group_by(["evaluation", "step"], use_threads=False).aggregate([]).to_pydict()
-            for metric, step in zip(*pairs.values(), strict=True):
-                steps.setdefault(metric, set()).add(step)
-        file.add_key_value_metadata({"done": json.dumps({metric: sorted(steps[metric]) for metric in sorted(steps)})})
 
 
 def _group_sizes(table: Table, rows: pa.Table) -> list[int]:

@@ -39,7 +39,10 @@ from embryo_core.site.shared_parts import script
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # what marks a folder as a site, and says of which results each folder of data was made
-OWN = re.compile(rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/\w[\w.]*|data/(site|\w[\w.+-]*/[\w-]+)\.js")
+OWN = re.compile(
+    rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/(live/)?[\w-][\w.-]*|data/(site|[\w+-][\w.+-]*/[\w-]+)\.js"
+    r"|live/\d+/(graph\.onnx|(tokenizer|about)\.json|step\d+\.safetensors)"
+)
 FOLDER = Path(__file__).parent
 MAX_PAIRS = 3  # runs up to which each is shown beside each other one; of more, alone and beside all others
 MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all

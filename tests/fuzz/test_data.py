@@ -8,16 +8,21 @@ from pathlib import Path
 import pytest
 
 from embryo_core import corpora
+from embryo_core.corpora.lama_variants import Variants, read_variants
+from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.corpora.word_list import read_word_list
-from embryo_core.types import Example, Fact, ListedWord
+from embryo_core.results import read_foreign
+from embryo_core.types import Example, Fact, ListedWord, MinimalPair
 from tests.conftest import SAMPLE_DATA
 from tests.fuzz.conftest import OF_A_KIND, attempt, watched
 from tests.fuzz.damage import damage
 
-READERS: dict[str, Callable[[Path], list[Example] | list[Fact] | list[ListedWord]]] = {
+READERS: dict[str, Callable[[Path], list]] = {
     "treebank": corpora.read_treebank,
     "lama": corpora.read_lama,
     "words": lambda path: read_word_list(path / "words.csv"),
+    "pairs": lambda path: read_pairs(path, read_foreign),
+    "lama-variants": lambda path: [read_variants(path)],
     "probing": lambda path: corpora.read_probing(path / "pos", "dev"),
 }
 
@@ -41,5 +46,5 @@ def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
             continue
         with watched(tmp_path / "outside"):
             found = attempt(READERS[kind], folder)
-            assert all(isinstance(one, Example | Fact | ListedWord) for one in found or ())
+            assert all(isinstance(one, Example | Fact | ListedWord | MinimalPair | Variants) for one in found or ())
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,5 @@
 """Findings to write and read: of known values, in a random order, for a run without checkpoints."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -123,15 +122,8 @@ def truncated(content: bytes) -> bytes:
     return content[: len(content) // 2]
 
 
-def put(path: Path, rows: pa.Table, done: dict[str, list[int]] | None = None, **options: Any) -> None:
-    """Write rows to the file of a table with the right checksum, as a stranger might, by default with the right steps.
-
-    `options` are those of pyarrow.
-    """
-    if done is None:
-        done = {}
-        for row in rows.select(["evaluation", "step"]).group_by(["evaluation", "step"]).aggregate([]).to_pylist():
-            done.setdefault(row["evaluation"], []).append(row["step"] or 0)
+def put(path: Path, rows: pa.Table, **options: Any) -> None:
+    """Write rows to the file of a table with the right checksum, as a stranger might; `options` are pyarrow's."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows.replace_schema_metadata({"done": json.dumps(done)}), path, **options)
+    pq.write_table(rows.replace_schema_metadata(None), path, **options)
     write_checksum(path)

@@ -29,7 +29,7 @@ def maps(run: Run) -> np.ndarray:
 def make_earlier(run: Run, kind: pa.DataType) -> None:
     """Write the file anew as earlier versions did: with the bytes of each map in order, or with lists of numbers."""
     path = run.results / "attention.parquet"
-    rows = pq.read_table(path).replace_schema_metadata({"done": pq.read_metadata(path).metadata[b"done"]})
+    rows = pq.read_table(path)
     maps = attention_codec.decode(rows)[attention_codec.COLUMN].to_pylist()
     column = pa.array(
         maps if kind == attention_codec.MAP else [np.frombuffer(one, attention_codec.WEIGHT) for one in maps], kind

@@ -17,7 +17,7 @@ from embryo_core.results import parquet_files
 from embryo_core.results.parquet_files import open_table, write_checksum
 from embryo_core.results.rows import read_table
 from embryo_core.results.summaries import read_stored, read_summary
-from embryo_core.results.tables import ATTENTION, CLOZE, SCORES, TABLES, Table
+from embryo_core.results.tables import CLOZE, SCORES, SURPRISALS, TABLES, WORDS, Table
 from embryo_core.results.write import SUMMARIES
 from embryo_core.types import Run
 from tests.conftest import at
@@ -81,39 +81,51 @@ def not_utf8(name: str) -> Callable[[pa.Table], pa.Table]:
 
 
 OF_TABLES = {
-    "null": (SCORES, cell("metric", None), {}),
-    "long text": (CLOZE, cell("subject", "x" * 5_000_000), {}),
-    "invalid text": (CLOZE, not_utf8("prediction"), {}),
-    "a row twice": (CLOZE, lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]), {}),
-    "a row many times": (SCORES, repeated, {}),
-    "another column": (SCORES, lambda rows: rows.append_column("more", pa.nulls(len(rows))), {}),
-    "a step without rows": (CLOZE, lambda rows: rows, {"done": '{"world_knowledge": [0, 1, 2, 5, 8]}'}),
-    "rows without a step": (CLOZE, lambda rows: rows, {"done": '{"world_knowledge": [0, 1, 8]}'}),
-    "a step of 2^70": (ATTENTION, lambda rows: rows, {"done": f'{{"attention": [0, 1, 2, 8, {2**70}]}}'}),
-    "done of another kind": (SCORES, lambda rows: rows, {"done": '{"mask_prediction": "all"}'}),
+    "null": (SCORES, cell("metric", None)),
+    "long text": (CLOZE, cell("subject", "x" * 5_000_000)),
+    "invalid text": (CLOZE, not_utf8("prediction")),
+    "a row twice": (CLOZE, lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),
+    "a row many times": (SCORES, repeated),
+    "another column": (SCORES, lambda rows: rows.append_column("more", pa.nulls(len(rows)))),
 }
 
 
-@pytest.mark.parametrize(("table", "change", "metadata"), OF_TABLES.values(), ids=OF_TABLES.keys())
-def test_a_strange_table_is_one_sentence(
-    stored: Run, table: Table, change: Callable[[pa.Table], pa.Table], metadata: dict[str, str]
-):
-    """It names the file and the command; `done` and the rows are refused alike."""
-    rewrite(path_of(stored, table.name), change, **metadata)
+@pytest.mark.parametrize(("table", "change"), OF_TABLES.values(), ids=OF_TABLES.keys())
+def test_a_strange_table_is_one_sentence(stored: Run, table: Table, change: Callable[[pa.Table], pa.Table]):
+    """It names the file and the command."""
+    rewrite(path_of(stored, table.name), change)
     with pytest.raises(ResultsError, match=rf"{table.name}\.parquet cannot be read") as error:
         read_table(stored, table)
     assert str(error.value).isprintable() and len(str(error.value)) < 1000
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_more_rows_than_a_step_has_are_refused_by_the_footer(run: Run, table: Table, monkeypatch: pytest.MonkeyPatch):
-    """No row of any table is read."""
+def test_more_rows_than_a_step_has_are_refused(run: Run, table: Table):
+    """Before a column is read but evaluation and step."""
     kinds = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}
     row = {name: kinds.get(kind, 1) for name, kind in table.all_columns.items()}
-    put(path_of(run, table.name), repeated(pa.Table.from_pylist([row], table.schema)), {"a": [1]})
-    monkeypatch.setattr(pq, "read_table", lambda *_, **__: pytest.fail("read"))
-    with pytest.raises(ResultsError, match="300,000 rows"), open_table(run, path_of(run, table.name), table):
+    put(path_of(run, table.name), repeated(pa.Table.from_pylist([row], table.schema)))
+    with pytest.raises(ResultsError, match="rows, more than"), open_table(run, path_of(run, table.name), table):
         pass
+
+
+@pytest.mark.parametrize(("table", "name"), [(WORDS, "word"), (SCORES, "evaluation"), (SURPRISALS, "occurrences")])
+def test_a_long_text_in_every_row_is_refused_before_rows_are_made(run: Run, table: Table, name: str):
+    """A file of a few kilobytes would take gigabytes."""
+    kinds = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}
+    row = {name: kinds.get(kind, 1) for name, kind in table.all_columns.items()}
+    count, size = 500, 2**20
+    rows = pa.Table.from_pylist([row], table.schema).take(pa.array(np.zeros(count, np.int32)))
+    text = pa.array([("x" if table.all_columns[name] == "string" else b"x") * size])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), text)
+    rows = rows.set_column(rows.column_names.index(name), name, column)
+    rows = rows.set_column(1, "step", pa.array(range(count), pa.int64()))
+    path = path_of(run, table.name)
+    put(path, rows, compression="zstd", store_schema=False, dictionary_pagesize_limit=2**30)
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ResultsError, match=f"{count * size:,} bytes in a row group"):
+        read_table(run, table)
+    assert path.stat().st_size < 2**16 and pa.default_memory_pool().max_memory() < before + count * size / 4
 
 
 def test_metadata_of_pandas_do_not_reach_it(stored: Run):
@@ -176,9 +188,11 @@ def test_facts_that_contradict_themselves_are_computed_anew(stored: Run, column:
     assert read_summary(stored, facts).equals(expected)
 
 
-def test_steps_in_the_footer_are_bounded(stored: Run):
-    """More steps than a run has checkpoints are no table."""
-    steps = json.dumps({"world_knowledge": [*range(parquet_files.MAX_CHECKPOINTS + 1)]})
-    rewrite(path_of(stored, "cloze"), lambda rows: rows, done=steps)
-    with pytest.raises(ResultsError, match="names steps that it does not hold"):
+def test_steps_are_bounded(stored: Run, monkeypatch: pytest.MonkeyPatch):
+    """More steps than a run has checkpoints are no table; what the footer says of steps is not read."""
+    rewrite(path_of(stored, "cloze"), lambda rows: rows, done='{"world_knowledge": "all"}')
+    assert results.done(stored)["world_knowledge"] == set(STEPS)
+    monkeypatch.setattr(parquet_files, "MAX_CHECKPOINTS", len(STEPS) - 1)
+    parquet_files._examine.cache_clear()
+    with pytest.raises(ResultsError, match="steps"):
         results.done(stored)
