@@ -25,6 +25,7 @@ MAX_VALUES = 2**31  # of a column with lists
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
 MAX_TEXT = 4096  # bytes
+MAX_LENGTH = 4096  # pieces of a sentence, or of a word
 MAX_SIZE = 1024  # layers, or heads, of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # see summaries.py
 INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
@@ -40,8 +41,8 @@ BOUNDS: Bounds = {  # least and largest value of a column; those of layers and h
         (0, 1): "share dev_f1 exact f1",
         (0, 1.001): "probability prediction_probability",  # rounded
         (-1, 1): "dev_score task_scores.value",
-        (1, 4096): "length",
-        (0, 4096): "pieces",
+        (1, MAX_LENGTH): "length",
+        (0, MAX_LENGTH): "pieces",
         (4, 4096): "grams.n",
         (0, 1200): "age",  # months
     }.items()
@@ -59,7 +60,8 @@ def bounds_of(run: Run) -> Bounds:
     """Return the bounds of each column of a run's tables, by its name, or by the name of the table and its own."""
     sizes = convert(run.config, Settings)
     layers, heads = (min(size or MAX_SIZE, MAX_SIZE) for size in (sizes.num_hidden_layers, sizes.num_attention_heads))
-    return BOUNDS | {"layer": (0, layers), "head": (1, heads)}
+    positions = min(sizes.max_position_embeddings or MAX_LENGTH, MAX_LENGTH)
+    return BOUNDS | {"layer": (0, layers), "head": (1, heads), "length": (1, positions)}
 
 
 def max_step_rows(table: Table, bounds: Bounds) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 from msgspec.structs import force_setattr
 
 from embryo_core.families import FAMILIES, Layout
@@ -15,6 +15,13 @@ OTHER_NAMES = {  # of sizes: DistilBERT's, GPT-2's, and those of other decoders
     "num_attention_heads": ("n_heads", "n_head", "num_heads", "attention_heads"),
     "intermediate_size": ("hidden_dim", "n_inner", "ffn_dim"),
     "max_position_embeddings": ("n_positions", "n_ctx", "max_seq_len", "model_max_length"),
+}
+LARGEST = {  # value of a size
+    "hidden_size": 2**16,
+    "num_hidden_layers": 1024,
+    "num_attention_heads": 1024,
+    "intermediate_size": 2**18,
+    "max_position_embeddings": 2**20,
 }
 WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # mix pieces by other means than attention
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())  # read any length
@@ -38,33 +45,23 @@ def layer_flops(length: int, hidden: int, inner: int) -> int:
     return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
 
 
-class Architecture(Struct, frozen=True):
+Others: Any = defstruct(  # the same sizes by their other names
+    "Others",
+    [(one, Annotated[int, size(LARGEST[name])] | None, 0) for name, others in OTHER_NAMES.items() for one in others],
+    frozen=True,
+)
+
+
+class Architecture(Others, frozen=True, kw_only=True):  # type: ignore[misc]
     """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 
     model_type: Word
     vocab_size: Annotated[int, size(2**22)]
-    max_position_embeddings: Annotated[int, size(2**20)] = 0
-    hidden_size: Annotated[int, size(2**16)] = 0
-    num_hidden_layers: Annotated[int, size(1024)] = 0
-    num_attention_heads: Annotated[int, size(1024)] = 0  # 0: the family has none
-    intermediate_size: Annotated[int, size(2**18)] | None = 0  # None, as of GPT-Neo: four times hidden_size
-    dim: Annotated[int, size(2**16)] = 0
-    n_layers: Annotated[int, size(1024)] = 0
-    n_heads: Annotated[int, size(1024)] = 0
-    hidden_dim: Annotated[int, size(2**18)] = 0
-    n_embd: Annotated[int, size(2**16)] = 0
-    n_layer: Annotated[int, size(1024)] = 0
-    n_head: Annotated[int, size(1024)] = 0
-    n_inner: Annotated[int, size(2**18)] | None = None  # None: four times hidden_size
-    n_positions: Annotated[int, size(2**20)] = 0
-    d_model: Annotated[int, size(2**16)] = 0
-    num_layers: Annotated[int, size(1024)] = 0
-    num_heads: Annotated[int, size(1024)] = 0
-    attention_heads: Annotated[int, size(1024)] = 0
-    ffn_dim: Annotated[int, size(2**18)] = 0
-    n_ctx: Annotated[int, size(2**20)] = 0
-    max_seq_len: Annotated[int, size(2**20)] = 0
-    model_max_length: Annotated[int, size(2**20)] = 0
+    max_position_embeddings: Annotated[int, size(LARGEST["max_position_embeddings"])] = 0
+    hidden_size: Annotated[int, size(LARGEST["hidden_size"])] = 0
+    num_hidden_layers: Annotated[int, size(LARGEST["num_hidden_layers"])] = 0
+    num_attention_heads: Annotated[int, size(LARGEST["num_attention_heads"])] = 0  # 0: the family has none
+    intermediate_size: Annotated[int, size(LARGEST["intermediate_size"])] | None = 0  # None: four times hidden_size
     head_dim: Annotated[int, size(2**16)] | None = None  # None: hidden_size shared out among the heads
     hidden_act: Word | None = None  # the engine asks for it
     embedding_size: Annotated[int, size(2**16)] | None = None  # None: hidden_size

@@ -1,13 +1,18 @@
 """What an audit found wrong with a run's checkpoints, stored in audit.json, and the steps at which curves break."""
 
 from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.json import Decoder
 
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.atomic_files import write_json
 from embryo_core.runs.log import last_logged
 from embryo_core.runs.manifests import broken, checkpoints
-from embryo_core.runs.schema import AuditCard
-from embryo_core.runs.trust import own_folder, read_json
+from embryo_core.runs.schema import MAX_STEPS
+from embryo_core.runs.trust import own_folder, read_json, refusal
+from embryo_core.runs.value_types import Count, Label, Text
 from embryo_core.types import Run
 
 AUDIT = "audit.json"
@@ -17,17 +22,17 @@ AUDIT = "audit.json"
 class Fault:
     """What is wrong with some steps, as a sentence that says what to do; `kind` is for programs."""
 
-    steps: tuple[int, ...]
-    kind: str  # unreadable | missing | equal | swapped | out of line | tensor | not finite | config | tokenizer
-    what: str
+    steps: tuple[Count, ...]
+    kind: Label  # unreadable | missing | equal | swapped | out of line | tensor | not finite | config | tokenizer
+    what: Text
 
 
 @dataclass(frozen=True)
 class Audit:
     """The faults that were found, and how many checkpoints were examined."""
 
-    faults: tuple[Fault, ...]
-    checkpoints: int
+    faults: Annotated[tuple[Fault, ...], Meta(max_length=20_000)]
+    checkpoints: Count
 
 
 def write_audit(run: Run, audit: Audit) -> None:
@@ -39,8 +44,10 @@ def read_audit(run: Run) -> Audit | None:
     """Return the last audit of a run, or None. Raise BrokenRun."""
     if not (run.path / AUDIT).is_file():
         return None
-    card = read_json(run.path / AUDIT, run.path, AuditCard, BrokenRun)
-    return Audit(tuple(Fault(fault.steps, fault.kind, fault.what) for fault in card.faults), card.checkpoints)
+    audit = read_json(run.path / AUDIT, run.path, Audit, BrokenRun)
+    if (steps := sum(len(fault.steps) for fault in audit.faults)) > MAX_STEPS:
+        raise refusal(run.path / AUDIT, f"has faults that name {steps:,} steps, more than {MAX_STEPS:,}", BrokenRun)
+    return audit
 
 
 def missing_steps(run: Run) -> list[int]:
@@ -73,3 +80,6 @@ def gaps(run: Run) -> tuple[int, ...]:
     audit = read_audit(run)
     faulty = [step for fault in audit.faults for step in fault.steps] if audit else []
     return tuple(sorted({*missing_steps(run), *faulty}))
+
+
+Decoder(Audit)  # resolves its fields: two threads that do so at once crash the process

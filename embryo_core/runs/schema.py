@@ -263,28 +263,6 @@ class TrainerState(Struct, frozen=True):
     log_history: Annotated[list[dict[Text, Nested2]], Meta(max_length=1_000_000)] = []
 
 
-# === audit.json ===
-
-
-class FaultCard(Struct, frozen=True):
-    """An `audit.Fault`."""
-
-    steps: tuple[Count, ...]
-    kind: Label
-    what: Text
-
-
-class AuditCard(Struct, frozen=True):
-    """audit.json: an `audit.Audit`."""
-
-    faults: Annotated[list[FaultCard], Meta(max_length=20_000)]
-    checkpoints: Count
-
-    def __post_init__(self) -> None:
-        if (steps := sum(len(fault.steps) for fault in self.faults)) > MAX_STEPS:
-            raise ValueError(f"its faults name {steps:,} steps, more than {MAX_STEPS:,}")
-
-
 # === log.jsonl ===
 
 

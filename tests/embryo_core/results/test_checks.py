@@ -10,8 +10,8 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
-from embryo_core.results.checks import bounds_of, check_keys, check_rows
-from embryo_core.results.tables import ATTENTION, CLOZE, PROBES, SCORES, SPANS, TASK_SCORES, TUNING, WORDS, Table
+from embryo_core.results.checks import bounds_of, check_keys, check_rows, max_step_rows
+from embryo_core.results.tables import ATTENTION, CLOZE, GRAMS, PROBES, SCORES, SPANS, TASK_SCORES, TUNING, WORDS, Table
 from embryo_core.types import (
     AttentionMap,
     ClozeAnswer,
@@ -77,12 +77,14 @@ def test_values_are_within_their_bounds(table: Table, column: str, within: list,
 
 def test_layers_and_heads_are_those_of_the_run(run: Run):
     """The embeddings are layer 0."""
-    run = replace(run, config={"num_hidden_layers": 2, "num_attention_heads": 2})
+    run = replace(run, config={"num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 2})
     check_rows(SCORES, rows(SCORES, "layer", 0, 2, None), bounds_of(run))
     check_rows(ATTENTION, rows(ATTENTION, "head", 1, 2), bounds_of(run))
-    for table, column in ((SCORES, "layer"), (ATTENTION, "layer"), (ATTENTION, "head")):
+    for table, column in ((SCORES, "layer"), (ATTENTION, "layer"), (ATTENTION, "head"), (ATTENTION, "length")):
         with pytest.raises(ValueError, match=f"{column} 3 is out of bounds"):
             check_rows(table, rows(table, column, 1, 3), bounds_of(run))
+    of_a_step = [max_step_rows(table, bounds_of(run)) for table in (ATTENTION, GRAMS, SCORES, WORDS)]
+    assert of_a_step == [6, 3, 2**18, 2**18]
 
 
 @pytest.mark.parametrize(("table", "column", "value"), [(SCORES, "n", 3), (SCORES, "value", 0.5), (WORDS, "word", "a")])
