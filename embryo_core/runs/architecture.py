@@ -1,7 +1,7 @@
 """The sizes of a model in a checkpoint's config.json, and the number of parameters that they allow."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import force_setattr
@@ -45,14 +45,21 @@ def layer_flops(length: int, hidden: int, inner: int) -> int:
     return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
 
 
-Others: Any = defstruct(  # the same sizes by their other names
-    "Others",
-    [(one, Annotated[int, size(LARGEST[name])] | None, 0) for name, others in OTHER_NAMES.items() for one in others],
-    frozen=True,
-)
+if TYPE_CHECKING:
+    Others = Struct
+else:
+    Others = defstruct(  # the same sizes by their other names
+        "Others",
+        [
+            (one, Annotated[int, size(LARGEST[name])] | None, 0)
+            for name, others in OTHER_NAMES.items()
+            for one in others
+        ],
+        frozen=True,
+    )
 
 
-class Architecture(Others, frozen=True, kw_only=True):  # type: ignore[misc]
+class Architecture(Others, frozen=True, kw_only=True):
     """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 
     model_type: Word
