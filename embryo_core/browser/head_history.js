@@ -9,10 +9,11 @@ function weightsOf({ peak, coded }, body) {
 
 export default function ({ data, parentElement }) {
   const { header, body } = unpack(data);
-  const { steps, countedIn, at, layer, head, scale } = header;
+  const { steps, countedIn, at, layer, head, scale, size } = header;
   const find = (selector) => parentElement.querySelector(selector);
   const root = find(".history");
-  const map = new HeadMap(find(".map"), find(".legend"), header, weightsOf(header, body));
+  const weights = weightsOf(header, body);
+  const map = new HeadMap(find(".map"), find(".legend"), header, weights);
   const { signal } = renew(parentElement);
 
   const state = { index: indexOfStep(at), pointer: null };
@@ -46,6 +47,12 @@ export default function ({ data, parentElement }) {
   on(window, "embryo:step", ({ detail }) => { state.index = indexOfStep(at, detail.step); repaint(); });
 
   saving(signal, header.name, () => steps[state.index], (file) => mapDrawing(map, steps[state.index], file));
+
+  // The weights of all steps as rows of a table, whose columns come first.
+  root.weights = () => {
+    const row = (weight, i) => [steps[Math.floor(i / size ** 2)], layer, head, Math.floor(i / size) % size, i % size, weight.toPrecision(4)];
+    return [["step", "layer", "head", "from", "to", "weight"], ...Array.from(weights, row)];
+  };
 
   const observer = new ResizeObserver(layout);
   observer.observe(root);

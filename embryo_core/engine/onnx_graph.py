@@ -127,10 +127,10 @@ def _encoder(sizes: NetworkSizes, tensors: Tensors) -> bytes:
     for i in range(sizes.layers):
         prefix = names["layer"].format(i * sizes.groups // sizes.layers)
         of = {part: f"{prefix}.{name}" for part, name in names.items()}
-        read = [
+        query, key, value = (
             graph.heads(graph.linear(states[-1], of[part]), sizes.heads, size) for part in ("query", "key", "value")
-        ]
-        mixed = graph.linear(graph.attend(*read, size**-0.5, sizes.hidden), of["output"])
+        )
+        mixed = graph.linear(graph.attend(query, key, value, size**-0.5, sizes.hidden), of["output"])
         attended = graph.norm(graph.add("Add", mixed, states[-1]), of["attention_norm"])
         inner = graph.activate(graph.linear(attended, of["inner"]), sizes.activation)
         states.append(graph.norm(graph.add("Add", graph.linear(inner, of["outer"]), attended), of["norm"]))

@@ -193,7 +193,7 @@ def accuracy(
         lambda one: accuracy_table(one, metric, groups, rescaled),
         curves,
         f"{run.name}-{metric}",
-        f"{name} accuracy by category",
+        f"{name} accuracy by category{', relative to the last step' if rescaled else ''}",
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,
         bands,

@@ -34,6 +34,7 @@ class LiveRun {
   constructor(folder) {
     this.folder = folder;
     this.weights = new Map();
+    this.inputs = new Map();
   }
 
   async describe() {
@@ -65,7 +66,12 @@ class LiveRun {
     return this.weights.get(step);
   }
 
-  async tensors(step) {
+  tensors(step) {
+    if (!this.inputs.has(step)) this.inputs.set(step, this.parse(step));
+    return this.inputs.get(step);
+  }
+
+  async parse(step) {
     const file = await this.fetched(step);
     const start = 8 + Number(new DataView(file).getBigUint64(0, true));
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, start - 8)));
@@ -85,7 +91,7 @@ class LiveRun {
   logits(step, ids, places) {
     const job = async () => {
       const { Tensor } = this.ort;
-      const feeds = await this.tensors(step);
+      const feeds = { ...(await this.tensors(step)) };
       feeds.ids = new Tensor("int64", whole(ids), [ids.length]);
       feeds.positions = new Tensor("int64", whole(ids.keys()), [ids.length]);
       feeds.at = new Tensor("int64", whole(places.map(([layer, position]) => layer * ids.length + position)), [places.length]);
@@ -295,7 +301,7 @@ class LivePart {
     await plotly();
     const { about } = this.model;
     const { found, word } = this.asked;
-    const { steps, values } = page.site.runs[this.now.run].bar;
+    const { steps, values } = page.site.runs[this.now.run].bar; // recounted below
     const x = found.map(({ step }) => values[this.now.scale][steps.indexOf(step)]);
     const line = (name, y, i, style = {}) => ({
       x, y, name, mode: "lines+markers", marker: { size: 5 }, line: { color: about.colours[i] ?? "#888888", ...style }, showlegend: i < about.colours.length,
@@ -304,7 +310,7 @@ class LivePart {
     });
     const traces = this.followed().map((id, i) => line(plain(about.pieces[id]), found.map(({ logits, total }) => Math.exp(logits[id] - total)), i));
     if (word) traces.push(line(plain(`${word} (tracked)`), found.map(({ tracked }) => Math.exp(tracked)), 0, { color: about.tracked, dash: "dot" }));
-    const { data, layout } = themed({ data: traces, layout: about.layouts[this.now.scale] });
+    const { data, layout } = themed(smoothed(recounted({ data: traces, layout: about.layouts[this.now.scale] }, this.now), this.now.smoothing));
     await Plotly.react(this.plot, data, layout, { responsive: true, displaylogo: false });
   }
 
@@ -328,12 +334,11 @@ class LivePart {
   save() {
     const { found, question, word } = this.asked;
     const { pieces } = this.model.about;
-    const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
     const rows = found.flatMap(({ step, logits, total, tracked }) => [
-      ...[...new Set([...best(logits, LISTED), ...this.followed()])].map((id) => [step, quoted(pieces[id]), rankOf(logits, id), Math.exp(logits[id] - total)]),
-      ...(word ? [[step, quoted(`${word} (tracked)`), "", Math.exp(tracked)]] : []),
-    ].map((row) => [...row, quoted(question.text)]));
-    save(`${this.now.run}-live.csv`, [["step", "token", "rank", "probability", "text"], ...rows].join("\n") + "\n", "text/csv");
+      ...[...new Set([...best(logits, LISTED), ...this.followed()])].map((id) => [step, pieces[id], rankOf(logits, id), Math.exp(logits[id] - total)]),
+      ...(word ? [[step, `${word} (tracked)`, "", Math.exp(tracked)]] : []),
+    ].map((row) => [...row, question.text]));
+    save(`${this.now.run}-live.csv`, csvOf([["step", "token", "rank", "probability", "text"], ...rows]), "text/csv");
   }
 }
 

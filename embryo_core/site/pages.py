@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-import pandas as pd
-
 from embryo_core import compare as comparing
 from embryo_core import results
 from embryo_core import runs as run_files
@@ -43,13 +41,14 @@ from embryo_core.figures import (
 )
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import designs
-from embryo_core.figures.figure import Caption, Figure, name_measures
+from embryo_core.figures.figure import Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
 from embryo_core.findings import judge
 from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
 from embryo_core.site import drawings
 from embryo_core.site.drawings import Drawing
+from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_word, words_at_last
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
@@ -66,15 +65,7 @@ class Panel:
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
     what: str = ""  # what the choices are
     alone: bool = False  # shows the first run alone, whichever are beside it
-
-
-@dataclass(frozen=True)
-class FixedTable:
-    """A table that is the same at every step."""
-
-    title: str
-    table: pd.DataFrame
-    caption: Caption
+    each: bool = False  # or each of the runs alone, side by side
 
 
 @dataclass(frozen=True)
@@ -137,17 +128,21 @@ def _findings(runs: Runs) -> SitePage:
 
 
 def _tokens(runs: Runs) -> SitePage:
-    choices = {}
+    choices, rescaled = {}, {}
     for metric in sorted(one.name for one in METRICS if one.page == "tokens"):
         scores = results.read_scores(runs[0], metric)
         for family, groups in ({} if scores.empty else tokens.category_sets(scores)).items():
             drawn = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}
             choices[f"{tokens.title_of(metric)}, {family}"] = drawn
+            rescaled[f"{tokens.title_of(metric)}, {family}"] = drawn | {"rescaled": True}
+    measured = measured_as(runs[0], "mask_prediction")
     parts = [
         Panel("accuracy", tokens.accuracy, choices, "Task"),
+        Panel("rescaled", tokens.accuracy, rescaled, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),
+        words_at_last(runs[0], measured),
     ]
-    return SitePage("", parts, measured_as(runs[0], "mask_prediction"))
+    return SitePage("", parts, measured)
 
 
 def _words(runs: Runs) -> SitePage:
@@ -167,6 +162,7 @@ def _words(runs: Runs) -> SitePage:
             Panel("children", word_ages.children),
             Panel("predictors", word_ages.predictors),
             Panel("context", word_frequency.distance),
+            every_word(run),
         ],
         words.METRIC,
     )
@@ -186,6 +182,7 @@ def _grammar(runs: Runs) -> SitePage:
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order, "Pairs"),
             paradigms,
+            *(every_pair(run, pairs) for pairs in sets),
         ],
         grammar.METRIC,
     )
@@ -234,7 +231,10 @@ def _attention(runs: Runs) -> SitePage:
     layers, heads = drawings.heads(runs[0])
     first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda one: one != (layer, head))
     named = {f"Layer {one}, head {other}": {"layer": one, "head": other} for one, other in first}
-    maps = [Panel("head", drawings.one_head, named, "Head", True), Panel("all", drawings.all_heads, alone=True)]
+    maps = [
+        Panel("head", drawings.one_head, named, "Head", alone=True, each=True),
+        Panel("all", drawings.all_heads, alone=True, each=True),
+    ]
     maps = maps if layers else []
     if frame.empty:
         return SitePage("", maps)
@@ -282,6 +282,7 @@ def _knowledge(runs: Runs) -> SitePage:
         parts.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
     every = knowledge_tables.relation_table(run)
     parts.append(FixedTable("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
+    parts.append(every_fact(run))
     return SitePage(knowledge.headline(table, Axis().of(run)), parts, knowledge.METRIC)
 
 

@@ -27,34 +27,58 @@ function caption({ summary, rest }) {
 
 function tablePart(part) {
   const { title, columns, rows } = part;
+  if (!rows) return searchedTable(part);
   const element = made("section", {}, made("h2", { textContent: title }), table(columns, rows), caption(part));
   return { element, update() {} };
 }
+
+// A long table: loaded when it is opened, with a search in all of its cells.
+function searchedTable({ title, columns, file, count, ...words }) {
+  const search = made("input", { type: "search", ariaLabel: `Search: ${title}`, placeholder: "Search" });
+  const found = made("div");
+  const said = made("p", { className: "caption", role: "status" });
+  const list = async () => {
+    const needle = search.value.trim().toLowerCase();
+    const rows = await load(file);
+    const hits = needle ? rows.filter((row) => row.some((cell) => cell.toLowerCase().includes(needle))) : rows;
+    const number = (many) => many.toLocaleString("en-US");
+    said.textContent = `${number(Math.min(hits.length, MAX_ROWS))} of ${number(hits.length)} rows${needle ? " found" : ""}`;
+    found.replaceChildren(table(columns, hits.slice(0, MAX_ROWS)));
+  };
+  const numbers = made("button", { type: "button", textContent: "CSV", title: "Save the whole table" });
+  numbers.onclick = async () => save(`${title}.csv`, csvOf([columns, ...(await load(file))]), "text/csv");
+  search.oninput = list;
+  const summary = made("summary", { textContent: `${title} (${count.toLocaleString("en-US")} rows)` });
+  const opened = made("details", { ontoggle: () => opened.open && list() }, summary, made("div", { className: "files" }, search, numbers), said, found);
+  return { element: made("section", {}, opened, caption(words)), update() {} };
+}
+
+const csvOf = (rows) => rows.map((row) => row.map((cell) => (/[",\n\r]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell)).join(",")).join("\n") + "\n";
 
 const PAGE_OF_TILE = { sentence: "query", head: "attention", curves: "tokens" }; // as in browser/growth.py
 
 // A figure with its choices, its caption, its files and its numbers at the chosen step.
 class FigurePart {
   constructor(part) {
-    Object.assign(this, part);
+    Object.assign(this, { key: part.name }, part);
     this.title = made("h2");
     this.headlined = made("p", { className: "headline" });
     this.picker = made("select", { onchange: () => { choose({ [this.name]: this.picker.value }); render(); } });
     this.picker.ariaLabel = this.what;
     this.plot = made("div", { className: "plot" });
-    this.frame = made("div", { className: `frame st-key-figure_${this.name}` }, this.plot); // the class that components look for
+    this.frame = made("div", { className: `frame st-key-figure_${this.key}` }, this.plot); // the class that components look for
     this.words = made("div");
     this.files = made("div", { className: "files" });
     this.numbers = made("details", { className: "numbers", ontoggle: () => this.list() });
     const head = made("div", { className: "part-head" }, this.title, ...(this.choices.length > 1 ? [this.picker] : []));
-    this.element = made("section", { id: this.name }, head, this.headlined, this.frame, this.words, this.files, this.numbers);
+    this.element = made("section", { id: this.key, className: this.each ? "map" : "" }, head, this.headlined, this.frame, this.words, this.files, this.numbers);
     options(this.picker, this.choices.map(({ label }) => [label, label]), this.choices[0].label);
     new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.see(), { rootMargin: "300px" })
       .observe(this.element);
   }
 
   update(now, look) {
-    const wanted = chosen().get(this.name);
+    const wanted = chosen().get(this.name) ?? this.usual;
     const choice = this.choices.find(({ label }) => label === wanted) ?? this.choices[0];
     Object.assign(this, { now, look });
     if (choice !== this.choice) this.tell(choice);
@@ -66,7 +90,7 @@ class FigurePart {
   tell(choice) {
     this.choice = choice;
     this.picker.value = choice.label;
-    this.title.textContent = this.plot.ariaLabel = choice.title;
+    this.title.textContent = this.plot.ariaLabel = this.of ? `${choice.title} · ${this.of}` : choice.title;
     this.plot.role = "figure";
     this.headlined.textContent = choice.headline && choice.headline !== find(".headline").textContent ? choice.headline : "";
     const lacking = (choice.missing ?? []).map((run) => `Run '${run}' has not been measured for this figure.`);
@@ -94,8 +118,8 @@ class FigurePart {
   }
 
   async plotted(plot) {
-    const { data, layout } = themed(plot);
-    this.frame.classList.toggle(`st-key-scroll_${this.name}`, Boolean(layout.width));
+    const { data, layout } = themed(smoothed(recounted(plot, this.now), this.now.smoothing));
+    this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(layout.width));
     await Plotly.react(this.plot, data, layout, { responsive: !layout.width, displaylogo: false });
     if (!this.listens) this.plot.on("plotly_click", (event) => this.clicked(event));
     this.listens = true;
@@ -111,7 +135,7 @@ class FigurePart {
 
   // A click on a point chooses its step.
   clicked({ points: [{ x }] }) {
-    const { bar } = page.site.runs[this.now.run];
+    const bar = barOf(this.now);
     const step = bar.steps[bar.values[this.plot._fullLayout.xaxis.type]?.indexOf(x)];
     if (step === undefined) return;
     choose({ step });
@@ -120,14 +144,15 @@ class FigurePart {
 
   offer(figure, scale) {
     const { name, csv, citation } = figure;
-    const sizes = figure.files ? { sizes: figure.files[scale], chart: `figure_${this.name}` } : { sizes: figure.maps };
+    const sizes = figure.files ? { sizes: figure.files[scale], chart: `figure_${this.key}` } : { sizes: figure.maps };
     for (const { layout } of Object.values(figure.files?.[scale] ?? {})) layout.template = page.site.template;
     const pictures = made("div");
     const numbers = made("button", { type: "button", textContent: "CSV", title: "Save the numbers of this figure" });
-    numbers.onclick = () => save(`${name}.csv`, csv, "text/csv");
+    numbers.onclick = () => save(`${name}.csv`, csv || csvOf(map.weights()), "text/csv");
+    const map = this.plot.shadowRoot && find(".history", this.plot.shadowRoot); // of a head, whose component has its weights
     const link = made("button", { type: "button", textContent: "Embed", title: "Copy this figure for another page" });
     link.onclick = () => this.copyFrame(link);
-    this.files.replaceChildren(...(sizes.sizes ? [pictures] : []), ...(csv ? [numbers] : []), link);
+    this.files.replaceChildren(...(sizes.sizes ? [pictures] : []), ...(csv || map ? [numbers] : []), link);
     this.numbers.hidden = !csv;
     if (sizes.sizes) mount(pictures, "figure_files", { name, copied: citation, ...sizes });
   }

@@ -100,12 +100,15 @@ function view(site) {
   const folder = site.views[[run, ...beside].join("\n")] ?? site.views[run];
   const { steps } = site.runs[run].bar;
   const step = Number(now.get("step") ?? steps.at(-1));
+  const unit = now.get("unit") in site.runs[run].units && !beside.length ? now.get("unit") : "step";
+  const window = Number(now.get("smoothing"));
   const sentences = [];
   if (wanted && wanted !== run) sentences.push(`Run '${wanted}' is not here; showing '${run}'.`);
   if (!steps.includes(step)) sentences.push(`Run '${run}' has no checkpoint at step ${step}; showing another one.`);
   return {
     run, others, folder, beside: beside.length > 1 ? "all" : (beside[0] ?? ""), scale: now.get("scale") === "linear" ? "linear" : "log",
     step: steps.findLast((one) => one <= step) ?? steps[0], message: sentences.join(" "), embed: now.get("embed"),
+    beside_runs: beside, unit, smoothing: WINDOWS.includes(window) ? window : 1,
   };
 }
 
@@ -132,37 +135,47 @@ async function render() {
   find(".beside").hidden = !now.others.length;
   find(".message").textContent = now.message;
   find(".message").hidden = !now.message;
+  options(find("#unit"), [["step", "steps"], ...Object.entries(site.runs[now.run].units).map(([unit, { name }]) => [unit, name])], now.unit);
+  find(".unit").hidden = now.beside || find("#unit").length < 2;
+  options(find("#smoothing"), WINDOWS.map((window) => [String(window), window === 1 ? "off" : `${window} points`]), String(now.smoothing));
   links();
   if (page.folder !== now.folder) await open(now);
   const stops = page.stops.length ? { stops: page.stops } : {};
-  mount(find(".time"), "time_bar", { ...site.runs[now.run].bar, ...stops, step: now.step, scale: now.scale }, {
+  mount(find(".time"), "time_bar", { ...barOf(now), ...stops, step: now.step, scale: now.scale }, {
     step: ({ step, passing }) => { choose({ step }, passing); render(); },
     scale: (scale) => { choose({ scale }); render(); },
   });
-  const look = `${now.scale} ${document.documentElement.dataset.theme}`;
+  const look = `${now.scale} ${now.unit} ${now.smoothing} ${document.documentElement.dataset.theme}`;
   for (const part of page.parts) part.update(now, look);
 }
 
 async function open(now) {
   page.folder = now.folder;
   const { headline, stops, parts } = await load(`${now.folder}/${NAME}`);
-  if (parts.some((part) => part.alone)) {
-    const own = await load(`${page.site.views[now.run]}/${NAME}`);
-    parts.forEach((part, i) => part.alone && (parts[i] = own.parts.find(({ name }) => name === part.name)));
-  }
+  const of = async (run) => (await load(`${page.site.views[run]}/${NAME}`)).parts;
+  const owns = parts.some((part) => part.alone) ? await Promise.all([now.run, ...now.beside_runs].map(of)) : [];
+  const wanted = parts.flatMap((part) => (part.alone ? ownParts(part, owns, now) : [part]));
   if (page.folder !== now.folder) return;
   page.stops = stops;
   find(".headline").textContent = headline;
-  const shown = parts.filter((part) => part && (!now.embed || part.name === now.embed));
-  page.parts = shown.map((part) => (part.rows ? tablePart(part) : new FigurePart(part)));
+  const shown = wanted.filter((part) => part && (!now.embed || part.name === now.embed));
+  page.parts = shown.map((part) => (part.columns ? tablePart(part) : new FigurePart(part)));
   if (page.live) page.parts.unshift(page.live);
   find(".parts").replaceChildren(...page.parts.map((part) => part.element));
+}
+
+// What stands for a part of one run in a view of several: that of the first run, or of each, side by side.
+function ownParts({ name, each }, owns, now) {
+  const found = owns.map((parts) => parts.find((part) => part.name === name));
+  if (!each) return found.slice(0, 1);
+  const usual = found[0]?.choices[0].label;
+  return found.map((part, i) => part && { ...part, usual, of: [now.run, ...now.beside_runs][i], key: i ? `${name}-${i}` : name });
 }
 
 // What of the address goes along to other pages.
 function kept() {
   const now = chosen();
-  for (const name of [...now.keys()]) if (!["run", "beside", "step", "scale"].includes(name)) now.delete(name);
+  for (const name of [...now.keys()]) if (!["run", "beside", "step", "scale", "unit", "smoothing"].includes(name)) now.delete(name);
   return now.toString();
 }
 
@@ -198,6 +211,7 @@ async function start() {
   document.documentElement.classList.toggle("embed", chosen().has("embed"));
   find("#run").onchange = ({ target }) => { choose({ run: target.value, beside: "" }); render(); };
   find("#beside").onchange = ({ target }) => { choose({ beside: target.value || (NAME === "compare" ? "none" : "") }); render(); };
+  for (const name of ["unit", "smoothing"]) find(`#${name}`).onchange = ({ target }) => { choose({ [name]: target.value }); render(); };
   find("#theme").onclick = () => {
     const order = ["", "light", "dark"];
     theme(order[(order.indexOf(document.documentElement.dataset.theme) + 1) % 3]);

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -24,18 +24,20 @@ from embryo_core.browser import component
 from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
 from embryo_core.browser.figure_files import file_sizes, map_sizes
 from embryo_core.browser.time_bar import bar_data
-from embryo_core.curves.step_scales import Scale
+from embryo_core.compare import UNITS, Unit
+from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
-from embryo_core.runs.atomic_files import replacing, sha256
+from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
 from embryo_core.site.drawings import Drawing
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
-from embryo_core.site.pages import PAGES, FixedTable, Panel, figures
+from embryo_core.site.pages import PAGES, Panel, figures
 from embryo_core.site.shared_parts import script
+from embryo_core.site.tables import FixedTable
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # what marks a folder as a site, and says of which results each folder of data was made
@@ -84,7 +86,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
     made, folder, title = [], folder.resolve(), title.encode(errors="replace").decode()
     try:
         earlier = _read_manifest(folder)
-        with replacing(folder, _refuse_others) as temporary:
+        with _alone(folder), replacing(folder, _refuse_others) as temporary:
             temporary.mkdir()
             _write(temporary / MANIFEST, json.dumps({"views": {}}))
             asked = write_live(runs, temporary, live) if live else None
@@ -114,6 +116,17 @@ def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
 
 
 # === What is there already ===
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock on the name of a site's folder. Raises SiteError while another process writes it."""
+    lock = folder.with_name(f".{folder.name}.lock.tmp")
+    with locked(lock, SiteError(f"{folder} is being written by another process; wait for it, or name another folder.")):
+        try:
+            yield
+        finally:
+            lock.rmdir()
 
 
 def _refuse_others(folder: Path) -> None:
@@ -189,13 +202,11 @@ def _stops(run: Run, metric: str) -> list[int]:
 
 def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
     """Write the figures of a panel, and return what its page says of it; None if there is nothing to show."""
-    if isinstance(part, FixedTable):
-        if part.table.empty:
-            return None
-        rows = [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]
-        return {"title": part.title, "columns": [*part.table], "rows": rows, **_words(part.caption)}
     if part.alone and len(view.runs) > 1:
-        return {"name": part.name, "alone": True}
+        named = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
+        return {**named, "alone": True}
+    if isinstance(part, FixedTable):
+        return None if part.table.empty else _write_table(part, path, folder)
     choices = []
     most = None if len(view.runs) == 1 else MAX_BESIDE
     for i, (name, found) in enumerate(islice(figures(part, view.runs), most)):
@@ -207,7 +218,25 @@ def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder:
         _write(folder / "data" / f"{key}.js", script(key, data))
         about = _about(found if isinstance(found, Drawing) else found["log"])
         choices.append({"label": name, "file": key, **about})
-    return {"name": part.name, "what": part.what, "choices": choices} if choices else None
+    return {"name": part.name, "what": part.what, "each": part.each, "choices": choices} if choices else None
+
+
+def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
+    """Return what a page says of a table; the rows of one that is loaded when it is opened have their own file."""
+    about = {"name": part.title, "title": part.title, "columns": [*part.table], **_words(part.caption)}
+    if not part.alone:
+        return about | {"rows": [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]}
+    rows = [[_number(value) for value in row] for row in part.table.itertuples(index=False)]
+    key = f"{path}-{hashlib.sha256(part.title.encode()).hexdigest()[:8]}"
+    _write(folder / "data" / f"{key}.js", script(key, rows))
+    return about | {"file": key, "count": len(rows)}
+
+
+def _number(value: Any) -> Any:
+    """Return a value of a table that the browser writes: "" for none, numbers as they are."""
+    if pd.isna(value):
+        return ""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _cell(value: Any) -> str:
@@ -270,14 +299,14 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
     assets = folder / "assets"
     for name in ("site.js", "site.css", *(["live.js"] if given["live"] else [])):
         _write(assets / name, _read(name))
-    _write(assets / "parts.js", component.read("clipboard.js") + _read("parts.js"))
+    _write(assets / "parts.js", component.read("clipboard.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
         **given,
         "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
-        "runs": {run.name: {"bar": _bar(run), "family": run.family} for run in runs},
+        "runs": {run.name: _run(run) for run in runs},
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
     _write(folder / "data" / "site.js", script("site", about))
@@ -287,9 +316,21 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         _write(folder / ("index.html" if name == "overview" else f"{name}.html"), filled)
 
 
-def _bar(run: Run) -> dict[str, Any]:
-    checkpoints = run_files.checkpoints(run)
-    return bar_data(checkpoints, checkpoints[-1].step, Axis().of(run), training_phases(run))
+def _run(run: Run) -> dict[str, Any]:
+    """Return what pages need of a run: its time bar, and its axis in steps and in the other units that it records."""
+    checkpoints, axis = run_files.checkpoints(run), Axis().of(run)
+    steps = [checkpoint.step for checkpoint in checkpoints]
+    bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
+    units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if Axis(unit=unit).supports(run)}
+    return {"bar": bar, "title": axis.title, "units": units if len(steps) > 1 else {}}
+
+
+def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
+    """Return what the axis counts at the steps of a run in a unit: counts, places on both scales, and the axes."""
+    axes = {scale: Axis(scale, unit).of(run) for scale in SCALES}
+    layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
+    values = {scale: axis.values(steps) for scale, axis in axes.items()}
+    return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}
 
 
 def _components() -> str:

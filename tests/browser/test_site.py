@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from embryo_core import results
-from embryo_core.curves import interval
+from embryo_core import results, runs
+from embryo_core.curves import interval, smooth
 from embryo_core.site import write_site
 from embryo_core.types import Run
 from tests.browser.conftest import PATIENCE, WINDOW
@@ -96,3 +96,49 @@ def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
         page.keyboard.press(key)
     expect(page.locator("#head h2")).not_to_have_text(before)
     page.wait_for_url("**#*head=Layer*")
+
+
+def test_curves_count_tokens_and_are_smoothed(site: Path, page: Page, tiny_results: Run):
+    """Each point keeps its value at its checkpoint's tokens; before it is a line of the means of three."""
+    page.goto((site / "tokens.html").as_uri() + "#unit=tokens&smoothing=3")
+    expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
+    traces = page.locator("#accuracy .js-plotly-plot").evaluate(
+        """plot => plot._fullData.filter(({ y }) => y.length === 3)
+            .map(({ x, y, name, mode }) => ({ x: [...x], y: [...y], name, mode }))"""
+    )
+    measured = {one["name"]: one for one in traces if one["mode"] == "lines+markers"}
+    means = {one["name"].removesuffix(", smoothed"): one["y"] for one in traces if one["name"].endswith(", smoothed")}
+    tokens = [checkpoint.tokens for checkpoint in runs.checkpoints(tiny_results)]
+    assert measured and set(measured) == set(means)
+    for name, one in measured.items():
+        assert one["x"][1:] == tokens[1:] and one["x"][0] > 0
+        assert means[name] == pytest.approx(smooth(one["y"], 3))
+    assert (
+        page.locator("#accuracy .js-plotly-plot").evaluate("plot => plot._fullLayout.xaxis.title.text") == "tokens seen"
+    )
+
+
+def test_long_tables_are_searched(site: Path, page: Page, tiny_results: Run):
+    """A table opens with its rows, and the search leaves those with the text."""
+    page.goto((site / "tokens.html").as_uri())
+    page.locator("summary", has_text="Words behind").click()
+    rows = page.locator("details:has(input) tbody tr")
+    expect(rows.first).to_be_visible()
+    word = results.read_words(tiny_results, "mask_prediction", step=16)["word"].str.lower().iloc[0]
+    page.get_by_role("searchbox").fill(word.upper())
+    expect(page.get_by_text("rows found")).to_be_visible()
+    assert all(word in text.lower() for text in rows.all_inner_texts()) and rows.count() < 500
+
+
+def test_the_weights_of_a_head_are_saved(site: Path, page: Page, tiny_results: Run):
+    """The CSV of a head has a row for each weight, within 1.5 % of what was stored."""
+    page.goto((site / "attention.html").as_uri() + "#head=Layer 1, head 2")
+    expect(page.locator("#head canvas").first).to_be_visible()
+    with page.expect_download() as download:
+        page.locator("#head").get_by_role("button", name="CSV").click()
+    rows = [*csv.DictReader(StringIO(Path(download.value.path()).read_text()))]
+    maps = results.read_attention(tiny_results, 1, 2, [int(rows[-1]["step"])])
+    last = [float(row["weight"]) for row in rows if row["step"] == rows[-1]["step"]]
+    stored = maps.weights[-1].ravel().tolist()
+    assert {(row["layer"], row["head"]) for row in rows} == {("1", "2")}
+    assert last == pytest.approx(stored, rel=0.016, abs=1e-3 * max(stored))

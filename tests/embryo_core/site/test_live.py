@@ -11,7 +11,7 @@ from transformers import RobertaConfig, RobertaForMaskedLM
 
 from embryo_core import runs
 from embryo_core.errors import SiteError
-from embryo_core.site import live, packages
+from embryo_core.site import live, packages, site
 from embryo_core.site.live import write_live
 from embryo_core.types import Run
 
@@ -43,6 +43,18 @@ def test_a_run_has_graph_weights_tokenizer_and_pieces(tiny_run: Run, tmp_path: P
         assert (folder / f"step{step}.safetensors").read_bytes() == stored.read_bytes()
     graph = (folder / "graph.onnx").read_bytes()
     assert b"albert.embeddings.word_embeddings.weight" in graph and b"pooler" not in graph and len(graph) < 20_000
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_a_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Path, monkeypatch) -> None:
+    """Its weights and JavaScript are files of a site; without the option they are gone."""
+    monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
+    for count in (2, 3, 0):
+        site.write_site([tiny_results], tmp_path / "site", live=count)
+        for file in (name for package in packages.PACKAGES for name in package.files if count):
+            (tmp_path / "site" / "assets" / "live").mkdir(exist_ok=True)
+            (tmp_path / "site" / "assets" / "live" / file).touch()
+        assert len([*(tmp_path / "site").rglob("*.safetensors")]) == count
 
 
 @pytest.mark.usefixtures("without_packages")

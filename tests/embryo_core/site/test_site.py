@@ -122,6 +122,48 @@ def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, tmp_path
     assert other.exists() and (folder / "tokens.html").exists()
 
 
+def test_a_folder_has_one_writer(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """A second one is refused while the first writes, and may write afterwards."""
+    monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
+    folder, refused = tmp_path / "site", []
+
+    def frame(*given: Any) -> None:
+        with pytest.raises(SiteError, match="another process") as error:
+            write_site([tiny_results], folder)
+        refused.append(error)
+        written(*given)
+
+    written = site._write_frame
+    monkeypatch.setattr(site, "_write_frame", frame)
+    write_site([tiny_results], folder)
+    monkeypatch.setattr(site, "_write_frame", written)
+    write_site([tiny_results], folder)
+    assert refused and [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_long_tables_have_every_row_in_a_file(folder: Path, tiny_results: Run):
+    """Words and facts of the last step, with their numbers as they were stored."""
+    page = read(data(folder) / "tokens.js")
+    about = next(part for part in page["parts"] if part.get("columns"))
+    rows = pd.DataFrame(read(folder / "data" / f"{about['file']}.js"), columns=about["columns"])
+    stored = results.read_words(tiny_results, "mask_prediction", step=16)
+    assert len(rows) == about["count"] and rows["n"].sum() == stored["n"].sum()
+    assert rows["correct"].sum() == stored["correct"].sum() > 0
+    about = next(part for part in read(data(folder) / "knowledge.js")["parts"] if part["name"] == "Every fact")
+    rows = pd.DataFrame(read(folder / "data" / f"{about['file']}.js"), columns=about["columns"])
+    histories = results.read_histories(tiny_results)
+    assert sorted(rows["subject"]) == sorted(histories["subject"]) and (rows["p(answer)"] > 0).all()
+
+
+def test_an_axis_of_tokens_has_the_tokens_of_each_checkpoint(folder: Path, tiny_results: Run):
+    """The counts are those of the manifests; zero has a place of its own on a log axis."""
+    about = read(folder / "data" / "site.js")["runs"][tiny_results.name]
+    tokens = about["units"]["tokens"]
+    assert tokens["counts"] == about["bar"]["tokens"] == tokens["values"]["linear"]
+    assert tokens["values"]["log"][1:] == tokens["counts"][1:] and tokens["values"]["log"][0] > 0
+    assert tokens["axes"]["log"]["type"] == "log" and "flops" in about["units"]
+
+
 def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, tmp_path: Path, monkeypatch):
     """The error names the folder, and nothing half written is left."""
     monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})

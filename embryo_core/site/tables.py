@@ -1,0 +1,92 @@
+"""Tables of a static site: some are the same at every step, the longest are searched in the browser."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from embryo_core import results
+from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags, tokens, words
+from embryo_core.figures.figure import Caption
+from embryo_core.figures.grammar import label
+from embryo_core.types import Run
+from embryo_core.words import point, quantity
+
+WORD_COLUMNS = "word category age earliest latest why children beyond lowest n count".split()
+
+
+@dataclass(frozen=True)
+class FixedTable:
+    """A table that is the same at every step."""
+
+    title: str
+    table: pd.DataFrame
+    caption: Caption
+    alone: bool = False  # of the first run, whichever are beside it; loaded when it is opened
+
+
+def every_word(run: Run) -> FixedTable:
+    """Return the words of the list with their ages, as on the Words page."""
+    ages = words.age_table(run)
+    found = words.search(ages, "")
+    return FixedTable("Every word", found[WORD_COLUMNS], words.describe_words(ages, found), alone=True)
+
+
+def words_at_last(run: Run, metric: str) -> FixedTable:
+    """Return the words of all categories at the last evaluated step, as on the Tokens page; empty without any."""
+    step = _last_step(run, metric)
+    title = f"Words behind {tokens.title_of(metric).lower()}"
+    found = results.read_words(run, metric, step=step)
+    if found.empty:
+        return FixedTable(title, found, Caption(""), alone=True)
+    found = (
+        tokens.merge_case(found, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
+    )
+    found = found.assign(tag=found["tag"].map(tags.named), accuracy=found["correct"] / found["n"])
+    found = found.sort_values(["n", "word"], ascending=[False, True])
+    caption = tokens.describe_words(found, found)
+    return FixedTable(f"{title} at {point(step, run.step_unit)}", found, Caption(caption.summary), alone=True)
+
+
+def every_fact(run: Run) -> FixedTable:
+    """Return the facts of all relations at the last evaluated step, as on the Knowledge page."""
+    step = _last_step(run, knowledge.METRIC)
+    facts, parts = results.read_histories(run), []
+    for relation in facts["relation"].unique():
+        answers = results.read_relation(run, relation)
+        there = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
+        parts.append(there.drop(columns="fact").assign(relation=knowledge.label(relation)))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if table.empty:
+        return FixedTable("Every fact", table, Caption(""), alone=True)
+    right = quantity(int((table["rank"] == 1).sum()), "fact")
+    names = {"object": "true object", "prediction": "answer", "prediction_probability": "p(answer)"}
+    names |= {"probability": "p(object)", "first": "first right"}
+    table = table.rename(columns=names)[
+        [
+            "relation",
+            "subject",
+            *[
+                names.get(one, one)
+                for one in ("object", "prediction", "prediction_probability", "rank", "probability", "history", "first")
+            ],
+        ]
+    ]
+    caption = Caption(f"{right} of {len(table):,} answered correctly at {point(step, run.step_unit)}.")
+    return FixedTable("Every fact", table, caption, alone=True)
+
+
+def every_pair(run: Run, pairs: str) -> FixedTable:
+    """Return the pairs of all paradigms of a set at the last evaluated step, without their sentences."""
+    scores = results.read_pairs(run)
+    step = int(scores["step"].max()) if len(scores) else 0
+    paradigms = [one for one in scores["paradigm"].unique() if one.startswith(f"{pairs}/")]
+    found = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=label(one)) for one in paradigms]
+    table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    if len(table):
+        table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]
+    caption = Caption(f"Scores at {point(step, run.step_unit)} in nats; results hold no sentences.")
+    return FixedTable(f"Every pair of {pairs}", table, caption, alone=True)
+
+
+def _last_step(run: Run, metric: str) -> int:
+    return max(results.read_scores(run, metric)["step"], default=0)
