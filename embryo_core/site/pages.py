@@ -136,7 +136,7 @@ def _tokens(runs: Runs) -> SitePage:
             choices[f"{tokens.title_of(metric)}, {family}"] = drawn
             rescaled[f"{tokens.title_of(metric)}, {family}"] = drawn | {"rescaled": True}
     measured = measured_as(runs[0], "mask_prediction")
-    parts = [
+    parts: list[Panel | FixedTable] = [
         Panel("accuracy", tokens.accuracy, choices, "Task"),
         Panel("rescaled", tokens.accuracy, rescaled, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),

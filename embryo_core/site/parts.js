@@ -40,7 +40,7 @@ function searchedTable({ title, columns, file, count, ...words }) {
   const list = async () => {
     const needle = search.value.trim().toLowerCase();
     const rows = await load(file);
-    const hits = needle ? rows.filter((row) => row.some((cell) => cell.toLowerCase().includes(needle))) : rows;
+    const hits = needle ? rows.filter((row) => row.some((cell) => String(cell).toLowerCase().includes(needle))) : rows;
     const number = (many) => many.toLocaleString("en-US");
     said.textContent = `${number(Math.min(hits.length, MAX_ROWS))} of ${number(hits.length)} rows${needle ? " found" : ""}`;
     found.replaceChildren(table(columns, hits.slice(0, MAX_ROWS)));
