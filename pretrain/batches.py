@@ -23,6 +23,8 @@ from pretrain.families import FAMILIES
 from pretrain.masking import MaskedBatch
 from pretrain.vocabularies import CLS, MASK, SEP
 
+AHEAD = 8  # steps between a batch's making and its use
+
 
 @dataclass(frozen=True)
 class Data:
@@ -109,13 +111,13 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 # === Batches made ahead ===
 
 
-def prefetched(data: Data, first: int, last: int, processes: int = 0, ahead: int = 8) -> Iterator[MaskedBatch]:
-    """Yield the training batches of the steps first..last-1 in order, made at least `ahead` steps before their use.
+def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
+    """Yield the training batches of the steps first..last-1 in order, made at least AHEAD steps before their use.
 
     Two threads make them, or that many processes, which open the prepared corpus again: a GPU takes batches faster than
     the threads of one process can mask them.
     """
-    ahead = max(ahead, 2 * processes)
+    ahead = max(AHEAD, 2 * processes)
     with _pool(data, processes) as pool:
         make = _batch if processes else data.training
         waiting = deque(pool.submit(make, step) for step in range(first, min(first + ahead, last)))

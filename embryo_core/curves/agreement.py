@@ -36,9 +36,9 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Compute Spearman's rho of two rankings of the same items; None if all items of one of them are tied."""
+    """Compute Spearman's rho of two rankings of the same items; None of no items, or if all of one are tied."""
     one, two = (_mean_ranks(values) for values in (first, second))
-    return float(np.corrcoef(one, two)[0, 1]) if np.ptp(one) and np.ptp(two) else None
+    return float(np.corrcoef(one, two)[0, 1]) if len({*one}) > 1 and len({*two}) > 1 else None
 
 
 def _mean_ranks(values: Sequence[float]) -> np.ndarray:

@@ -14,13 +14,13 @@ CHUNK = 2**22  # numbers drawn at once
 CONFIDENCE = (2.5, 97.5)  # percentiles of a 95 % interval
 
 
-def draw_cases(right: ArrayLike, seed: int = 0) -> Floats:
+def draw_cases(right: ArrayLike) -> Floats:
     """Return the shares [DRAWS, S] of right answers on cases drawn again, the same cases for all runs.
 
     `right` [S, N] is 1 where a run's answer to a case is right, 0 where it is wrong, and 0.5 for a tie.
     """
     right = np.asarray(right, float)
-    cases, random = right.shape[1], np.random.default_rng(seed)
+    cases, random = right.shape[1], np.random.default_rng(0)
     size = max(1, CHUNK // cases)
     shares = []
     for begin in range(0, DRAWS, size):
@@ -31,22 +31,22 @@ def draw_cases(right: ArrayLike, seed: int = 0) -> Floats:
     return np.concatenate(shares)
 
 
-def draw_counts(shares: ArrayLike, n: ArrayLike, seed: int = 0) -> Floats:
+def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
     """Return shares [DRAWS, S] drawn from the binomial distributions of `shares` [S] of `n` [S] cases.
 
     This is for results that keep no case: cases of different runs are drawn independently.
     """
     shares, n = np.asarray(shares, float), np.asarray(n, int)
-    return np.random.default_rng(seed).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n
+    return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n
 
 
-def difference_of_seeds(first: Floats, second: Floats, seed: int = 1) -> tuple[float, float]:
+def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
     """Return the 95 % interval (low, high) of the mean over the second design's seeds minus that of the first.
 
     `first` [DRAWS, S] and `second` [DRAWS, T] are the shares of each seed on drawn cases. A single seed is drawn every
     time, so that the interval then says nothing about other seeds of its design.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(1)
     low, high = np.percentile(_draw_seeds(second, random) - _draw_seeds(first, random), CONFIDENCE)
     return float(low), float(high)
 

@@ -19,6 +19,7 @@ Fate = Literal[History, "declined"]
 POSITIONS = ("same", "previous", "next", "first")  # of which averaged attention maps have a mean weight (Figure 4)
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
 Z = 1.959963984540054  # two-sided 95 % of the normal distribution
+LEAST = 0.02  # precision at 1 of a relation that has been learned
 
 
 # === Curves ===
@@ -163,21 +164,18 @@ def expected_layer(values: ArrayLike, baseline: float) -> float | None:
     return float(gains @ np.arange(len(gains)) / total) if total > 0 else None
 
 
-def expected_layer_interval(
-    values: ArrayLike, baseline: float, n: ArrayLike, z: float = Z
-) -> tuple[float, float] | None:
+def expected_layer_interval(values: ArrayLike, baseline: float, n: ArrayLike) -> tuple[float, float] | None:
     """Compute the interval (low, high) of `expected_layer` for `values` [L + 1], shares of `n` > 0 cases each.
 
     It is None if the expected layer is. Each layer's gain moves within its Wilson interval, and moves the expected
     layer in proportion to the layer's distance from it; the moves are combined as roots of sums of squares (MOVER; Zou
-    and Donner, 2008), as if the layers had been measured on different cases. The baseline counts as known. `z` as in
-    `interval`.
+    and Donner, 2008), as if the layers had been measured on different cases. The baseline counts as known.
     """
     values = np.asarray(values, float)
     middle = expected_layer(values, baseline)
     if middle is None:
         return None
-    low, high = (np.maximum(0, ends - baseline) for ends in interval(values, n, z))
+    low, high = (np.maximum(0, ends - baseline) for ends in interval(values, n))
     gains = np.maximum(0, values - baseline)
     pull = (np.arange(len(gains)) - middle) / gains.sum()
     less, more = pull * (low - gains), pull * (high - gains)
@@ -233,10 +231,10 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
     return kinds.astype(object)
 
 
-def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate:
+def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
     """Classify a relation's history by its precision at 1 at each step, `values` [S], on `n` [S] facts.
 
-    never learned   at no step is the whole 95 % interval at or above `least`
+    never learned   at no step is the whole 95 % interval at or above LEAST
     learned         it never falls significantly below the highest value that it has reached
     declined        it falls, does not come back, and keeps at least half of its highest value
     forgotten       it falls, does not come back, and ends below half of its highest value
@@ -249,7 +247,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike, least: float = 0.02) -> Fate
     if not len(values):
         return "never learned"
     low, high = interval(values, n)
-    if low.max() < least:
+    if low.max() < LEAST:
         return "never learned"
 
     def exceeds(first: int, second: int) -> bool:

@@ -1,7 +1,7 @@
 """Evaluate a run: plan what is missing, then load, compute and write, checkpoint by checkpoint.
 
-Each (metric, step) is written as a whole. A killed evaluation loses at most what it was computing, and a rerun goes on
-from there to the same results. All results of a metric are of the same data, noted in sources.json.
+Each (metric, step) is written as a whole. A killed evaluation loses at most what it was computing, and a rerun
+continues from there to the same results. All results of a metric are of the same data, noted in sources.json.
 """
 
 import logging

@@ -67,8 +67,8 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
     )
 
 
-def steps_around(known: Sequence[int], chosen: int, count: int = MAX_COLUMNS) -> tuple[int, ...]:
-    """Return at most `count` of the sorted `known` steps, about doublings apart, the `chosen` one among them.
+def steps_around(known: Sequence[int], chosen: int) -> tuple[int, ...]:
+    """Return at most MAX_COLUMNS of the sorted `known` steps, about doublings apart, the `chosen` one among them.
 
     Half of them come before the chosen one and half after it, as far as there are enough.
     """
@@ -80,9 +80,9 @@ def steps_around(known: Sequence[int], chosen: int, count: int = MAX_COLUMNS) ->
     at = chosen
     while above := [step for step in known if step > at]:
         after.append(at := next((step for step in above if step >= 2 * at), above[-1]))
-    half = count // 2
-    later = min(len(after), max(half, count - 1 - len(before)))
-    return *before[: count - 1 - later][::-1], chosen, *after[:later]
+    half = MAX_COLUMNS // 2
+    later = min(len(after), max(half, MAX_COLUMNS - 1 - len(before)))
+    return *before[: MAX_COLUMNS - 1 - later][::-1], chosen, *after[:later]
 
 
 def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
