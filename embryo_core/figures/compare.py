@@ -24,8 +24,8 @@ AGREEMENT = Caption(
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
     "n categories that both have acquired.",
     "Ties share their mean rank. Where two orders are equal, the interval has no width. The paper's order has all "
-    "function words first, then verb, adverb, adjective, noun, proper noun. An order cannot be said where more than "
-    "half of a run's categories were acquired between the same two evaluated steps.",
+    "function words first, then verb, adverb, adjective, noun, proper noun. A run of which more than half of the "
+    "categories were acquired between the same two evaluated steps is not compared: the steps decide its order.",
 )
 
 

@@ -280,6 +280,6 @@ def describe_tuning(noted: Mapping[str, Any]) -> Caption:
     by = "it has the lowest loss of these" if choice.losses else "it is the smallest of these"
     return Caption(
         summary,
-        f"The trials of the learning rates {', '.join(best)} had the same score, so {choice.learning_rate:g} was not "
-        f"chosen by it: {by}.",
+        f"The trials of the learning rates {', '.join(best)} had the same score; {choice.learning_rate:g} was "
+        f"chosen because {by}.",
     )

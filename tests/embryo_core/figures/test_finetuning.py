@@ -207,7 +207,7 @@ def test_a_learning_rate_of_equal_trials_is_explained():
     """With what decided; nothing is said if one was best, or nothing is stored."""
     rates = {"0.0001": 0.0, "0.0002": 0.0, "0.0004": -0.1}
     noted = {"learning_rate": 1e-4, "rate_step": 16, "rates": rates}
-    assert "0.0001, 0.0002 had the same score, so 0.0001" in finetuning.describe_tuning(noted).details
+    assert "0.0001, 0.0002 had the same score; 0.0001 was chosen because" in finetuning.describe_tuning(noted).details
     losses = {"0.0001": 0.6, "0.0002": 0.5}
     assert "lowest loss" in finetuning.describe_tuning(noted | {"learning_rate": 2e-4, "rate_losses": losses}).details
     for other in ({}, noted | {"rates": rates | {"0.0004": 0.1}}, {"learning_rate": "x", "rates": {"1": [2]}}):
