@@ -25,7 +25,7 @@ def compute(
     at most as many `tokens` as the model reads at once, or as are given.
     """
     of = np.arange(len(sequences)) if of is None else of
-    lengths = np.array([len(sequences[i]) for i in of], np.int64)
+    lengths = np.array([len(each) for each in sequences], np.int64)[of]
 
     def stack(batch: np.ndarray) -> None:
         work(batch, np.stack([sequences[int(i)] for i in of[batch]]))
