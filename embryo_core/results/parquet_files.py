@@ -10,7 +10,6 @@ there, and readers need not wait for writers.
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -195,23 +194,27 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     """Return fragment and done of an `OpenTable`. Raise ValueError if a step has more than `most` rows."""
     fragment = ParquetFileFormat().make_fragment(file.opened)
     fragment.ensure_complete_metadata()
-    footer, counts = fragment.metadata, Counter[tuple[str, int]]()
+    footer, done = fragment.metadata, dict[str, list[int]]()
     if footer.num_columns != len(table.all_columns):
         raise ValueError(f"it has {footer.num_columns} columns")
     check_size(footer, MAX_ROWS)
-    names = [] if table.is_summary else ["evaluation", "step"]
-    for rows in read_groups(file.opened, footer, range(footer.num_row_groups), names) if names else ():
-        of_group = check_rows(table, rows, BOUNDS, names).group_by(names, use_threads=False)
-        for metric, step, count in zip(*of_group.aggregate([([], "count_all")]).to_pydict().values(), strict=True):
-            counts[metric, step] += count
-            if counts[metric, step] > most:
-                raise ValueError(f"step {step} has {counts[metric, step]:,} rows, more than the {most:,} that are read")
-    done: dict[str, list[int]] = {}
-    for metric, step in sorted(counts):
+    if table.is_summary:
+        return fragment, done
+    names = ["evaluation", "step"]
+    groups = read_groups(file.opened, footer, range(footer.num_row_groups), names)
+    counts = pa.concat_tables(_count(rows, ([], "count_all")) for rows in groups)
+    check_rows(table, counts.select(names), BOUNDS, names)
+    for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
+        if rows > most:
+            raise ValueError(f"step {step} has {rows:,} rows, more than the {most:,} that are read")
         done.setdefault(metric, []).append(step)
-    if len({step for _, step in counts}) > MAX_CHECKPOINTS:
+    if len(set().union(*done.values())) > MAX_CHECKPOINTS:
         raise ValueError(f"it has more than {MAX_CHECKPOINTS:,} steps")
     return fragment, done
+
+
+def _count(rows: pa.Table, how: tuple) -> pa.Table:
+    return rows.group_by(["evaluation", "step"], use_threads=False).aggregate([how])
 
 
 def read_groups(
@@ -221,7 +224,7 @@ def read_groups(
     columns: list[str] | None = None,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
-    """Yield a table without rows, then row groups; texts have these types, or those of the file.
+    """Yield row groups, or a table without rows if there is none; texts have these types, or those of the file.
 
     A short file may repeat a long text in every row. So texts are read as the different ones, and counted before rows
     are made of them. Raise ValueError if a row group has more than `MAX_TEXTS` bytes.
@@ -229,7 +232,7 @@ def read_groups(
     leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)
-    for group in ([], *([i] for i in groups)):
+    for group in [[i] for i in groups] or [[]]:
         rows = stored.read_row_groups(group, columns, use_threads=False)
         for i, kept in enumerate(rows.schema):
             if pa.types.is_dictionary(kept.type):
