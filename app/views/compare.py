@@ -11,7 +11,7 @@ import streamlit as st
 from app import figures, pickers, results, widgets
 from app.tables import show_wrapped
 from app.view import View
-from embryo_core.compare import CHOICES, Rule
+from embryo_core.compare import CHOICES, Rule, group_by_size
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals
@@ -28,7 +28,7 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), usual=one_of_each_family)
+    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), usual=usual_runs)
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = results.agreement(view.drawn, view.choice, METRICS[0], parts)
@@ -49,8 +49,12 @@ def _evaluated(metric: str, run: Run) -> set[int]:
     return results.evaluated(run, measured_as(run, metric))
 
 
-def one_of_each_family(run: Run, known: Collection[Run]) -> list[str]:
-    """Return the longest run of each family but that of a run."""
+def usual_runs(run: Run, known: Collection[Run]) -> list[str]:
+    """Return the other choices of a run's design, with their seeds, or else the longest run of each other family."""
+    for group in group_by_size([*known]):
+        own = [one for seeds in group for one in seeds]
+        if len(group) > 1 and run in own:
+            return [one.name for one in own if one != run]
     longest: dict[str, Run] = {}
     for one in sorted(known, key=lambda one: max(one.planned_steps, default=0)):
         longest[one.family] = one

@@ -1,11 +1,11 @@
 // Keeps the row names of a grid that is wider than the page visible over its cells while it is scrolled; panels that are
-// wider than the page are scrolled by the arrow keys too.
+// wider than the page are scrolled by the arrow keys too, and so is a table whose cells wrap.
 const rowNames = {
   AWAY: 4, // pixels from the edge of what is seen
 
   meet(plot) {
     const panels = plot.closest('[class*="st-key-wide_"]');
-    if (panels) plot.on("plotly_afterplot", () => this.focus(panels));
+    if (panels) this.focus(panels);
     const frame = plot.closest('[class*="st-key-scroll_"]');
     if (!frame) return;
     const keep = () => this.keep(plot, frame);
@@ -14,9 +14,13 @@ const rowNames = {
     keep();
   },
 
+  meetTables() {
+    for (const table of document.querySelectorAll('[class*="st-key-wrapped_"] table')) table.parentElement.tabIndex = 0;
+  },
+
   // The cells of a grid have the focus, but panels have none.
   focus(frame) {
-    frame.tabIndex = frame.scrollWidth > frame.clientWidth ? 0 : -1;
+    frame.tabIndex = 0;
     frame.setAttribute("role", "group");
     frame.setAttribute("aria-label", "Panels");
   },

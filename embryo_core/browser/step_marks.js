@@ -20,6 +20,7 @@ const stepMarks = {
 
   // Plotly restores the figure's own marks whenever it draws; they are then moved again.
   meet() {
+    rowNames.meetTables();
     for (const plot of document.querySelectorAll(".js-plotly-plot")) {
       if (this.heard.has(plot) || !plot.on) continue;
       this.heard.add(plot);

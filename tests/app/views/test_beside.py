@@ -199,6 +199,12 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
+def test_a_design_opens_beside_its_other_choices(open_page, two: Run) -> None:
+    """Without a link that names them."""
+    page = open_page("compare", two, run=two.name)
+    assert "What the dropout changed" in [heading.value for heading in page.header]
+
+
 def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:
     """Whichever categories they are of."""
     keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
