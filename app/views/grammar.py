@@ -77,8 +77,8 @@ def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
     steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     return {
         "group": None,
-        "paradigm": text(width=200),
-        "phenomenon": text(width=115),
+        "paradigm": text(width=236),
+        "phenomenon": text(width=134),
         "now": number(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
         "first": None,
         "lowest": None,
@@ -91,6 +91,6 @@ def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
         "shape": text(help="Sure rises and falls, in their order", width=90),
         "turns": text("turns at", help="Lowest and highest points of these", width=100),
         "fallen": None,
-        "n": number("pairs", width=50),
+        "n": None,
         "ties": None,
     }
