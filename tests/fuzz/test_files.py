@@ -53,7 +53,6 @@ TABLES = [
     table("scores", results.read_scores),
     table("words", lambda run: results.read_words(run, "token_reconstruction")),
     table("cloze", results.read_cloze),
-    table("variants", lambda run: results.read_variants(run, "P19", "f")),
     table("pairs", results.read_pairs),
     table("surprisals", results.read_surprisals),
     table("grams", results.read_grams),
