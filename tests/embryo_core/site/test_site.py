@@ -15,6 +15,7 @@ import pytest
 from embryo_core import results
 from embryo_core.cli import main
 from embryo_core.errors import SiteError
+from embryo_core.figures import grammar, knowledge
 from embryo_core.site import site, write_site
 from embryo_core.site.pages import PAGES
 from embryo_core.types import Run
@@ -178,3 +179,23 @@ def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, tmp_path: Path
         write_site([tiny_results], tmp_path / "site")
     assert sorted(path.name for path in (tmp_path / "site").rglob("*")) == before
     assert [path.name for path in tmp_path.iterdir() if "site" in path.name] == ["site"]
+
+
+def test_a_hundred_numbers_are_the_stored_scores(folder: Path, tiny_results: Run):
+    """The CSV files of Tokens, Knowledge and Grammar have the values and counts of the evaluation, exactly."""
+    compared = 0
+    for page, panel, metric, key, value in (
+        ("tokens", "accuracy", "mask_prediction", "group", "accuracy"),
+        ("knowledge", "panels", knowledge.METRIC, "relation", "value"),
+        ("grammar", "accuracy", grammar.METRIC, "group", "value"),
+    ):
+        scores = results.read_scores(tiny_results, metric).set_index(["group", "step"])
+        shown = next(part for part in read(data(folder) / f"{page}.js")["parts"] if part["name"] == panel)
+        for choice in shown["choices"]:
+            table = pd.read_csv(StringIO(read(folder / "data" / f"{choice['file']}.js")["csv"]))
+            table = table.set_index([key, "step"])
+            table = table.loc[table.index.intersection(scores.index)]
+            assert table[value].tolist() == scores.loc[table.index, "value"].tolist()
+            assert table["n"].tolist() == scores.loc[table.index, "n"].tolist()
+            compared += table[value].size + table["n"].size
+    assert compared > 100
