@@ -72,11 +72,19 @@ class Study:
         return load(self.checkpoint(step))
 
     def scores(self, metric: str | None = None) -> pd.DataFrame:
-        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n. Raises UnknownMetric."""
+        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n.
+
+        A metric with several measures, such as "geometry", has rows named after each ("geometry_anisotropy"). Raises
+        UnknownMetric.
+        """
         known = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
         if metric is not None and metric not in known:
             raise UnknownMetric(unknown("metric", metric, sorted(known)))
-        return results.read_scores(self.run, metric)
+        found = results.read_scores(self.run, metric)
+        if metric and found.empty:
+            every = results.read_scores(self.run)
+            found = every[every["metric"].str.startswith(f"{metric}_")].reset_index(drop=True)
+        return found
 
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.

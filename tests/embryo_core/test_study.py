@@ -130,6 +130,14 @@ def test_the_card_of_a_run_is_its_design(tiny_results: Run):
     assert "albert" in card and "<b>" not in card and "hidden size" in card
 
 
+def test_a_metric_of_several_measures_is_asked_for_by_its_name(tiny_results: Run):
+    """Its rows have the names of the measures."""
+    study = embryo.open(tiny_results.path)
+    found, every = study.scores("head_behaviour"), study.scores()
+    assert {*found["metric"]} == {name for name in every["metric"] if name.startswith("head_behaviour_")} != set()
+    assert len(found) == every["metric"].isin(found["metric"]).sum()
+
+
 @pytest.mark.parametrize(
     ("read", "known"),
     [
