@@ -1,6 +1,7 @@
 """`make demo-tables`: write data/demo/tables.md from the runs and results of the demo.
 
-The page has a part for each reference run and one table of the design choices. Accuracies come with n and baselines.
+The page has a part for each reference run and the decoder, and one table of the design choices. Accuracies come with n
+and baselines.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,10 +38,13 @@ KINDS = {
     "sentence_order": "sentence order",
     "next_sentence": "next sentence",
     "replaced_token": "replaced tokens",
+    "next_token": "next pieces",
 }
+COUNTED = {"masked_lm": "n_masked", "next_token": "n_predicted"}  # others are counted in sequences
 WORDS = {  # metric: the name of its baseline, and the value of a baseline that is the same for all words
     "token_reconstruction": ("most frequent word", None),
     "mask_prediction": ("most frequent word", None),
+    "next_word_prediction": ("most frequent word", None),
     "replaced_token_accuracy": ("a coin, words of one piece", 0.25),
 }
 VARIANTS = {f"lama_variants_{kind}": name for kind, (name, _, _) in KINDS_OF_QUESTIONS.items() if kind != RIGHT}
@@ -54,13 +58,14 @@ def main() -> None:
 def page() -> str:
     """Return the page as the runs and results are now."""
     studies = [Study(path) for path in sorted((DEMO / "runs").iterdir())]
-    reference = [study for study in studies if len(study.scores("world_knowledge"))]
-    lines = [line for study in reference for line in section(study)]
-    return "\n".join([HEAD, *lines, *designs([study for study in studies if study not in reference]), ""])
+    masked = [study for study in studies if len(study.scores("mask_prediction"))]
+    choices = [study for study in masked if study.scores("world_knowledge").empty]
+    lines = [line for study in studies if study not in choices for line in section(study)]
+    return "\n".join([HEAD, *lines, *designs(choices), ""])
 
 
 def section(study: Study) -> Iterator[str]:
-    """Write the tables of one reference run."""
+    """Write the tables of one run."""
     yield f"## {study.run.name}"
     yield ""
     yield from sizes(study)
@@ -123,11 +128,11 @@ def heldout(study: Study) -> Iterator[str]:
     log = study.log()
     rows = log[log["split"] == "heldout"].set_index("step")
     steps = shown(rows.index)
-    yield from header("held-out accuracy, masked as in training", steps, "n")
+    yield from header("held-out accuracy, as in training", steps, "n")
     for name, words in KINDS.items():
         if f"{name}_accuracy" not in rows:
             continue
-        counts = rows["n_masked" if name == "masked_lm" else "n_sequences"]
+        counts = rows[COUNTED.get(name, "n_sequences")]
         if name == "replaced_token":  # tokens, which the first measure of a row counts
             counts = rows["measures"].map(lambda found: found[0]["replaced_token_n"])
         n = int(counts.iloc[-1])
@@ -145,7 +150,7 @@ def by_position(study: Study) -> Iterator[str]:
     largest: dict[tuple[str, int], int] = {}
     for one in sorted(last, key=lambda one: one.sample):
         largest[one.masking, one.length] = one.sample
-    yield from measured_header(f"masked pieces at step {last[0].step:,}", "positions")
+    yield from measured_header(f"held-out pieces at step {last[0].step:,}", "positions")
     for one in last:
         if one.sample == largest[one.masking, one.length]:
             yield measured(one.masking, one.length, [f"{one.first} to {one.last}"], one.accuracy, one.n)
@@ -196,9 +201,9 @@ def words(study: Study) -> Iterator[str]:
 
 def probing(study: Study) -> Iterator[str]:
     """Write F1 of edge probing in the layer that is best at the last step, with majority and control task."""
-    scores = study.scores("edge_probing_f1")
-    if scores.empty:
+    if study.scores("edge_probing").empty:
         return
+    scores = study.scores("edge_probing_f1")
     steps = shown(scores["step"].unique())
     yield from header("edge probing, F1", steps, "majority", f"control, {steps[-1]:,}", "n")
     controls, majorities = (study.scores(f"edge_probing_{name}") for name in ("control", "majority"))
@@ -258,6 +263,8 @@ def geometry(study: Study) -> Iterator[str]:
 
 def variants(study: Study) -> Iterator[str]:
     """Write the shares of right facts that other words, a negation and a wrong word before the question leave alone."""
+    if study.scores("lama_variants").empty:
+        return
     tables = {name: study.scores(metric) for metric, name in VARIANTS.items()}
     tables = {name: found[found["group"] == "all"].set_index("step") for name, found in tables.items() if len(found)}
     if not tables:
