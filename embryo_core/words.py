@@ -87,6 +87,11 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def family_name(family: str) -> str:
+    """Return the name of a family of models: "ALBERT", "GPT-2"."""
+    return {"gpt2": "GPT-2", "gpt_neox": "GPT-NeoX"}.get(family, family.upper())
+
+
 def layer_name(layer: int) -> str:
     """Return the name of a layer: "layer 1"; 0 is "embeddings"."""
     return f"layer {layer}" if layer else "embeddings"

@@ -12,7 +12,7 @@ from embryo_core import runs
 from embryo_core.figures.overview import weighted_losses
 from embryo_core.figures.style import short
 from embryo_core.types import Run
-from embryo_core.words import headed, percent, point
+from embryo_core.words import family_name, headed, percent, point
 
 OPTIMIZERS = {
     "lamb": "LAMB",
@@ -62,7 +62,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 def describe(run: Run) -> list[tuple[str, str]]:
     """Return the rows (what, value) of the card in reading order; without what run.json does not say."""
     rows = {
-        "Model": f"{run.family.upper()}, {run.objective}",
+        "Model": f"{family_name(run.family)}, {run.objective}",
         "Size": _sizes(run.config),
         "Tokenizer": _tokenizer(run),
         "Continues": _origin(run),

@@ -18,7 +18,7 @@ from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
-from embryo_core.figures.growth import LEADING, PAPER
+from embryo_core.figures.growth import LEADING, PAPER, leading
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import Judgement
 from embryo_core.types import Run
@@ -83,7 +83,7 @@ def _open_tile(places: dict[str, dict[str, str]], tile: str) -> None:
 def _show_findings(view: View) -> None:
     """Draw three findings of the paper with the run's verdict and what they mean, each a link to the Findings page."""
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
-        for judgement in results.judgements(view.run, tuple(LEADING)):
+        for judgement in leading(results.judgements(view.run, tuple(LEADING))):
             words = f"**{judgement.finding.claim}** *{verdict_name(judgement.verdict).capitalize()}.*"
             name = judgement.finding.name
             words = f"{words} {LEADING[name]}"

@@ -61,11 +61,11 @@ def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes],
 def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
     """Return an example's best answers at each step."""
     text = natural(example.text)
-    before, _, after = text.partition("[MASK]")
+    before, mask, after = text.partition("[MASK]")
     answers = example.answers
     return {
         "label": f"Best answers to {text} Opens Query.",
-        "before": before,
+        "before": before if mask else f"{before} ",
         "after": after,
         "steps": [one.step for one in answers],
         "answers": [one.words for one in answers],

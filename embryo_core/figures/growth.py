@@ -1,6 +1,6 @@
 """What the Overview plays: a run's best example, and the parts of speech that change most, chosen by stored results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -8,19 +8,24 @@ from embryo_core import compare, results
 from embryo_core.corpora.groups import ALL
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tokens
+from embryo_core.findings import Judgement
 from embryo_core.findings.words import measured_as
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
+from embryo_core.words import family_name
 
 CURVES = 3  # parts of speech
 METRIC = "mask_prediction"
 SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar
 KNOWING = 0.2  # precision at 1 over all facts from which it knows more than a few
-LEADING = {  # findings that need scores alone, and what each means
+LEADING = {  # findings that need scores alone, the first ones preferred, and what each means
     "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
     "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
     "knowledge_fluctuates": "Facts come and go: a later checkpoint does not know all that an earlier one knew.",
+    "function_words_prediction": "Words that hold a sentence together come before those that carry its meaning.",
+    "frequent_words": "What it reads often it learns early.",
 }
+LEADING_COUNT = 3
 PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
 
 
@@ -49,15 +54,23 @@ def changed_most(run: Run) -> pd.DataFrame:
     return table[table["group"].isin(chosen)][["group", "step", "accuracy"]]
 
 
+def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Return the judgements of LEADING that the Overview shows: those with a verdict first."""
+    names = [*LEADING]
+    order = sorted(judgements, key=lambda one: (one.verdict == "cannot be said", names.index(one.finding.name)))
+    return order[:LEADING_COUNT]
+
+
 def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     """Return what there is to watch, in Markdown with the paper, and what the model is and what it learns.
 
     `last` is the last step of the run, and `seen` how many tokens it has seen by then.
     """
     unit = "training steps" if run.step_unit == "updates" else run.step_unit
-    article = "an" if run.family[:1].lower() in "aeiou" else "a"
+    family = family_name(run.family)
+    article = "an" if family[:1] in "AEIOU" else "a"
     learned = _learned(run)
-    watch = f"Watch {article} {run.family.upper()} grow up: {last:,} {unit}, from noise to {learned[0]}"
+    watch = f"Watch {article} {family} grow up: {last:,} {unit}, from noise to {learned[0]}"
     of = (f"{style.short(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
     size = ", ".join(part for part in (*of, f"{style.short(seen)} tokens" if seen else "") if part)
     all_of_it = " and ".join(learned)

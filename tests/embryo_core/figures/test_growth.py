@@ -1,9 +1,12 @@
 """What the Overview plays is chosen by stored results."""
 
+from dataclasses import replace
+
 import pytest
 
 from embryo_core import results, runs
 from embryo_core.figures import growth
+from embryo_core.findings import judge
 from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 from embryo_core.types import Run
 
@@ -47,3 +50,14 @@ def test_the_demo_has_answers_for_its_best_example(name: str) -> None:
     best = growth.best_example(results.read_examples(run))
     assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable(run)]
     assert min(share for one in best.answers for share in one.words.values()) >= 0.01
+
+
+def test_findings_with_a_verdict_lead(tiny_results: Run) -> None:
+    """In the order of LEADING; those on which nothing can be said come after them."""
+    judged = judge(tiny_results, tuple(growth.LEADING))
+    found = growth.leading(
+        [replace(one, verdict="cannot be said" if i < 2 else "partly") for i, one in enumerate(judged)]
+    )
+    rest = [one.finding.name for one in judged[2:]]
+    names = [name for name in growth.LEADING if name in rest]
+    assert [one.finding.name for one in found] == [*names, *(one.finding.name for one in judged[:2])][:3]
