@@ -12,7 +12,7 @@ from tools import demo_tables
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 RUNS = sorted(path.name for path in (DEMO / "runs").iterdir())
 REFERENCE = [name for name in RUNS if name.endswith("-reference")]
-SMALL = [name for name in RUNS if name not in REFERENCE]
+SMALL = [name for name in RUNS if name not in REFERENCE and name != "small-next-token-seed12345"]  # masked ones
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_held_out_accuracy_is_that_of_the_largest_sample(text: str, run: str) ->
     as_in_training = [one for one in last["measures"] if one["masking"] == "training"]
     most = max(as_in_training, key=lambda one: (-one["length"], one["n"]))
     step = f"{last['step']:,}"
-    pieces = table(text, run, f"masked pieces at step {step}").loc["training"].iloc[0]
+    pieces = table(text, run, f"held-out pieces at step {step}").loc["training"].iloc[0]
     (group,) = most["positions"]
     assert pieces["n"] == f"{group['n']:,}" and pieces["accuracy"] == f"{group['accuracy']:.3f}"
     (other,) = (key.removesuffix("_accuracy") for key in most if key.endswith("_accuracy"))

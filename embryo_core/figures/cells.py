@@ -112,7 +112,7 @@ def layer_map(
     """Return the heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
     checkpoints = rows["step"].nunique()
     caption = Caption(
-        f"The same values{how.scale}: a column for each of {checkpoints} checkpoints, a row for each layer.",
+        f"The same values{how.scale}: a column for each evaluated checkpoint ({checkpoints}), a row for each layer.",
         f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
         hint="Click a cell for its layer and step.",
     )

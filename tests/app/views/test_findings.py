@@ -20,7 +20,7 @@ def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
         text = " ".join(one.value for one in test.markdown)
         assert verdict_name(judgement.verdict).capitalize() in text
         if judgement.comparisons:
-            assert f"{judgement.holding} of {len(judgement.comparisons)} hold" in text
+            assert f"{judgement.holding} of {len(judgement.comparisons)} comparison" in text
             assert any(judgement.finding.predicts in caption for caption in captions_of(test))
 
 
