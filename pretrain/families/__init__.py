@@ -9,6 +9,7 @@ from pretrain.family import Family
 
 __all__ = ["FAMILIES", "preset", "presets"]
 
+
 def found() -> dict[str, Family]:
     """Return the FAMILY of every file in this folder, by its name."""
     families = [import_module(f"{__name__}.{module.name}").FAMILY for module in iter_modules(__path__)]
