@@ -103,9 +103,11 @@ def as_number(written: str) -> float:
 
 
 def marks(figure: go.Figure) -> list[tuple[Any, ...]]:
-    """All that a figure draws of its table, each as values that one row has to hold."""
+    """All that a figure draws of its table, each as values that one row has to hold; a row's name stands for its y."""
     shown = (trace for trace in figure.data if trace.type == "scatter" and trace.name not in NO_ROWS)
-    return [pair for trace in shown for pair in points(trace)] + cells(figure)
+    names = dict(zip(figure.layout.yaxis.tickvals or (), figure.layout.yaxis.ticktext or ()))
+    pairs = [pair for trace in shown for pair in points(trace)]
+    return [(x, y if isinstance(y, str) else (y, names.get(round(y), y))) for x, y in pairs] + cells(figure)
 
 
 def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:

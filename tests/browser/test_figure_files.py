@@ -30,11 +30,13 @@ OUTSIDE = """() => {
 NAME = """figure => figure.closest('[class*="st-key-figure_"]').className.match(/st-key-figure_(\\S+)/)[1]"""
 TRACES = """figure => {
     const plain = (values) => ArrayBuffer.isView(values) || Array.isArray(values) ? Array.from(values, plain) : values;
-    return figure._fullData.filter((trace) => trace.visible === true).map((trace) => ({
+    const { tickvals, ticktext } = figure._fullLayout.yaxis ?? {};
+    const data = figure._fullData.filter((trace) => trace.visible === true).map((trace) => ({
         type: trace.type, name: trace.name, x: plain(trace.x), y: plain(trace.y),
         customdata: plain(trace.customdata), text: plain(trace.text),
         ...(trace.type === "heatmap" ? { z: plain(trace.z) } : { marker: { opacity: plain(trace.marker?.opacity) } }),
     }));
+    return { data, layout: { yaxis: { tickvals: plain(tickvals ?? []), ticktext: plain(ticktext ?? []) } } };
 }"""
 
 
