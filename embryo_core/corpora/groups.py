@@ -1,7 +1,7 @@
 """Groups of words and facts that share a score: parts of speech, Penn tags, frequency bands, types of relations.
 
-Word groups are those of Section 3 and Figure 1, relations those of Section 6. A treebank without Penn tags has
-groups of its own, the parts of speech of Universal Dependencies (https://universaldependencies.org/u/pos/).
+Word groups are those of Section 3 and Figure 1, relations those of Section 6. A treebank without Penn tags is grouped
+by the parts of speech of Universal Dependencies (https://universaldependencies.org/u/pos/).
 """
 
 from collections.abc import Mapping, Sequence

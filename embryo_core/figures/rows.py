@@ -1,4 +1,4 @@
-"""Rows with marks: a row for each thing that is compared, in it a mark with its interval for each run."""
+"""Rows with marks: a row for each name, and in it a mark with its interval for each run."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -87,7 +87,7 @@ def _fetch(package: Package, cache: Path) -> Path:
 def _pack(package: Package, path: Path) -> bytes:
     """Return the archive of a package, from npm."""
     named = f"{package.name}@{package.version}"
-    by_hand = f"put its archive at {path}: https://registry.npmjs.org/{package.name}/-/{package.archive.split('/')[-1]}"
+    by_hand = f"run `npm pack {named}` on another computer and put its archive at {path}"
     folder = path.with_name(f"{path.name}.{os.getpid()}")
     folder.mkdir()
     try:
@@ -102,5 +102,5 @@ def _pack(package: Package, path: Path) -> bytes:
     finally:
         shutil.rmtree(folder)
     if hashlib.sha256(content).hexdigest() != package.sha256:
-        raise SiteError(f"What npm sent as {named} is not the archive of that version (its SHA-256 differs); {by_hand}")
+        raise SiteError(f"What npm sent as {named} is another archive (its SHA-256 differs); {by_hand}.")
     return content
