@@ -41,7 +41,7 @@ class Rounds:
         question = query.parse(run, text)
         self.question = question.track(word, mask) if word else question
         self._run = run
-        first = min(asking.FIRST, len(runs.loadable(run)))
+        first = min(asking.FIRST + 1, len(runs.loadable(run)))  # the chosen step may come on top
         layers = cost.ask_layers(run, self.question, first) <= budget()
         self._refinement = query.Refinement(run, self.question, layers=layers)
         self._lock = Lock()
