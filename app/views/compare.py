@@ -11,7 +11,7 @@ import streamlit as st
 from app import figures, pickers, results, widgets
 from app.tables import show_wrapped
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, group_by_size
+from embryo_core.compare import CHOICES, Rule, group_by_size, size_of
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals
@@ -50,15 +50,23 @@ def _evaluated(metric: str, run: Run) -> set[int]:
 
 
 def usual_runs(run: Run, known: Collection[Run]) -> list[str]:
-    """Return the other choices of a run's design, with their seeds, or else the longest run of each other family."""
-    for group in group_by_size([*known]):
-        own = [one for seeds in group for one in seeds]
-        if len(group) > 1 and run in own:
-            return [one.name for one in own if one != run]
-    longest: dict[str, Run] = {}
-    for one in sorted(known, key=lambda one: max(one.planned_steps, default=0)):
-        longest[one.family] = one
-    return [one.name for family, one in longest.items() if family != run.family]
+    """Return the other choices of a run's design, or else a design of each other family, with their seeds.
+
+    Of a family it is the design of the run's size and plan, then the longest, then that with the most seeds.
+    """
+    groups = group_by_size([*known])
+    own = next(group for group in groups if any(run in seeds for seeds in group))
+    if len(own) > 1:
+        return [one.name for seeds in own for one in seeds if one != run]
+    others = [seeds for group in groups for seeds in group if seeds[0].family != run.family]
+    alike = [seeds for seeds in others if size_of(seeds[0]) == size_of(run)]
+
+    def nearness(seeds: Sequence[Run]) -> tuple[bool, int, int]:
+        plan = seeds[0].planned_steps
+        return plan == run.planned_steps, max(plan, default=0), len(seeds)
+
+    nearest = {seeds[0].family: seeds for seeds in sorted(alike or others, key=nearness)}
+    return [one.name for seeds in nearest.values() for one in seeds]
 
 
 def _show_designs(view: View) -> None:

@@ -24,6 +24,7 @@ from embryo_core.compare.seeds import (
     average_seeds,
     group_by_design,
     group_by_size,
+    size_of,
 )
 
 sys.modules[__name__].__class__ = Room  # `embryo.compare(...)` for notebooks
@@ -59,5 +60,6 @@ __all__ = [
     "parameters",
     "progress",
     "seed_agreements",
+    "size_of",
     "training_flops",
 ]

@@ -40,11 +40,16 @@ def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
     """
     sizes: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
-        settings = convert(run.config, Settings)
-        size = (settings.num_hidden_layers, settings.hidden_size)
+        size = size_of(run)
         sizes.setdefault((run.family, *size) if all(size) else (run.path,), []).append(run)
     groups = [sorted(group_by_design(found), key=len, reverse=True) for found in sizes.values()]
     return sorted(groups, key=lambda designs: 1 if len(designs) > 1 else 2 * (len(designs[0]) > 1))
+
+
+def size_of(run: Run) -> tuple[int, int]:
+    """Return the depth and the width of a run's model; 0 where its configuration does not say."""
+    settings = convert(run.config, Settings)
+    return settings.num_hidden_layers, settings.hidden_size
 
 
 @lru_cache(maxsize=512)

@@ -78,18 +78,19 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     """
     steps = sorted(set(lines[0].rows["step"]))
     styles = curves.styles(_categories(lines))
-    panels = bool(curves.width) or (len(lines) > 1 and len(styles) > 1 and len(styles) * len(lines) > MAX_LINES)
+    panels = in_panels(lines, curves)
     figure, titles_height, height = _grid(styles, curves, panels)
     across = min(curves.across, len(styles)) if panels else 1
     shared = _shared_baseline(lines, curves)
     for i, (category, look) in enumerate(styles.items()):
         place = {"rows": i // across + 1 if panels else 1, "cols": i % across + 1 if panels else 1}
-        for line, drawn in _plot_category(lines, category, curves, look, bands, steps):
+        for line, drawn in _plot_category(lines, category, curves, look, bands, steps, panels):
             if panels:
                 drawn.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(drawn.data, **place)
         if not shared:
-            figure.add_traces(_plot_baselines(lines, category, curves, look[0], 1 if panels else len(styles)), **place)
+            baselines = _plot_baselines(lines, category, curves, look, 1 if panels else len(styles), panels)
+            figure.add_traces(baselines, **place)
     if shared:
         figure.add_trace(shared)
     elif any_baseline(lines):
@@ -101,6 +102,12 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         size = {"width": curves.width, "autosize": True}
         figure.update_layout(**size, margin={"t": top}, legend={"y": 1 + titles_height / height})
     return _add_run_legend(figure, lines) if panels else figure
+
+
+def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
+    """Return whether each category has a panel: always if the figure has a width, else if runs make many lines."""
+    categories = len(_categories(lines))
+    return bool(curves.width) or (len(lines) > 1 and categories > 1 and categories * len(lines) > MAX_LINES)
 
 
 def any_baseline(lines: Sequence[Line]) -> bool:
@@ -128,17 +135,31 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
     return make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps), room, height
 
 
+def _look(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
+    """Return the colour, symbol and opacity of the i-th line: in panels, which name their categories, the run's own."""
+    if len(lines) == 1:
+        return *look, 1.0
+    symbol, opacity = style.run_look(i)
+    return (style.PALETTE[i % len(style.PALETTE)], symbol, 1.0) if panels else (look[0], symbol, opacity)
+
+
 def _plot_category(
-    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], bands: bool, steps: Sequence[int]
+    lines: Sequence[Line],
+    category: str,
+    curves: Curves,
+    look: tuple[str, str],
+    bands: bool,
+    steps: Sequence[int],
+    panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
     """Yield each line that has this category, with its curve and band, broken at its gaps."""
     there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
     texts = _hover_texts(there, curves, category)
-    along, (colour, symbol) = lines[0].axis.values(steps), look
+    along = lines[0].axis.values(steps)
     size, label = curves.emphasis.get(category, 1.0), style.plain(curves.label(category))
     for line, rows in there.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
-        run_symbol, opacity = style.run_look(lines.index(line)) if len(lines) > 1 else (symbol, 1.0)
+        colour, symbol, opacity = _look(lines.index(line), lines, look, panels)
         name = label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
         marker = 3 if len(rows) > LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
@@ -155,7 +176,7 @@ def _plot_category(
             name,
             colour,
             line={"width": 2.2 * size},
-            marker={"symbol": run_symbol, "size": size * marker},
+            marker={"symbol": symbol, "size": size * marker},
             customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
@@ -184,9 +205,14 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
 
 
 def _plot_baselines(
-    lines: Sequence[Line], category: str, curves: Curves, colour: str, categories: int
+    lines: Sequence[Line],
+    category: str,
+    curves: Curves,
+    look: tuple[str, str],
+    categories: int,
+    panels: bool,
 ) -> list[go.Scatter]:
-    """Return the dashed baselines of a category: one line if all runs share it, else one as light as each run.
+    """Return the dashed baselines of a category: one line if all runs share it, else one that looks like each run.
 
     Baselines of a single run with many categories are strokes at the right end; so are those of a single step.
     """
@@ -198,6 +224,7 @@ def _plot_baselines(
     for line, rows in there.items():
         stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
+        colour, _, opacity = (look[0], "", 1.0) if shared else _look(lines.index(line), lines, look, panels)
         label, of = style.plain(curves.label(category)), "all runs" if shared else style.plain(line.name)
         group = label if len(lines) == 1 else f"{label}, {of}"
         described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
@@ -210,7 +237,7 @@ def _plot_baselines(
                 mode="markers" if stroke else "lines",
                 marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
                 line={"color": colour, "width": 1.5 if len(lines) == 1 else 1, "dash": "dash"},
-                opacity=1 if shared or len(lines) == 1 else style.run_look(lines.index(line))[1],
+                opacity=opacity,
                 name=f"{group}, baseline",
                 legendgroup=group,
                 showlegend=False,
@@ -259,12 +286,12 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
 def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     """Add a legend of the runs, which hides and shows each in all panels."""
     for i, line in enumerate(lines):
-        symbol, opacity = style.run_look(i)
+        colour, symbol, opacity = _look(i, lines, ("", ""), panels=True)
         figure.add_scatter(
             x=[None],
             y=[None],
             mode="lines+markers",
-            line={"color": style.GREY, "width": 2.2},
+            line={"color": colour, "width": 2.2},
             marker={"symbol": symbol, "size": 8},
             opacity=opacity,
             name=style.plain(line.name),

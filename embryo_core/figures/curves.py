@@ -1,7 +1,7 @@
 """Curves over the steps, of one run or several: one line a run, seeds of a design as one line with a band.
 
-One run has a colour and a symbol for each category. Several runs have a symbol and a lightness each, and where that
-makes many lines, each category has a panel. Dashed lines are baselines.
+One run has a colour and a symbol for each category. Several runs have a symbol and a lightness each; where that makes
+many lines, each category has a panel, and each run a colour in place of the lightness. Dashed lines are baselines.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from embryo_core import compare
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curve_plot import Curves, Line, any_baseline, plot_curves, same_changes
+from embryo_core.figures.curve_plot import Curves, Line, any_baseline, in_panels, plot_curves, same_changes
 from embryo_core.figures.figure import Caption, Figure, listed, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
@@ -45,7 +45,7 @@ def curves_figure(
     drawn = [run for run in runs if run.name not in missing and axis.supports(run)]
     words = caption(first)
     if len(drawn) > 1:
-        words = _with_runs(words, lines)
+        words = _with_runs(words, lines, in_panels(lines, curves))
     return make_figure(
         drawn,
         name,
@@ -128,14 +128,15 @@ def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _with_runs(caption: Caption, lines: Sequence[Line]) -> Caption:
+def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption:
     """Return the caption of one run with the runs of the figure, their n, and how they are drawn."""
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
     named = "; ".join(name if n.empty else f"{name} (n = {span(n)})" for name, n in counts)
+    look = "colour" if panels else "lightness"
     details = sentences(
         caption.details,
-        f"Numbers up to here are those of {first}. Each run has its symbol and lightness: {named}.",
+        f"Numbers up to here are those of {first}. Each run has its symbol and {look}: {named}.",
         _describe_seeds(lines),
         "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
         "" if same_changes(lines) else _describe_changes(lines),

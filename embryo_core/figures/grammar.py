@@ -171,7 +171,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
         replace(CURVES, label=title, styles=styles),
         f"{run.name}-grammar-{pairs}-{level}",
         f"Accuracy on minimal pairs: {pairs}",
-        lambda table: describe_accuracy(run, table, level),
+        lambda table: describe_accuracy(run, table, level, coloured=len(runs) == 1),
         METRIC,
     )
     style.set_axes(figure.plot, "y", range=[-0.03, 1.03], tickvals=[0, CHANCE, 1])
@@ -191,8 +191,8 @@ def _phenomena(run: Run, pairs: str) -> list[str]:
     return [one for one in order["group"] if one in groups]
 
 
-def describe_accuracy(run: Run, table: pd.DataFrame, level: str) -> Caption:
-    """Return what the accuracy is, how the panels are sorted and coloured, and how many ties there are."""
+def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool) -> Caption:
+    """Return what the accuracy is, how the panels are sorted and `coloured` by shape, and how many ties there are."""
     whole = table[~table["group"].str.contains("/")]
     ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
     most = f", at most {ties:,} of {whole['n'].max():,} pairs, at {point(step, run.step_unit)}" if ties else "; none"
@@ -204,7 +204,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str) -> Caption:
             "Sorted by the first step from which the accuracy stays half-way between chance and its last value; those "
             "that end at chance or below come last.",
             f"Colours: {COLOUR_NAMES} (95 % for all pairs of steps together, on the same pairs of sentences)."
-            if level == "paradigms"
+            if level == "paradigms" and coloured
             else "",
         ),
         f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {span(table['n'])} for a curve.",

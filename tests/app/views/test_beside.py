@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
+from app.views.compare import usual_runs
 from embryo_core import results, runs
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
@@ -203,6 +204,25 @@ def test_a_design_opens_beside_its_other_choices(open_page, two: Run) -> None:
     """Without a link that names them."""
     page = open_page("compare", two, run=two.name)
     assert "What the dropout changed" in [heading.value for heading in page.header]
+
+
+def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_run: Run) -> None:
+    """Of each other family, with its seeds; the longest if there is none of the size."""
+
+    def other(name: str, family: str, steps: int = 16, **config: object) -> Run:
+        config = tiny_run.config | config
+        return replace(
+            tiny_run, name=name, path=tiny_run.path / name, family=family, config=config, planned_steps=(steps,)
+        )
+
+    seeds = [other(f"seed{seed}", "albert", seed=seed) for seed in (1, 2)]
+    longer, dropout = other("longer", "albert", 32), other("dropout", "albert", hidden_dropout_prob=0.5)
+    large = [other("bert", "bert", 64, hidden_size=99), other("electra", "electra", 64, hidden_size=99)]
+    decoder = other("decoder", "gpt2")
+    known = [dropout, longer, *seeds, *large, decoder]
+    assert usual_runs(decoder, known) == ["seed1", "seed2"]
+    assert usual_runs(large[0], known) == ["electra"]
+    assert usual_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
 
 
 def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:

@@ -1,9 +1,9 @@
-"""Several runs in one figure: symbol and lightness per run, a colour per category, and all runs told at every point."""
+"""Several runs in one figure: how runs and categories look, and that every point names all runs."""
 
 import pandas as pd
 
 from embryo_core.compare import StepCounts
-from embryo_core.figures import tags
+from embryo_core.figures import style, tags
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.curve_plot import MAX_LINES, Curves, Line, plot_curves
 from embryo_core.types import Change, StepUnit
@@ -49,13 +49,17 @@ def test_a_point_tells_all_runs_there():
 
 
 def test_many_lines_become_small_multiples():
-    """A panel per category, one legend entry per run, the line of the step in every panel."""
+    """A panel per category, a colour and a legend entry per run, the line of the step in every panel."""
     groups = ("noun", "verb", "adverb", "pronoun")
     assert 2 * len(groups) > MAX_LINES
     figure = plot_curves([line("a", 0, groups), line("b", 0.2, groups)], CURVES)
     assert {note.text for note in figure.layout.annotations} == set(groups)
-    key = {trace.name: (trace.marker.symbol, trace.opacity) for trace in figure.data if trace.showlegend is not False}
-    assert key == {"a": ("circle", 1), "b": ("circle-open", 0.6)}
+    key = {
+        trace.name: (trace.line.color, trace.marker.symbol) for trace in figure.data if trace.showlegend is not False
+    }
+    assert key == {"a": (style.BLUE, "circle"), "b": (style.VERMILION, "circle-open")}
+    drawn = {(trace.name.split(", ")[1], trace.line.color, trace.marker.symbol) for trace in curves_of(figure)}
+    assert drawn == {(name, *look) for name, look in key.items()}
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
 
 
@@ -105,10 +109,10 @@ def test_runs_of_one_baseline_share_its_line():
 
 
 def test_runs_of_two_baselines_have_a_line_each():
-    """Dashed, as light as the run, also in small multiples; a run without one has none."""
+    """Dashed, in the run's colour in small multiples; a run without one has none."""
     groups = ("noun", "verb", "adverb")
     lines = [with_baseline(line("a", 0, groups), 0.3), with_baseline(line("b", 0, groups), 0.4), line("c", 0, groups)]
     own = baselines_of(plot_curves(lines, CURVES))
-    assert [(trace.y[0], trace.opacity) for trace in own[:2]] == [(0.3, 1), (0.4, 0.6)]
+    assert [(trace.y[0], trace.line.color) for trace in own[:2]] == [(0.3, style.BLUE), (0.4, style.VERMILION)]
     assert {trace.line.dash for trace in own} == {"dash"}
     assert len(own) == 2 * len(groups) and {trace.xaxis for trace in own} == {"x", "x2", "x3"}
