@@ -68,6 +68,7 @@ class Metric(ABC):
     second: str | None = None  # another source that it reads, such as the text in which words are looked for
     second_form: str = ""
     needs: frozenset[str]  # capabilities of a model (engine/capabilities.py)
+    limited: bool = True  # whether --limit applies
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
     variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on the user's data

@@ -23,7 +23,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--limit",
         type=positive,
         metavar="N",
-        help="use the first N sentences, facts of each relation, pairs of each paradigm, examples of each split",
+        help="use the first N sentences of a treebank or n-gram text, facts of each relation, pairs of each paradigm, "
+        "examples of each split; the text of --words is read whole, see --occurrences",
     )
     command.add_argument("--overwrite", action="store_true", help="compute again what is done")
     command.add_argument("--discard", action="store_true", help="remove weights again that were fetched from the Hub")
@@ -39,6 +40,8 @@ def execute(options: argparse.Namespace) -> int:
     run = runs.open_run(options.run)
     tasks = glue_folders(options.glue) if options.glue else {}
     tasks |= {SQUAD: options.squad} if options.squad else {}
+    for folder in tasks.values():  # before an evaluation that may take hours
+        corpora.require(folder)
     data = corpora.fetched({*_forms()}) | _by_name(options.data)
     status = 0
     if data or options.metrics or not tasks:

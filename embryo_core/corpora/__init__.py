@@ -1,6 +1,6 @@
 """Read annotated data: treebanks, edge-probing tasks, LAMA's T-REx, plain text."""
 
-from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text
+from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text, require
 from embryo_core.corpora.lama import RELATIONS, read_lama
 from embryo_core.corpora.treebank import TREEBANK, read_probing, read_treebank
 
@@ -14,4 +14,5 @@ __all__ = [
     "read_probing",
     "read_text",
     "read_treebank",
+    "require",
 ]

@@ -47,12 +47,17 @@ def fetched(sources: Collection[str]) -> dict[str, Path]:
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
 
 
-def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
-    """Return the data at a path as a metric receives them. Raises CorpusError if they are missing or unreadable."""
+def require(path: Path) -> None:
+    """Raise CorpusError if there is neither a file nor a folder."""
     if not path.exists():
         raise CorpusError(
             f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
         )
+
+
+def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
+    """Return the data at a path as a metric receives them. Raises CorpusError if they are missing or unreadable."""
+    require(path)
     return Source(path, _content_sha256(path), limit, options)
 
 

@@ -72,6 +72,8 @@ def plan_evaluation(
     chosen = None if steps is None else runs.loadable(run, steps)
     done, named = results.done(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
+    for path in data.values():  # what is not read, because all is done, may be mistyped too
+        corpora.require(path)
     if not named and not any(_gives_needs(one, plan.metric) for one in runs.checkpoints(run)[-1:] for plan in plans):
         raise MissingCapability(
             f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
@@ -90,7 +92,8 @@ def plan_evaluation(
     for plan in plans:
         own = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
         second = opened[plan.metric.second] if plan.metric.second else None
-        plan.source = replace(opened[plan.metric.source], options=own, second=second)
+        first = replace(opened[plan.metric.source], limit=limit if plan.metric.limited else None)
+        plan.source = replace(first, options=own, second=second)
         _check_existing_results(run, plan, done[plan.metric.name], overwrite)
     return plans, report
 

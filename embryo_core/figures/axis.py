@@ -84,6 +84,7 @@ class StepAxis:
     unit: Unit = "step"  # what the axis counts
     progress: StepCounts | None = None  # of the run in another unit than steps
     zero: float = STEP_0  # the place of zero on a log axis
+    digits: int | None = None  # significant digits of steps in words; None: all
     step_unit: StepUnit = field(kw_only=True)
 
     @property
@@ -108,18 +109,26 @@ class StepAxis:
         """Return a change in training for a legend or a caption, in what the axis counts."""
         return f"from {self.counted(change.step)}: {change.what}"
 
+    @property
+    def rounded(self) -> "StepAxis":
+        """The axis for steps that are estimated between checkpoints: in words they have two significant digits."""
+        return replace(self, digits=2)
+
+    def _round(self, number: float) -> float:
+        return number if self.digits is None else float(f"{number:.{self.digits}g}")
+
     def counted(self, step: int) -> str:
         """Name a step by what the axis counts: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
         if self.progress is None:
-            return self.point(step)
-        (value,) = self.progress.at([step])
+            return self.point(int(self._round(step)))
+        value = self._round(self.progress.at([step])[0])
         if self.unit == "share":
             return f"{100 * value:.3g} % of the run"
         return f"{style.short(value)} {self.title.removesuffix(' seen')}"
 
     def number(self, step: int) -> str:
         """Write a step without the word "step": "1,000", or "8.39 M tokens"."""
-        return f"{step:,}" if self.progress is None else self.counted(step)
+        return f"{int(self._round(step)):,}" if self.progress is None else self.counted(step)
 
     def short(self, steps: Sequence[int]) -> list[str]:
         """Write several steps in few characters, in what the axis counts."""

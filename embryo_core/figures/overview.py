@@ -285,8 +285,8 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     take_off = next((phase for phase in found if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
-    between = axis.between(take_off.earliest, take_off.latest)
-    return f"{fall}; learning takes off at {axis.counted(take_off.start)} (95 % interval {between})."
+    between = axis.rounded.between(take_off.earliest, take_off.latest)
+    return f"{fall}; learning takes off at about {axis.rounded.counted(take_off.start)} (95 % interval {between})."
 
 
 # === What has been computed ===

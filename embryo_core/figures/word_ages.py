@@ -16,7 +16,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
-from embryo_core.figures.words import METRIC, age_table, category_styles, describe_interval
+from embryo_core.figures.words import METRIC, age_table, category_styles, describe_estimate
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -117,9 +117,9 @@ def _ends(own: pd.DataFrame) -> list[float]:
 
 
 def _hover(row: Any, run: Run, axis: StepAxis) -> str:
-    age = f"{axis.counted(round(row.age))} ({describe_interval(row._asdict(), axis)})"
     months = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
-    return f"<b>{style.plain(row.word)}</b>, {style.plain(row.category)}<br>{style.plain(run.name)}: {age}{months}"
+    named = f"<b>{style.plain(row.word)}</b>, {style.plain(row.category)}<br>{style.plain(run.name)}"
+    return f"{named}: {describe_estimate(row._asdict(), axis)}{months}"
 
 
 def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:

@@ -152,9 +152,11 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
         return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
     medians = there.groupby("category")["age"].agg(["median", "size"])
     medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
-    half = axis.counted(round(there["age"].median()))
+    half = axis.rounded.counted(round(there["age"].median()))
     order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
-    return f"The model acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by {half}{order}."
+    return (
+        f"The model acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by about {half}{order}."
+    )
 
 
 def default_word(table: pd.DataFrame) -> str | None:
@@ -277,11 +279,15 @@ def _row(run: Run, word: str) -> pd.Series:
 def _describe_age(row: pd.Series, axis: StepAxis) -> str:
     if pd.isna(row["age"]):
         return f"has no age: {row['why']}"
-    return f"is acquired at {axis.counted(round(row['age']))} (95 %: {describe_interval(row, axis)})"
+    return f"is acquired at {describe_estimate(row, axis)}"
 
 
-def describe_interval(row: Any, axis: StepAxis) -> str:
-    """Format the interval of a row's age in what the axis counts."""
+def describe_estimate(row: Any, axis: StepAxis) -> str:
+    """Write the age of a row with its interval, in what the axis counts; both are estimated between checkpoints."""
+    return f"about {axis.rounded.counted(round(row['age']))} (95 %: {_describe_interval(row, axis.rounded)})"
+
+
+def _describe_interval(row: Any, axis: StepAxis) -> str:
     if np.isfinite([row["earliest"], row["latest"]]).all():
         return axis.between(round(row["earliest"]), round(row["latest"]))
     low = "before the first step" if np.isinf(row["earliest"]) else axis.number(round(row["earliest"]))
@@ -315,7 +321,7 @@ def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
             name="age",
             mode="markers",
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
-            hovertemplate=f"age: {own.counted(age)} ({describe_interval(row, own)})<extra></extra>",
+            hovertemplate=f"age: {describe_estimate(row, own)}<extra></extra>",
         )
         table.loc[after.index, "sigmoid"] = fitted
         star: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half}

@@ -72,12 +72,13 @@ class WordSurprisal(Metric):
     second = "text"
     second_form = TEXT
     needs = frozenset({"words"})
+    limited = False  # `occurrences` bounds the cost, and few sentences have few of the words
     options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedWords:
         assert source.second is not None
         words, text = read_word_list(source.path), source.second.path
-        sentences = read_sentences(text)[: source.limit]
+        sentences = read_sentences(text)
         drawn = {word: _shuffled(word, found) for word, found in find_occurrences(words, sentences).items()}
         encoded = _encode(tokenizer, sentences, drawn)
         kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first piece, end, first character, end

@@ -244,7 +244,9 @@ def test_query_reads_every_layer(root, capsys):
     [
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
-        (["evaluate", "tiny", "--treebank", "none.conllu", "--overwrite"], "none.conllu does not exist"),
+        (["evaluate", "tiny", "--treebank", "none.conllu"], "none.conllu does not exist"),
+        (["evaluate", "tiny", "--metrics", "attention", "--lama-variants", "none"], "none does not exist"),
+        (["evaluate", "tiny", "--metrics", "attention", "--squad", "none"], "none does not exist"),
         (["evaluate", "tiny", "--data", "tree=x"], "Unknown data 'tree'. Did you mean 'treebank'?"),
         (["evaluate", "tiny", "--data", "lama:own=x"], "Unknown data 'lama:own'. Known: probing:NAME."),
         (["evaluate", "tiny", "--probe", "pos=x", "--overwrite"], "cannot be named 'pos'"),

@@ -23,7 +23,7 @@ def test_the_page_shows_one_word_and_every_word(look, own_run):
     plant(own_run)
     test = look(own_run, listed_word="dog")
     assert not test.exception and not test.error
-    assert any("“dog” is acquired at step" in caption for caption in captions_of(test))
+    assert any("“dog” is acquired at about step" in caption for caption in captions_of(test))
     assert any("8 of 10 words" in line.value for line in test.markdown)
     assert len(test.dataframe[0].value) == 11
     assert list(look(own_run, word_search="zoo").dataframe[0].value["word"]) == ["zoo"]

@@ -219,9 +219,13 @@ def test_the_same_treebank_fetched_is_the_same_data(own_run, tmp_path):
 
 
 def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
-    """Neither other data nor a path that does not exist matter to what is done; what is pending goes on."""
+    """Other data do not matter to what is done, but a path has to exist; what is pending goes on."""
     evaluate(own_run, {"treebank": TREEBANK}, ["attention"])
-    assert evaluate(own_run, {"treebank": tmp_path / "none"}, ["attention"]) == Report(done_before=3)
+    (tmp_path / "other").mkdir()
+    assert evaluate(own_run, {"treebank": tmp_path / "other"}, ["attention"]) == Report(done_before=3)
+    for name in ("treebank", "pairs"):
+        with pytest.raises(CorpusError, match="none does not exist"):
+            evaluate(own_run, {name: tmp_path / "none"}, ["attention"])
     assert evaluate(own_run, {"lama": SAMPLE_DATA["lama"]}, ["attention", "world_knowledge"]).computed == 3
 
 

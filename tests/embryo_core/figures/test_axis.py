@@ -16,6 +16,15 @@ def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
     assert StepAxis("log", step_unit=StepUnit.UPDATES).values([0, 8, 16]) == [STEP_0, 8, 16]
 
 
+def test_estimated_steps_have_two_digits_in_words() -> None:
+    """Whatever the axis counts; recorded steps have all of theirs."""
+    axis = StepAxis("log", step_unit=StepUnit.WORDS)
+    assert axis.counted(12_288) == "12,288 words" and axis.rounded.counted(12_288) == "12,000 words"
+    assert axis.rounded.between(1_303, 24) == "1,300 to 24" and axis.rounded.counted(5) == "5 words"
+    tokens = StepAxis("log", unit="tokens", progress=StepCounts((0, 8), (0.0, 8.39e6)), step_unit=StepUnit.UPDATES)
+    assert tokens.counted(8) == "8.39 M tokens" and tokens.rounded.counted(8) == "8.4 M tokens"
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
     """One dotted line through the whole height, at the last step whatever step is chosen."""

@@ -93,7 +93,7 @@ def test_a_log_is_read_again_when_it_grows(with_log) -> None:
     [
         ([], ()),
         ([Phase("start", 1, 1, 1, 8, 0.1), Phase("first fall", 8, 4, 16, 2000, 0.5)], ()),
-        ([Phase("take-off", 1500, 8, 1600, 2000, 2.0)], ("step 1,500", "8 to 1,600")),
+        ([Phase("take-off", 1534, 8, 1632, 2000, 2.0)], ("step 1,500", "8 to 1,600")),
     ],
 )
 def test_the_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, numbers) -> None:

@@ -47,9 +47,9 @@ def test_a_folder_without_tasks_is_told(own_run: Run, tmp_path: Path, command: s
 
 
 def test_a_folder_that_is_none_is_told(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
-    """By the argument that names it."""
+    """Before anything is computed."""
     assert main(["evaluate", str(own_run.path), "--squad", str(tmp_path / "none")]) == 2
-    assert "for the task 'squad', is no folder" in capsys.readouterr().err
+    assert f"{tmp_path / 'none'} does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["glue", "squad"])

@@ -82,11 +82,11 @@ def test_surprisals_of_a_bert_are_those_of_transformers(bert):
 # === Which occurrences ===
 
 
-def given(tmp_path: Path, words: str, text: str, limit: int | None = None, occurrences: int = 64) -> Source:
+def given(tmp_path: Path, words: str, text: str, occurrences: int = 64) -> Source:
     """Return a list of words and a text as the metric receives them."""
     (tmp_path / "list.txt").write_text(words.replace(" ", "\n"), encoding="utf-8")
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    source = corpora.open_source(tmp_path / "list.txt", limit, occurrences=occurrences)
+    source = corpora.open_source(tmp_path / "list.txt", occurrences=occurrences)
     return replace(source, second=corpora.open_source(tmp_path / "text.txt"))
 
 
@@ -101,8 +101,6 @@ def test_at_most_so_many_occurrences_are_drawn_the_same_each_time(trained, tmp_p
     ]
     assert one.counts.tolist() == [8] and two.counts.tolist() == [8, 8]
     assert lengths[0] == lengths[1] and len(set(lengths[0])) > 2
-    few = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "is", text, limit=3))
-    assert few.counts.tolist() == [3] and "3 sentences" in few.summary["note"]
 
 
 def test_what_cannot_be_measured_is_left_out_and_counted(trained, tmp_path):
@@ -124,6 +122,16 @@ def test_a_text_without_any_of_the_words_is_reported(trained, tmp_path):
 def test_a_list_without_a_text_says_what_to_give(own_run):
     with pytest.raises(CorpusError, match="--text PATH"):
         evaluate(own_run, {"words": SAMPLE_DATA["words"]}, ["word_surprisal"])
+
+
+def test_a_limit_of_pairs_leaves_the_text_whole(own_run):
+    """So that both can be evaluated at once, and with any --limit the results are the same."""
+    data = {name: SAMPLE_DATA[name] for name in ("pairs", "words", "text")}
+    assert evaluate(own_run, data, ["minimal_pairs", "word_surprisal"], [8], limit=1).computed == 2
+    noted = results.read_sources(own_run)
+    assert noted["word_surprisal"]["limit"] is None and noted["minimal_pairs"]["limit"] == 1
+    assert f"{len(read_sentences(data['text'])):,} sentences" in noted["word_surprisal"]["note"]
+    assert evaluate(own_run, data, ["word_surprisal"], [16]).computed == 1
 
 
 def test_results_of_other_texts_do_not_mix(own_run, tmp_path):
