@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embryo_core.errors import ResultsError
-from embryo_core.results.tables import TABLES
-from embryo_core.runs import UNFINISHED, locked, own_entries, own_folder, refuse_foreign, remove_own, replacing
+from embryo_core.runs import UNFINISHED, locked, own_entries, own_folder, refuse_foreign_files, remove, replacing
 from embryo_core.types import Run
 
 Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)
@@ -20,8 +19,6 @@ STEP = re.compile(r"step(0|[1-9][0-9]{0,18})")
 UNFINISHED_STEP = re.compile(STEP.pattern + r"(\.old)?\.tmp")
 UNFINISHED_FILE = re.compile(r"(\w+\.parquet(\.sha256)?|(sources|examples)\.json)\.tmp")
 MAX_STEP = 2**63 - 1
-ENDINGS = ("", UNFINISHED, ".sha256", ".sha256" + UNFINISHED)
-FILES = frozenset(f"{table.name}.parquet{ending}" for table in TABLES for ending in ENDINGS)
 
 
 def list_pending(run: Run) -> Pending:
@@ -45,7 +42,7 @@ def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
     Raise ResultsError if a link leads to it, or if the folder that it replaces holds files that Embryo did not write.
     """
     folder = own_folder(run.results / "parts" / metric, run.results, ResultsError) / f"step{step}"
-    with replacing(folder, lambda each: refuse_foreign(each, FILES, ResultsError)) as temporary:
+    with replacing(folder, lambda each: refuse_foreign_files(each, ResultsError)) as temporary:
         temporary.mkdir()
         yield temporary
 
@@ -53,7 +50,7 @@ def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
 def check_removable(folders: Iterable[Path]) -> None:
     """Raise ResultsError if a folder that is about to be removed holds files that Embryo did not write."""
     for folder in folders:
-        refuse_foreign(folder, FILES, ResultsError)
+        refuse_foreign_files(folder, ResultsError)
 
 
 def remove_pending(folder: Path) -> None:
@@ -61,11 +58,11 @@ def remove_pending(folder: Path) -> None:
 
     Raise ResultsError if it holds files that Embryo did not write.
     """
-    removed = _removed_name(folder)
-    remove_own(removed, FILES, ResultsError)
-    refuse_foreign(folder, FILES, ResultsError)
+    removed = folder.with_name(folder.name + ".old" + UNFINISHED)
+    check_removable([removed, folder])
+    remove(removed)
     os.rename(folder, removed)
-    remove_own(removed, FILES, ResultsError)
+    remove(removed)
 
 
 def has_unfinished(run: Run) -> bool:
@@ -85,17 +82,14 @@ def remove_leftovers(run: Run) -> None:
     parts = run.results / "parts"
     for metric in own_entries(parts, ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):
-            if UNFINISHED_STEP.fullmatch(entry.name):
+            if UNFINISHED_STEP.fullmatch(entry.name) and entry.is_dir():
                 with suppress(ResultsError):
-                    remove_own(Path(entry.path), FILES, ResultsError)
+                    check_removable([Path(entry.path)])
+                    remove(Path(entry.path))
         with suppress(OSError):
             os.rmdir(metric.path)
     with suppress(OSError):
         parts.rmdir()
-
-
-def _removed_name(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".old" + UNFINISHED)
 
 
 @contextmanager

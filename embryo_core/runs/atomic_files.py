@@ -23,14 +23,14 @@ OWN = frozenset(  # names of files in the folders that are written and removed a
 )
 
 
-def refuse_foreign_files(folder: Path) -> None:
-    """Raise EmbryoError if there is a file in or below a folder whose name is none that Embryo writes there."""
+def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -> None:
+    """Raise `error` if there is a file in or below a folder whose name is none that Embryo writes there."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for parent, _, names in os.walk(folder):
         for name in sorted(names):
             if (own := name.removesuffix(UNFINISHED)) not in OWN and not TABLE.fullmatch(own):
-                raise EmbryoError(
+                raise error(
                     f"{os.path.join(parent, name)!r} is not a file that Embryo wrote, and {folder.name} is to be "
                     "replaced or removed; move it elsewhere, then give the same command."
                 )
@@ -54,18 +54,18 @@ def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files)
     if old.is_dir() and not os.path.lexists(path):
         os.rename(old, path)
     for each in (temporary, old):
-        _remove(each)
+        remove(each)
     try:
         yield temporary
         if path.is_dir() and temporary.is_dir():  # a file never replaces a folder
             refuse(path)
             os.rename(path, old)
         os.replace(temporary, path)
-        _remove(old)
+        remove(old)
     except BaseException:
         if old.is_dir() and not os.path.lexists(path):
             os.rename(old, path)
-        _remove(temporary)
+        remove(temporary)
         raise
 
 
@@ -112,7 +112,8 @@ def _open_to_lock(folder: Path) -> int:
     return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that it holds, if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     elif os.path.lexists(path):

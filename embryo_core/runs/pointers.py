@@ -6,12 +6,12 @@ refused with a sentence.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, to_builtins
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
@@ -21,13 +21,36 @@ from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # begins the name of a repository
 SHARED = "blobs"  # folder in the cache of huggingface_hub with files that its repositories link to
-Added = Annotated[dict[Text, Annotated[list[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
+ADDED = "added.json"
+Added = Annotated[dict[Text, Annotated[frozenset[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
 def settings_folder() -> Path:
     """Return the folder of this user's own lists; a command that writes one holds the lock on it."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(home) / "embryo"
+
+
+def read_list(name: str, kind: Any) -> dict[str, Any]:
+    """Return a list of this user's, {} if there is none; parse it again only if it changed. Raise BrokenList."""
+    try:
+        found = os.stat(path := settings_folder() / name)
+    except OSError:
+        return {}
+    return _parse(path, kind, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _parse(path: Path, kind: Any, *_state: int) -> dict[str, Any]:
+    return read_json(path, path.parent, kind, BrokenList)
+
+
+def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
+    """Add entries to a list of this user's, replacing those with the same keys; return its file. Raise BrokenList."""
+    path = settings_folder() / name
+    with locked(path.parent):
+        write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
+    return path
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:
@@ -38,9 +61,7 @@ def allow(run: Path, locations: Iterable[str]) -> None:
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_text(place)
-    with locked(settings_folder()):
-        known = {} if not _list().is_file() else read_json(_list(), _list().parent, Added, BrokenList)
-        write_json(_list(), known | {os.path.realpath(run): sorted(set(locations))})
+    add_to_list(ADDED, Added, {os.path.realpath(run): sorted(set(locations))})
 
 
 def check_text(path: Path | str) -> None:
@@ -53,12 +74,12 @@ def check_text(path: Path | str) -> None:
 
 def was_added(run: Path) -> bool:
     """Return whether this user added the run in this folder."""
-    return os.path.realpath(run) in _added()
+    return os.path.realpath(run) in read_list(ADDED, Added)
 
 
 def places(run: Path) -> frozenset[str]:
     """Return the folders and "hf:" repositories from which a run may read weights."""
-    return _added().get(os.path.realpath(run), frozenset())
+    return read_list(ADDED, Added).get(os.path.realpath(run), frozenset())
 
 
 def place_of(pointer: Pointer) -> str:
@@ -72,7 +93,7 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     Raise BrokenCheckpoint unless this user added the run with this place.
     """
     named = pointer.repository or os.path.isabs(pointer.file)
-    if named and place_of(pointer) in _added().get(str(run.path), ()):
+    if named and place_of(pointer) in places(run.path):
         if pointer.repository:
             folder = hub_folder(pointer.repository)
             return folder / "snapshots" / pointer.commit / pointer.file, folder
@@ -98,21 +119,3 @@ def hub_folder(repository: str) -> Path:
     )
     cache = os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
     return Path(cache) / f"models--{repository.replace('/', '--')}"
-
-
-def _list() -> Path:
-    return settings_folder() / "added.json"
-
-
-def _added() -> dict[str, frozenset[str]]:
-    """Return the places of each run by its folder; read again only if the list changed: every query asks."""
-    try:
-        found = os.stat(_list())
-    except OSError:
-        return {}
-    return _parse(_list(), found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-@lru_cache(maxsize=8)
-def _parse(path: Path, *_state: int) -> dict[str, frozenset[str]]:
-    return {run: frozenset(places) for run, places in read_json(path, path.parent, Added, BrokenList).items()}

@@ -5,8 +5,8 @@ allows: a link could lead to any file of this machine, a pipe or device would bl
 memory. JSON is checked against its type in schema.py while it is parsed. Files with a checksum are hashed first.
 
 Writing. A command changes only what belongs to the run itself. A link inside its folder would have the command
-overwrite or remove files of another run, so every writer asks `own_folder` first. A folder is removed file by file, and
-only if Embryo wrote each of them.
+overwrite or remove files of another run, so every writer asks `own_folder` first. A folder is removed only if it holds
+no file but those that Embryo writes (atomic_files.py).
 
 The folders above a run's own (`runs/`, `results/`, `cache/`) are the user's, and may be links; so may the folder of a
 run, which is another name of the run then. Weights outside a run are a matter of pointers.py, tensors of
@@ -16,7 +16,7 @@ checkpoint_files.py, tokenizers of tokenizers/checks.py, rows of tables of resul
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -193,27 +193,6 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
         if entry.is_symlink() or (os.name == "nt" and is_link(entry.path)):
             raise _refuse_link(entry.path, error)
     return entries
-
-
-def refuse_foreign(folder: Path, own: Collection[str], error: type[EmbryoError]) -> None:
-    """Raise `error` if a folder that is about to be removed holds anything but files with names of its `own`."""
-    if not os.path.lexists(folder):
-        return
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir() else [folder]:
-        if entry.name not in own or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            raise error(
-                f"{os.fspath(entry)} is not a file that Embryo wrote, and its folder is to be removed; move it "
-                "elsewhere, then give the same command."
-            )
-
-
-def remove_own(folder: Path, own: Collection[str], error: type[EmbryoError]) -> None:
-    """Remove a folder if it holds nothing but files with names of its `own`. Raise `error` otherwise."""
-    refuse_foreign(folder, own, error)
-    if folder.is_dir():
-        for name in os.listdir(folder):
-            (folder / name).unlink()
-        folder.rmdir()
 
 
 # === Messages ===

@@ -13,18 +13,19 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from embryo_core.errors import BrokenList, BrokenRun
-from embryo_core.runs.atomic_files import UNFINISHED, locked, write_json
+from embryo_core.errors import BrokenRun
+from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.checkpoint_files import WEIGHTS
-from embryo_core.runs.pointers import settings_folder
+from embryo_core.runs.pointers import add_to_list, read_list
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import digest, own_entries, read_json
+from embryo_core.runs.trust import digest, own_entries
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
 MAX_BYTES = 2**31  # of a file
 NOT_SHOWN = ("state", *WEIGHTS)  # no page reads the state of pretraining
 Hashes = dict[str, str]  # by the path below the root
+TRUSTED = "trusted.json"
 Trusted = Annotated[dict[Text, dict[Text, Sha256]], Meta(max_length=10_000)]
 States = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -35,23 +36,14 @@ def trust_files(run: Run) -> tuple[Path, int]:
     Raise BrokenRun if a file of the run or of its results is a link, BrokenList if the list cannot be read.
     """
     root, states = run.path.parents[1], _states(run)
-    with locked(settings_folder()):
-        known = read_json(_list(), _list().parent, Trusted, BrokenList) if _list().is_file() else {}
-        write_json(_list(), known | {run.name: _hashes(root, states)})
-    return _list(), len(states)
+    return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
 
 
 def check_trusted(run: Run) -> Run:
     """Return a run. Raise BrokenRun if only listed runs are shown, and its folder or its results are not as listed."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
-    try:
-        found = os.stat(_list())
-    except FileNotFoundError:
-        listed: dict[str, Hashes] = {}
-    else:
-        listed = _parse(_list(), found.st_ino, found.st_mtime_ns, found.st_size)
-    expected = listed.get(run.name, {})  # a run that is not listed is not even hashed
+    expected = read_list(TRUSTED, Trusted).get(run.name, {})  # a run that is not listed is not even hashed
     own = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if own != expected or not expected:
         differing = min((name for name, _ in own.items() ^ expected.items()), default="")
@@ -61,10 +53,6 @@ def check_trusted(run: Run) -> Run:
             f"python -m embryo_core trust {run.name}"
         )
     return run
-
-
-def _list() -> Path:
-    return settings_folder() / "trusted.json"
 
 
 @read_once
@@ -88,8 +76,3 @@ def _walk(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _hashes(root: Path, states: States) -> Hashes:
     """Return the hash of each file; files are hashed again only if one of them changed."""
     return {os.path.relpath(path, root): digest(Path(path), root, BrokenRun, MAX_BYTES) for path, _ in states}
-
-
-@lru_cache(maxsize=4)
-def _parse(path: Path, *_state: int) -> dict[str, Hashes]:
-    return read_json(path, path.parent, Trusted, BrokenList)
