@@ -1,7 +1,7 @@
 """Runs on disk: where they are, what they hold, and which files of strangers are read."""
 
 from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_model
-from embryo_core.runs.atomic_files import UNFINISHED, locked, refuse_foreign_files, remove, replacing, sha256, write_json
+from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import (
     BYTES,
@@ -128,8 +128,6 @@ __all__ = [
     "read_once",
     "read_ranks",
     "read_run",
-    "refuse_foreign_files",
-    "remove",
     "remember_folder",
     "remembered_folders",
     "remove_weights",
