@@ -2,6 +2,7 @@
 const LENGTH = 12_000; // milliseconds from the first step to the last, however many there are
 const FRAME = 40; // milliseconds between two looks at what the clock has come to
 const PACE = 600; // milliseconds between two steps that are sent to the server while playing
+const QUIET = 2_000; // milliseconds before the end in which none is sent: a page that draws it would lengthen the film
 const PATIENCE = 2_000; // milliseconds without any after a press: a page drawn meanwhile would undo what is being chosen
 const playing = { on: false, since: 0, from: 0 }; // outlives a change of page: the module is loaded once
 const bars = new WeakMap();
@@ -134,7 +135,7 @@ class TimeBar {
       const done = Math.min(1, playing.from + (performance.now() - playing.since) / LENGTH);
       this.move(stops[Math.floor(done * (stops.length - 1))]);
       if (done === 1) this.stop();
-      else if (this.mayPass()) this.send(true);
+      else if (done < 1 - QUIET / LENGTH && this.mayPass()) this.send(true);
     };
     this.timer = setInterval(look, FRAME);
     look();

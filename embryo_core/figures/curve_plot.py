@@ -286,7 +286,7 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
 def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     """Add a legend of the runs, which hides and shows each in all panels."""
     for i, line in enumerate(lines):
-        colour, symbol, opacity = _look(i, lines, ("", ""), panels=True)
+        colour, symbol, opacity = _look(i, lines, (style.GREY, "circle"), panels=True)
         figure.add_scatter(
             x=[None],
             y=[None],

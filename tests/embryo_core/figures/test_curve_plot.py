@@ -1,5 +1,7 @@
 """Several runs in one figure: how runs and categories look, and that every point names all runs."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from embryo_core.compare import StepCounts
@@ -61,6 +63,14 @@ def test_many_lines_become_small_multiples():
     drawn = {(trace.name.split(", ")[1], trace.line.color, trace.marker.symbol) for trace in curves_of(figure)}
     assert drawn == {(name, *look) for name, look in key.items()}
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
+
+
+def test_panels_of_one_run_keep_the_colours_of_their_categories():
+    """The legend's one entry is grey."""
+    styles = {"noun": (style.BLUE, "circle"), "verb": (style.PURPLE, "circle")}
+    figure = plot_curves([line("a", 0, ("noun", "verb"))], replace(CURVES, styles=lambda groups: styles, width=900))
+    assert {trace.line.color for trace in curves_of(figure)} == {style.BLUE, style.PURPLE}
+    assert [trace.line.color for trace in figure.data if trace.showlegend is not False] == [style.GREY]
 
 
 def test_changes_of_training_are_marked_for_each_run():
