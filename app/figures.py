@@ -15,6 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from app import sharing
 from app.caching import run_state
 from app.components import messages
 from app.components.copy_button import copy_button
@@ -138,6 +139,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
 
 def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files: File) -> None:
     """Show the caption of a figure, and next to it the menu of its files: the `pictures` (SVG, PNG), then others."""
+    sharing.has_figure(name)
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
         menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from app import permalink, server_log
+from app import permalink, server_log, sharing
 from app.drawing import drawing
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
@@ -49,6 +49,7 @@ if wanted := permalink.leads_to():
 try:
     with drawing():
         chosen.run()
+        sharing.explain_missing_figure()
 except EmbryoError as error:
     st.error(literal(str(error)), icon=":material/error:")
 permalink.publish()

@@ -9,6 +9,7 @@ import streamlit as st
 from app import permalink
 from app.components.copy_button import copy_button
 from app.view import View
+from embryo_core.figures.markdown import literal
 
 ALONE = """<style>
 [data-testid="stHeader"], [data-testid="stMain"] [data-testid="stElementContainer"]:not(
@@ -20,6 +21,7 @@ ALONE = """<style>
 [data-testid="stMain"] :is([data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]) {{ gap: 0.3rem; }}
 </style>"""
 
+SHOWN = "figures_of_page"  # session: the names of the figures on the page that is being drawn
 MAPS = {r"-attention-layer\d+-head\d+$": ".st-key-head_history", "-attention-all-heads$": ".st-key-head_grid"}
 
 
@@ -28,10 +30,29 @@ def hide_other_figures() -> None:
 
     Streamlit's own `?embed=true` hides its menus and stays as it is.
     """
-    if name := permalink.get("figure"):
-        name = re.sub(r"[^a-zA-Z0-9_-]", "-", name)  # as Streamlit makes a class of a key
+    st.session_state[SHOWN] = []
+    if name := _class_of(permalink.get("figure")):
         shown = next((of for ending, of in MAPS.items() if re.search(ending, name)), f".st-key-figure_{name}")
         st.html(ALONE.format(name=name, shown=shown))
+
+
+def has_figure(name: str) -> None:
+    """Note that the page that is being drawn has a figure."""
+    st.session_state.setdefault(SHOWN, []).append(name)
+
+
+def explain_missing_figure() -> None:
+    """Say, at the end of a page, that it lacks the figure that `?figure=NAME` asks for, and which it has."""
+    wanted, known = permalink.get("figure"), st.session_state.get(SHOWN, [])
+    if wanted and _class_of(wanted) not in map(_class_of, known):
+        has = f"it has: {', '.join(dict.fromkeys(known))}" if known else "it has none"
+        with st.container(key=f"below_{_class_of(wanted)}"):
+            st.info(literal(f"This page has no figure '{wanted}'; {has}."), icon=":material/info:")
+
+
+def _class_of(name: str | None) -> str:
+    """Return a name as Streamlit makes a class of it, if it is that of a key."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "-", name or "")
 
 
 def show_command(title: str, view: View) -> None:

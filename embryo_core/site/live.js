@@ -5,7 +5,7 @@
 const LISTED = 10; // best answers of a step
 const FOLLOWED = 5; // of the best answers at the last step, as in embryo_core/query/answers.py
 const LENS = 3; // answers of a layer
-const ARRAYS = { F16: ["float16", Uint16Array], F32: ["float32", Float32Array] };
+const SLICE = 40; // milliseconds of computing between two breaths of the page
 
 // === Models ===
 
@@ -21,6 +21,35 @@ const runtime = (() => {
   return () => (loaded ??= load());
 })();
 
+// A file of safetensors: its content, where its tensors begin, and its header.
+async function read(answer) {
+  const file = await answer.arrayBuffer();
+  const start = 8 + Number(new DataView(file).getBigUint64(0, true));
+  return { file, start, header: JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, start - 8))) };
+}
+
+const aligned = (Kind, file, begin, size) =>
+  begin % Kind.BYTES_PER_ELEMENT ? new Kind(file.slice(begin, begin + size * Kind.BYTES_PER_ELEMENT)) : new Kind(file, begin, size);
+
+// Writes float16 numbers, given as their bits, to an array of float32.
+const widened = (() => {
+  let known;
+  const all = () => {
+    const table = new Float32Array(65536);
+    for (let bits = 0; bits < 65536; bits++) {
+      const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
+      const size = exponent === 31 ? (fraction ? NaN : Infinity) : exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction;
+      table[bits] = bits >> 15 ? -size : size;
+    }
+    return table;
+  };
+  return (bits, values) => {
+    const table = (known ??= all());
+    for (let i = 0; i < bits.length; i++) values[i] = table[bits[i]];
+    return values;
+  };
+})();
+
 const whole = (values) => BigInt64Array.from(values, BigInt);
 
 async function get(address) {
@@ -34,7 +63,7 @@ class LiveRun {
   constructor(folder) {
     this.folder = folder;
     this.weights = new Map();
-    this.inputs = new Map();
+    this.room = new Map();
   }
 
   async describe() {
@@ -44,54 +73,51 @@ class LiveRun {
   async open() {
     const about = await this.describe();
     this.opened ??= (async () => {
-      for (const step of about.steps) this.fetched(step).catch(() => {});
-      const { ort, Tokenizer } = await runtime();
-      const [tokenizer, graph] = await Promise.all([
+      const [{ ort, Tokenizer }, tokenizer, graph] = await Promise.all([
+        runtime(),
         get(`${this.folder}/tokenizer.json`).then((answer) => answer.json()),
         get(`${this.folder}/graph.onnx`).then((answer) => answer.arrayBuffer()),
       ]);
       this.ort = ort;
       this.tokenizer = new Tokenizer({ ...tokenizer, truncation: null, padding: null }, {});
-      this.session = await ort.InferenceSession.create(new Uint8Array(graph));
+      const session = ort.InferenceSession.create(new Uint8Array(graph)); // fetches the runtime, before the weights
+      for (const step of about.steps) this.fetched(step).catch(() => {});
+      this.session = await session;
     })();
     await this.opened;
     return about;
   }
 
-  // The tensors of a checkpoint, as they are in its file.
+  // The file of a checkpoint, and where its tensors are.
   fetched(step) {
-    if (!this.weights.has(step)) {
-      this.weights.set(step, get(`${this.folder}/step${step}.safetensors`).then((answer) => answer.arrayBuffer()));
-    }
+    if (!this.weights.has(step)) this.weights.set(step, get(`${this.folder}/step${step}.safetensors`).then(read));
     return this.weights.get(step);
   }
 
-  tensors(step) {
-    if (!this.inputs.has(step)) this.inputs.set(step, this.parse(step));
-    return this.inputs.get(step);
-  }
-
-  async parse(step) {
-    const file = await this.fetched(step);
-    const start = 8 + Number(new DataView(file).getBigUint64(0, true));
-    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, start - 8)));
+  // The tensors of a checkpoint that the graph reads, in float32: float16 ones are converted for each question, which
+  // takes as long as copying, so that memory holds them once.
+  async tensors(step) {
+    const { file, start, header } = await this.fetched(step);
     const own = this.session.inputNames.filter((name) => name in header);
     return Object.fromEntries(own.map((name) => {
       const { dtype, shape, data_offsets: [from, to] } = header[name];
-      const [kind, Kind] = ARRAYS[dtype];
-      const aligned = (start + from) % Kind.BYTES_PER_ELEMENT === 0;
-      const data = aligned
-        ? new Kind(file, start + from, (to - from) / Kind.BYTES_PER_ELEMENT)
-        : new Kind(file.slice(start + from, start + to));
-      return [name, new this.ort.Tensor(kind, data, shape)];
+      const [begin, size] = [start + from, (to - from) / (dtype === "F16" ? 2 : 4)];
+      const data = dtype === "F16" ? widened(aligned(Uint16Array, file, begin, size), this.scratch(name, size)) : aligned(Float32Array, file, begin, size);
+      return [name, new this.ort.Tensor("float32", data, shape)];
     }));
+  }
+
+  // Memory of a tensor that all checkpoints use in turn.
+  scratch(name, size) {
+    if (!this.room.has(name)) this.room.set(name, new Float32Array(size));
+    return this.room.get(name);
   }
 
   // Logits [places.length, V] of the head on states: each place is [layer, position].
   logits(step, ids, places) {
     const job = async () => {
       const { Tensor } = this.ort;
-      const feeds = { ...(await this.tensors(step)) };
+      const feeds = await this.tensors(step);
       feeds.ids = new Tensor("int64", whole(ids), [ids.length]);
       feeds.positions = new Tensor("int64", whole(ids.keys()), [ids.length]);
       feeds.at = new Tensor("int64", whole(places.map(([layer, position]) => layer * ids.length + position)), [places.length]);
@@ -243,14 +269,18 @@ class LivePart {
     choose({ text: text.value, track: track.value });
     this.status.textContent = "The model is fetched …";
     try {
-      const { steps } = await model.open();
+      const opened = model.open();
+      if (!this.asked) this.plotted([], []).catch(() => {}); // Plotly's first figure takes long, and the network too
+      const { steps } = await opened;
       const question = new Question(model, text.value, track.value);
       const found = [];
-      for (const step of steps) {
-        found.push(await question.ask(model, step));
+      for (let pause = 0; found.length < steps.length; ) {
+        found.push(await question.ask(model, steps[found.length]));
         if (!stays()) return;
         this.status.textContent = `${found.length} of ${steps.length} checkpoints`;
+        if (performance.now() < pause) continue;
         await new Promise((resolve) => setTimeout(resolve)); // the page stays alive
+        pause = performance.now() + SLICE;
       }
       this.asked = { question, found, word: track.value.trim() };
       this.drawn = null;
@@ -298,20 +328,28 @@ class LivePart {
     const key = this.look;
     if (this.drawn === key) return;
     this.drawn = key;
-    await plotly();
-    const { about } = this.model;
+    const { pieces } = this.model.about;
     const { found, word } = this.asked;
+    const lines = this.followed().map((id) => [pieces[id], found.map(({ logits, total }) => Math.exp(logits[id] - total))]);
+    if (word) lines.push([`${word} (tracked)`, found.map(({ tracked }) => Math.exp(tracked)), true]);
+    await this.plotted(found.map(({ step }) => step), lines);
+  }
+
+  // Draws lines over some steps: each a name, its probabilities, and whether it is the tracked word's.
+  async plotted(asked, lines) {
+    const { about } = this.model;
+    await plotly();
     const { steps, values } = page.site.runs[this.now.run].bar; // recounted below
-    const x = found.map(({ step }) => values[this.now.scale][steps.indexOf(step)]);
-    const line = (name, y, i, style = {}) => ({
-      x, y, name, mode: "lines+markers", marker: { size: 5 }, line: { color: about.colours[i] ?? "#888888", ...style }, showlegend: i < about.colours.length,
-      customdata: found.map(({ step }) => step.toLocaleString("en-US")),
+    const x = asked.map((step) => values[this.now.scale][steps.indexOf(step)]);
+    const data = lines.map(([name, y, tracked], i) => ({
+      x, y, name: plain(name), mode: "lines+markers", marker: { size: 5 },
+      line: tracked ? { color: about.tracked, dash: "dot" } : { color: about.colours[i] ?? "#888888" },
+      showlegend: tracked || i < about.colours.length,
+      customdata: asked.map((step) => step.toLocaleString("en-US")),
       hovertemplate: "%{fullData.name}, step %{customdata}<br>probability %{y:.3%}<extra></extra>",
-    });
-    const traces = this.followed().map((id, i) => line(plain(about.pieces[id]), found.map(({ logits, total }) => Math.exp(logits[id] - total)), i));
-    if (word) traces.push(line(plain(`${word} (tracked)`), found.map(({ tracked }) => Math.exp(tracked)), 0, { color: about.tracked, dash: "dot" }));
-    const { data, layout } = themed(smoothed(recounted({ data: traces, layout: about.layouts[this.now.scale] }, this.now), this.now.smoothing));
-    await Plotly.react(this.plot, data, layout, { responsive: true, displaylogo: false });
+    }));
+    const drawn = themed(smoothed(recounted({ data, layout: about.layouts[this.now.scale] }, this.now), this.now.smoothing));
+    await Plotly.react(this.plot, drawn.data, drawn.layout, { responsive: true, displaylogo: false });
   }
 
   // The head on every layer's state at the place of the answer: the lens.

@@ -90,7 +90,7 @@ function choose(values, replace = false) {
 // What the address asks for, or what is nearest to it, and a sentence where these differ.
 function view(site) {
   const now = chosen();
-  const names = Object.keys(site.runs);
+  const { names } = site;
   const wanted = now.get("run");
   const run = names.includes(wanted) ? wanted : names[0];
   const others = names.filter((name) => name !== run);
@@ -100,7 +100,7 @@ function view(site) {
   const folder = site.views[[run, ...beside].join("\n")] ?? site.views[run];
   const { steps } = site.runs[run].bar;
   const step = Number(now.get("step") ?? steps.at(-1));
-  const unit = now.get("unit") in site.runs[run].units && !beside.length ? now.get("unit") : "step";
+  const unit = Object.hasOwn(site.runs[run].units, now.get("unit")) && !beside.length ? now.get("unit") : "step";
   const window = Number(now.get("smoothing"));
   const sentences = [];
   if (wanted && wanted !== run) sentences.push(`Run '${wanted}' is not here; showing '${run}'.`);
@@ -128,7 +128,7 @@ function options(select, values, chosenValue) {
 async function render() {
   const { site } = page;
   const now = view(site);
-  options(find("#run"), Object.keys(site.runs).map((name) => [name, name]), now.run);
+  options(find("#run"), site.names.map((name) => [name, name]), now.run);
   const several = now.others.length > 1 ? [["all", "all other runs"]] : [];
   const pairs = now.others.filter((name) => site.views[`${now.run}\n${name}`]).map((name) => [name, name]);
   options(find("#beside"), [["", "no other run"], ...pairs, ...several], now.beside);
@@ -160,7 +160,8 @@ async function open(now) {
   find(".headline").textContent = headline;
   const shown = wanted.filter((part) => part && (!now.embed || part.name === now.embed));
   page.parts = shown.map((part) => (part.columns ? tablePart(part) : new FigurePart(part)));
-  if (page.live) page.parts.unshift(page.live);
+  if (page.live && [null, "live"].includes(now.embed)) page.parts.unshift(page.live);
+  if (now.embed && !page.parts.length) page.parts = [lackingPart(now, wanted)];
   find(".parts").replaceChildren(...page.parts.map((part) => part.element));
 }
 
@@ -170,6 +171,13 @@ function ownParts({ name, each }, owns, now) {
   if (!each) return found.slice(0, 1);
   const usual = found[0]?.choices[0].label;
   return found.map((part, i) => part && { ...part, usual, of: [now.run, ...now.beside_runs][i], key: i ? `${name}-${i}` : name });
+}
+
+// A sentence in place of a figure that this page does not have.
+function lackingPart({ embed }, parts) {
+  const names = [...new Set(parts.filter(Boolean).map(({ name }) => name))];
+  const known = names.length ? `it has: ${names.join(", ")}` : "it has none of this run";
+  return { element: made("p", { role: "status", textContent: `This page has no figure '${embed}'; ${known}.` }), update() {} };
 }
 
 // What of the address goes along to other pages.

@@ -84,6 +84,8 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
     if len({run.name for run in runs}) < len(runs):
         raise SiteError("Two of these runs have the same name; rename one of them.")
     made, folder, title = [], folder.resolve(), title.encode(errors="replace").decode()
+    if not folder.name:
+        raise SiteError(f"{folder} cannot be written: it is the root of the file system. Name another folder.")
     try:
         earlier = _read_manifest(folder)
         with _alone(folder), replacing(folder, _refuse_others) as temporary:
@@ -97,10 +99,9 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
                 made.append(view.folder)
             _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": asked})
             _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
-    except (OSError, ValueError) as reason:  # a ValueError for the root of the file system
-        why = getattr(reason, "strerror", None) or reason
+    except OSError as reason:
         raise SiteError(
-            f"{folder} cannot be written ({why}); nothing of it was changed. Name another folder."
+            f"{folder} cannot be written ({reason.strerror or reason}); nothing of it was changed. Name another folder."
         ) from None
     return made
 
@@ -306,6 +307,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         **given,
         "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
+        "names": [run.name for run in runs],  # in this order, which an object of JavaScript does not keep for numbers
         "runs": {run.name: _run(run) for run in runs},
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }

@@ -22,11 +22,14 @@ def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "add_packages", lambda folder: None)
 
 
-def change(run: Run, step: int, dtype: torch.dtype) -> None:
-    """Store the weights of a step in another type."""
+def change(run: Run, step: int, dtype: torch.dtype, positions: int | None = None) -> None:
+    """Store the weights of a step in another type, or only some of the positions."""
     folder = runs.checkpoint(run, step).path
     path = folder / "model.safetensors"
-    save_file({name: tensor.to(dtype) for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    tensors = {name: tensor.to(dtype) for name, tensor in load_file(path).items()}
+    name = "albert.embeddings.position_embeddings.weight"
+    tensors[name] = tensors[name][:positions].clone()
+    save_file(tensors, path, {"format": "pt"})
     (folder / "manifest.json").unlink()
     runs.write_manifest(folder, step, 1, 1)
 
@@ -59,13 +62,21 @@ def test_a_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Pat
 
 @pytest.mark.usefixtures("without_packages")
 def test_a_step_that_differs_from_the_last_is_left_out(own_run: Run, tmp_path: Path) -> None:
-    """One in float16 among float32, and one whose file is damaged, each named."""
-    change(own_run, 8, torch.float16)
+    """One of another shape, and one whose file is damaged, each named."""
+    change(own_run, 8, torch.float32, positions=8)
     (runs.checkpoint(own_run, 0).path / "model.safetensors").write_bytes(b"damaged")
     write_live([own_run], tmp_path, 3)
     about = json.loads((tmp_path / "live" / "1" / "about.json").read_text())
     assert about["steps"] == [16] and len(about["left_out"]) == 2
     assert "step0" in about["left_out"][0] and "Step 8" in about["left_out"][1]
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_steps_may_have_other_types(own_run: Run, tmp_path: Path) -> None:
+    """One graph reads float16 and float32, which the browser gives it as float32."""
+    change(own_run, 8, torch.float16)
+    write_live([own_run], tmp_path, 3)
+    assert json.loads((tmp_path / "live" / "1" / "about.json").read_text())["steps"] == [0, 8, 16]
 
 
 @pytest.mark.usefixtures("without_packages")
