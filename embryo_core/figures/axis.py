@@ -7,6 +7,7 @@ A figure marks its last step, whichever is chosen. The time bar moves the mark i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, log10
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -182,12 +183,12 @@ class StepAxis:
         thin_curves(figure, self.scale)
         break_lines(figure, self.values(self.gaps))
 
-    def mark_step(self, figure: go.Figure, step: int, panel: str = "") -> go.Figure:
-        """Draw the line that follows the chosen step, at this one; `panel` is the number of a small multiple's axes."""
+    def mark_step(self, figure: go.Figure, step: int, panels: Sequence[str] = ("",)) -> go.Figure:
+        """Draw the line that follows the chosen step, at this one; `panels` number the axes of small multiples."""
         (x,) = self.values([step])
-        across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
         line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
-        return figure.add_shape({"type": "line", "name": STEP_LINE, **across}, line=line, layer="below")
+        marks = [{"name": STEP_LINE, **_upright(x, panel), "line": line, "layer": "below"} for panel in panels]
+        return _add_shapes(figure, marks)
 
     def mark_changes(
         self, figure: go.Figure, steps: Sequence[int], of: str = "", opacity: float = 1.0, panels: Sequence[str] = ("",)
@@ -197,19 +198,18 @@ class StepAxis:
         With several runs, `of` names this one, `opacity` distinguishes its lines, and the legend has one entry for
         all of them.
         """
-        named = set()
+        named, marks = set(), []
         for change in self.changes:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
             what = f"{of}: training changes" if of else self.describe(change)
             for panel in panels:
-                across = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
                 line = {"color": style.faint(style.GREY, opacity), "width": 1}
                 shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}
                 named.add(what)
-                figure.add_shape({"type": "line", **across, **shown, "legendrank": LAST}, line=line)
-        return figure
+                marks.append({**_upright(x, panel), **shown, "legendrank": LAST, "line": line})
+        return _add_shapes(figure, marks)
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Give a figure of these `steps` the axis alone."""
@@ -241,6 +241,18 @@ class StepAxis:
             if len(ticks) >= FEWEST_TICKS:
                 break
         return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []
+
+
+def _upright(x: float, panel: str) -> dict[str, Any]:
+    """Return a vertical line across a panel."""
+    return {"type": "line", "xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
+
+
+def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figure:
+    """Add shapes to a figure at once: `add_shape` copies and checks all that there are each time."""
+    if shapes:
+        figure.layout.shapes = [*figure.layout.shapes, *shapes]
+    return figure
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:

@@ -323,8 +323,7 @@ def _finish(
     first.set_ends(figure, min(counts), max(counts))
     numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
     _mark_changes(figure, lines, numbers)
-    for number in numbers:
-        first.mark_step(figure, max(steps), number)
+    first.mark_step(figure, max(steps), numbers)
     tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
     mode = "tozero" if tickformat and curves.from_zero else "normal"
     style.set_axes(figure, "y", tickformat=tickformat, rangemode=mode)

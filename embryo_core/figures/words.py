@@ -127,7 +127,7 @@ def _left_out(run: Run) -> Iterator[tuple[str, str]]:
 
 def counted_text(run: Run) -> str:
     """Return the text whose counts give frequencies: that of the training, or the measured one if it is unknown."""
-    return "training text" if run_files.read_counts(run.frequencies) else "measured text"
+    return "training text" if run_files.has_counts(run.frequencies) else "measured text"
 
 
 def _noted(run: Run, kind: str) -> dict[str, float]:

@@ -85,6 +85,11 @@ def read_counts(frequencies: Path) -> dict[str, int]:
     return {word: count for _, word, count in _words(frequencies)}
 
 
+def has_counts(frequencies: Path) -> bool:
+    """Return whether the same file has the count of any word. Raise BrokenRun."""
+    return next(_words(frequencies), None) is not None
+
+
 def counted_tokens(run: Run) -> int:
     """Return the tokens of the text whose words frequencies.tsv counts, or 0 if they are unknown.
 

@@ -85,6 +85,14 @@ def test_a_figure_is_drawn_from_the_keys_of_its_address(site: Path, page: Page):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
 
 
+def test_a_frame_of_a_figure_that_is_missing_names_those_that_exist(site: Path, page: Page):
+    """One sentence, with the names that can be asked for."""
+    page.goto((site / "tokens.html").as_uri() + "#embed=nonsense&unit=constructor")
+    expect(page.get_by_text("nonsense")).to_contain_text("accuracy, rescaled, acquisition")
+    page.goto((site / "probing.html").as_uri() + "#embed=Every fact")
+    expect(page.get_by_text("'Every fact'")).to_contain_text("layers")
+
+
 def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
     """A click on a small map shows it large, and the address has it."""
     page.goto((site / "attention.html").as_uri())

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import shutil
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,17 @@ def test_numbers_of_a_figure_are_the_scores(folder: Path, tiny_results: Run):
     )
 
 
+def test_runs_keep_their_order_whatever_their_names(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """JavaScript would put whole numbers first."""
+    monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
+    made = []
+    for name in ("tiny", "7", "10", "2"):
+        made.append(replace(copy_run(tiny_results, tmp_path / name), name=name))
+        shutil.copytree(tiny_results.results, made[-1].results)
+    write_site(made, tmp_path / "site")
+    assert read(tmp_path / "site" / "data" / "site.js")["names"] == ["tiny", "7", "10", "2"]
+
+
 def test_no_address_of_another_host_is_loaded(folder: Path):
     """Pages and scripts name files of the folder alone."""
     for path in folder.glob("*.html"):
@@ -91,8 +103,10 @@ def test_only_views_with_new_results_are_drawn_anew(tiny_results: Run, tmp_path:
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
-def test_a_foreign_folder_and_a_run_without_results_are_refused(own_run: Run, tiny_results: Run, tmp_path: Path):
-    """One sentence each; what is there stays."""
+def test_a_foreign_folder_and_a_run_without_results_are_refused(
+    own_run: Run, tiny_results: Run, tmp_path: Path, monkeypatch
+):
+    """One sentence each, and what is there stays; a fault of the program is none of them."""
     kept = tmp_path / "mine" / "thesis.txt"
     kept.parent.mkdir()
     kept.write_text("mine")
@@ -103,8 +117,11 @@ def test_a_foreign_folder_and_a_run_without_results_are_refused(own_run: Run, ti
         write_site([own_run], tmp_path / "site")
     assert not (tmp_path / "site").exists()
     assert main(["site", "-o", str(tmp_path / "site")]) == 2
-    with pytest.raises(SiteError, match="cannot be written"):
+    with pytest.raises(SiteError, match="root"):
         write_site([tiny_results], Path("/"))
+    monkeypatch.setattr(site, "write_live", lambda *_: int("a fault of the program"))
+    with pytest.raises(ValueError, match="a fault"):
+        write_site([tiny_results], tmp_path / "site", live=1)
 
 
 @pytest.mark.parametrize("name", [".git/config", "CNAME", "data/mine/thesis.txt", "assets/linked.js"])
