@@ -38,6 +38,7 @@ SEEDS = (
     "Several seeds of one design: the mean onset, with a line that is the mean of the seeds' own, and at least one "
     "standard error long on both sides."
 )
+ONE_SEED = "A design of a single seed does not show how another seed would order them."
 
 
 def acquisition(
@@ -113,7 +114,7 @@ def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mappin
                 f"The orders of the {count} seeds of {line} agree at a rank correlation of {rho.mean():.2f}{spread}."
             )
     if min(seeds.values()) == 1:
-        parts.append("A design of a single seed does not show how another seed would order them.")
+        parts.append(ONE_SEED)
     return sentences(*parts)
 
 

@@ -63,5 +63,5 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
 
 
 def _describe(row: Any) -> str:
-    interval = f"{row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
-    return f"<b>{style.plain(row.row)}</b>, {style.plain(row.run)}<br>{interval}, n = {row.n}"
+    interval = "" if pd.isna(row.low) else f" ({row.low:.2f} to {row.high:.2f})"
+    return f"<b>{style.plain(row.row)}</b>, {style.plain(row.run)}<br>{row.value:.2f}{interval}, n = {row.n}"

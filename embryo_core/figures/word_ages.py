@@ -1,6 +1,6 @@
 """Ages of words: in their order, beside children's, and what predicts them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from embryo_core import compare
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
+from embryo_core.figures.acquisition import ONE_SEED
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
 from embryo_core.figures.words import METRIC, age_table, category_styles, describe_estimate
@@ -102,6 +105,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
             if len(drawn) > 1
             else "Lines: 95 %, by samples of the word's occurrences.",
             *agreement,
+            ONE_SEED if 1 in map(len, compare.group_by_design(drawn)) and len(drawn) > 1 else "",
         ),
         _note(drawn),
         "Click a word for its curve.",
@@ -158,22 +162,24 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     Raises FigureError and ResultsError.
     """
 
-    def caption(tables: Mapping[str, pd.DataFrame]) -> Caption:
-        first, own = next(iter(tables.items()))
+    def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
+        seeds, own = next(iter(tables.items()))
         whole = own.set_index("group").loc[ALL]
-        sure = "the order" if whole["low"] > 0 else "the reverse of the order" if whole["high"] < 0 else ""
-        agreed = f"words tend to come in {sure} in which children say them"
-        verdict = agreed if sure else "whether the orders agree is not clear"
+        order = {1: "the order", -1: "the reverse of the order"}.get(int(whole["sure"]), "")
+        agreed = f"words tend to come in {order} in which children say them"
+        verdict = agreed if order else "whether the orders agree is not clear"
+        interval = "95 %" if len(seeds) == 1 else "one standard error"
         return Caption(
-            f"Spearman's rho of {first} with children is {whole['rho']:.2f} (95 %: {whole['low']:.2f} to "
-            f"{whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
+            f"Spearman's rho of {design_name(seeds)} with children is {whole['rho']:.2f} ({interval}: "
+            f"{whole['low']:.2f} to {whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
             sentences(
                 f"{AGES} Children: the month at which half of them say the word, as listed.",
                 "Words without one of the two are left out. Lines: 95 % (Bonett and Wright, 2000).",
+                _describe_seeds(tables),
             ),
         )
 
-    tables = {run.name: table for run in runs if len(table := children_table(run).dropna(subset="rho"))}
+    tables = _of_designs(runs, lambda run: children_table(run).dropna(subset="rho"), "group", "rho")
     if not tables:
         raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
     title, names = "Ages of words, and children's", {"group": "row", "rho": "value"}
@@ -209,38 +215,78 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
     """Plot what predicts the ages of words, for each run. Raises FigureError and ResultsError."""
-    tables = {run.name: table for run in runs if len(table := predictor_table(run))}
+    tables = _of_designs(runs, predictor_table, "predictor", "value")
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
     first = next(iter(tables.values()))
-    sure = [row.predictor for row in first.itertuples() if row.low > 0 or row.high < 0]
-    fits = "; ".join(f"{name}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for name, own in tables.items())
+    sure = first.loc[first["sure"] != 0, "predictor"]
+    fits = "; ".join(
+        f"{design_name(seeds)}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for seeds, own in tables.items()
+    )
     caption = Caption(
         f"Predictors of a word's age, all others held fixed: {', '.join(sure) or 'none is significant'}.",
         sentences(
             "Linear regression of log10 of the age; above 0 is later. Numbers are in standard deviations, categories "
             "relative to the largest. Lines: 95 % (Student's).",
             f"Frequency is that in the training text. Words without a predictor are left out. {fits}.",
+            _describe_seeds(tables),
         ),
     )
     title, names = "Predictors of the age of words", {"predictor": "row"}
     return _compare(runs, tables, names, "change of log10 of the age", "predictors", title, caption)
 
 
+# === Runs beside each other ===
+
+
+def _of_designs(
+    runs: Sequence[Run], read: Callable[[Run], pd.DataFrame], key: str, value: str
+) -> dict[tuple[Run, ...], pd.DataFrame]:
+    """Return what `read` returns of each run, and of the seeds of a design their mean, by the runs that have a table.
+
+    The mean has one standard error on both sides as `low` and `high`, the number of `seeds`, and the sum of n. The
+    column sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
+    """
+    found = {}
+    for seeds in compare.group_by_design(runs):
+        tables = {
+            run: own.assign(sure=(own["low"] > 0).astype(int) - (own["high"] < 0))
+            for run in seeds
+            if len(own := read(run))
+        }
+        if not tables:
+            continue
+        rows = pd.concat(tables.values()).groupby(key, sort=False)
+        means = rows.mean().assign(n=rows["n"].sum(), seeds=rows.size())
+        error, sure = rows[value].sem(), rows["sure"].min().where(rows["sure"].nunique() == 1, 0)
+        means = means.assign(low=means[value] - error, high=means[value] + error, sure=sure).reset_index()
+        found[tuple(tables)] = means if len(tables) > 1 else next(iter(tables.values()))
+    return found
+
+
+def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
+    """Return what marks of several seeds show, and what those of one do not; "" for one run."""
+    counts = [*map(len, tables)]
+    several = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
+    alone = "A mark of a single seed does not show what another seed would give."
+    return sentences(several if max(counts) > 1 else "", alone if min(counts) == 1 < sum(counts) else "")
+
+
 def _compare(
     runs: Sequence[Run],
-    tables: Mapping[str, pd.DataFrame],
+    tables: Mapping[tuple[Run, ...], pd.DataFrame],
     names: Mapping[str, str],
     x_title: str,
     what: str,
     title: str,
     caption: Caption,
 ) -> Figure:
-    """Return the figure of the tables of some runs, `names` being those of their columns in `plot_rows`."""
-    drawn = [run for run in runs if run.name in tables]
-    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
+    """Return the figure of the tables of some designs, `names` being those of their columns in `plot_rows`."""
+    drawn = [run for seeds in tables for run in seeds]
+    parts = [own.assign(run=design_name(seeds)).drop(columns="sure") for seeds, own in tables.items()]
+    table = pd.concat(parts, ignore_index=True)
     rows = table.rename(columns=dict(names))
-    if len(drawn) == 1:
+    if len(tables) == 1:
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
     table["place"] = places(rows)
     missing = tuple(run.name for run in runs if run not in drawn)

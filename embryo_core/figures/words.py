@@ -166,11 +166,12 @@ def default_word(table: pd.DataFrame) -> str | None:
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
-    """Return the rows whose word, category or reason contains a text, ignoring case; ages are rounded to steps."""
+    """Return the rows whose word, category or reason contains a text, ignoring case; ages have two digits."""
     wanted = text.strip().casefold()
     texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
     found = table[texts.str.contains(wanted, regex=False)]
-    ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan).round().astype("Int64")
+    ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
+    ages = ages.map(lambda age: round(float(f"{age:.2g}")), na_action="ignore").astype("Int64")
     return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))
 
 

@@ -62,6 +62,15 @@ def other(run: Run) -> Run:
     return copy
 
 
+@pytest.fixture
+def seed(run: Run) -> Run:
+    """Return another seed of the same design, whose words are learned later."""
+    copy = runs.read_run(shutil.copytree(run.path, run.path.with_name("seed")))
+    copy.config["seed"] = 99
+    plant(copy, 0.2)
+    return copy
+
+
 def test_every_word_of_the_list_has_an_age_or_a_reason(run):
     """Sorted by age; with its counts, whatever the case, and the surprisal by them."""
     table = words.age_table(run).set_index("word")
@@ -129,7 +138,13 @@ def test_a_search_finds_words_categories_and_reasons(run):
     table = words.age_table(run)
     assert set(words.search(table, "NOUNS")["word"]) == {"dog", "cat", "ball"}
     assert set(words.search(table, "never in")["word"]) == {"zoo"}
-    assert len(words.search(table, "")) == 11
+    every = words.search(table, "")
+    assert len(every) == 11
+    for name in ("age", "earliest", "latest"):
+        exact = table[name].where(np.isfinite(table[name]))
+        assert every[name].isna().tolist() == exact.isna().tolist()
+        assert (every[name].dropna() - exact.dropna()).abs().lt(0.05 * exact.dropna() + 0.5).all()
+        assert all(len(str(age).rstrip("0")) <= 2 for age in every[name].dropna())
     assert "8 of 11 words have an age" in str(words.describe_words(table, table))
 
 
@@ -164,6 +179,26 @@ def test_predictors_are_those_of_a_regression_of_the_logarithm_of_ages(run):
     order = ["log frequency", "pieces", "concreteness", "nouns, not function words", "predicates, not function words"]
     assert found[order].tolist() == pytest.approx(expected[1:].tolist(), abs=1e-6)
     assert set(word_ages.predictors([run], AXIS).table["n"]) == {8}
+
+
+def test_seeds_are_one_mark_with_their_mean_and_standard_error(run, seed, other):
+    """Beside children and in the regression; a single run beside them is said to show no other seed."""
+    predicted, beside = word_ages.predictors([run, seed], AXIS), word_ages.children([run, seed], AXIS)
+    for figure, table, key, value in (
+        (predicted, word_ages.predictor_table, "predictor", "value"),
+        (beside, word_ages.children_table, "group", "rho"),
+    ):
+        each = [table(one).set_index(key) for one in (run, seed)]
+        both = pd.concat([own[value] for own in each], axis=1).dropna()
+        found = figure.table.set_index(key)
+        assert found["run"].nunique() == 1 and set(found["seeds"]) == {2}
+        assert found[value][both.index].tolist() == pytest.approx(both.mean(axis=1).tolist())
+        error = both.std(axis=1, ddof=1) / np.sqrt(2)
+        assert (found["high"] - found[value])[both.index].tolist() == pytest.approx(error.tolist())
+        assert found["n"][both.index].tolist() == sum(own["n"][both.index] for own in each).tolist()
+        assert "mean of 2 seeds" in str(figure.caption) and "single seed" not in str(figure.caption)
+    alone = word_ages.predictors([run, seed, other], AXIS)
+    assert alone.table["run"].nunique() == 2 and "single seed" in str(alone.caption)
 
 
 def test_distances_are_from_the_words_counts(run):
