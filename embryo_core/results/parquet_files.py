@@ -201,8 +201,8 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     if table.is_summary:
         return fragment, done
     names = ["evaluation", "step"]
-    groups = read_groups(file.opened, footer, range(footer.num_row_groups), names)
-    counts = pa.concat_tables(_count(rows, ([], "count_all")) for rows in groups)
+    groups = _read_coded(file.opened, footer, range(footer.num_row_groups), names)
+    counts = pa.concat_tables(_with_texts(_count(rows.unify_dictionaries(), ([], "count_all"))) for rows in groups)
     check_rows(table, counts.select(names), BOUNDS, names)
     for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
         if rows > most:
@@ -226,23 +226,33 @@ def read_groups(
 ) -> Iterator[pa.Table]:
     """Yield row groups, or a table without rows if there is none; texts have these types, or those of the file.
 
-    A short file may repeat a long text in every row. So texts are read as the different ones, and counted before rows
-    are made of them. Raise ValueError if a row group has more than `MAX_TEXTS` bytes.
+    Raise ValueError if a row group has more than `MAX_TEXTS` bytes.
     """
+    return (_with_texts(rows, types) for rows in _read_coded(file, footer, groups, columns))
+
+
+def _read_coded(
+    file: pa.NativeFile, footer: pq.FileMetaData, groups: Iterable[int], columns: list[str] | None
+) -> Iterator[pa.Table]:
+    """Yield row groups with texts as the different ones, counted before rows are made of them: one may be repeated."""
     leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)
     for group in [[i] for i in groups] or [[]]:
         rows = stored.read_row_groups(group, columns, use_threads=False)
-        for i, kept in enumerate(rows.schema):
-            if pa.types.is_dictionary(kept.type):
-                chunks = rows[i].chunks
-                size = sum(pc.sum(pc.binary_length(one.dictionary).take(one.indices)).as_py() or 0 for one in chunks)
-                if size > MAX_TEXTS:
-                    raise ValueError(f"{kept.name} has {size:,} bytes in a row group, and {MAX_TEXTS:,} are read")
-                kind = types.get(kept.name, kept.type.value_type)
-                rows = rows.set_column(i, kept.with_type(kind), rows[i].cast(kind))
+        for column in (column for column in rows.columns if pa.types.is_dictionary(column.type)):
+            lengths = (pc.binary_length(one.dictionary).take(one.indices) for one in column.chunks)
+            if (size := sum(pc.sum(each).as_py() or 0 for each in lengths)) > MAX_TEXTS:
+                raise ValueError(f"a column has {size:,} bytes in a row group, and {MAX_TEXTS:,} are read")
         yield rows
+
+
+def _with_texts(rows: pa.Table, types: Mapping[str, pa.DataType] = MappingProxyType({})) -> pa.Table:
+    for i, coded in enumerate(rows.schema):
+        if pa.types.is_dictionary(coded.type):
+            kind = types.get(coded.name, coded.type.value_type)
+            rows = rows.set_column(i, coded.with_type(kind), rows[i].cast(kind))
+    return rows
 
 
 # === Writing ===
