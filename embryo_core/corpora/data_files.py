@@ -19,6 +19,8 @@ FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_c
 # By suffix, which follows the usual one of the file.
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 MAX_BYTES = 2**29  # of a text, decompressed: a small file may hold any number of blanks
+MAX_LINES = 2**23  # of a text: each takes a hundred bytes, even if it is blank
+MAX_LINE = 2**20  # characters of a line of JSON
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 
@@ -92,10 +94,11 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.Gzi
 def read_lines(path: Path) -> Lines:
     """Read the lines of a text file without trailing blanks, each with its location; a byte order mark is skipped."""
     with _opened(path) as file:
-        content = io.BytesIO(file.read(MAX_BYTES + 1))
-        if content.getbuffer().nbytes > MAX_BYTES:
-            raise CorpusError(f"{path} has more than the {MAX_BYTES:,} bytes of text that are read; give it in parts.")
-        text = io.TextIOWrapper(content, encoding="utf-8-sig")
+        content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES or content.count(b"\n") + content.count(b"\r") > MAX_LINES:
+            most = f"{MAX_BYTES:,} bytes, or the {MAX_LINES:,} lines,"
+            raise CorpusError(f"{path} has more than the {most} of text that are read; give it in parts.")
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
 
@@ -104,6 +107,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for location, line in read_lines(path):
         if not line:
             continue
+        if len(line) > MAX_LINE:
+            raise CorpusError(f"{location} has {len(line):,} characters, and {MAX_LINE:,} are read; remove it.")
         try:
             row = json.loads(line)
             if "\\u" in line:

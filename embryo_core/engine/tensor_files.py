@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import torch
@@ -35,13 +35,14 @@ UNREADABLE = (
     RuntimeError,
     ValueError,
     EOFError,
-    KeyError,
+    LookupError,
     AttributeError,
     MemoryError,
 )
 
 NAMED = frozenset({"GLOBAL", "INST", "STACK_GLOBAL", "EXT1", "EXT2", "EXT4"})  # opcodes that name an object
 REBUILDERS = frozenset({"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter"})
+MAX_COPIED = 2**21  # values that calls in a pickle copy; a tensor has eight
 STORED_DTYPES = (
     torch.float64,
     torch.float32,
@@ -181,7 +182,7 @@ def load_pickled(path: Path) -> dict[str, Tensor]:
     have, and whatever torch raises for a damaged file.
     """
     with path.open("rb") as file:
-        _check_names(file)
+        _check_pickles(file)
     found = torch.load(path, map_location="cpu", weights_only=True, mmap=_can_map(path))
     tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
     for name, tensor in tensors.items():
@@ -233,12 +234,39 @@ def _is_plain(tensor: Tensor) -> bool:
     )
 
 
-def _check_names(file: IO[bytes]) -> None:
-    """Raise UnpicklingError if a pickle in the file names anything but tensors, their storages and types."""
+def _check_pickles(file: IO[bytes]) -> None:
+    """Raise UnpicklingError if a pickle in the file names or does more than tensors in containers need.
+
+    That is tensors, their storages and types, and calls that copy few values: a call of a few bytes copies a list or
+    dictionary, and may do so again and again. Values are followed as the lists of their members.
+    """
     for pickled in pickles(file):
+        stack: list[list] = []
+        marks, memo, copied = list[int](), dict[Any, list](), 0
         for opcode, argument, _ in pickletools.genops(pickled):
-            if opcode.name in NAMED and not (opcode.name == "GLOBAL" and _is_of_tensors(*str(argument).split(" ", 1))):
-                raise UnpicklingError(f"names {argument or opcode.name}")
+            name, takes = opcode.name, opcode.stack_before
+            if name in NAMED and not (name == "GLOBAL" and _is_of_tensors(*str(argument).split(" ", 1))):
+                raise UnpicklingError(f"names {argument or name}")
+            if name == "MARK":
+                marks.append(len(stack))
+            elif name.endswith("PUT") or name == "MEMOIZE":
+                memo[len(memo) if argument is None else argument] = stack[-1]
+            elif name.endswith("GET"):
+                stack.append(memo[argument])
+            else:
+                start = marks.pop() if pickletools.markobject in takes else len(stack) - len(takes)
+                start -= name in ("APPENDS", "SETITEMS")
+                first, *others = members = stack[start:] or [[]]
+                del stack[start:]
+                if name in ("APPEND", "APPENDS", "SETITEM", "SETITEMS"):
+                    first += others
+                    members = first
+                elif name in ("REDUCE", "NEWOBJ", "BUILD"):
+                    copied += sum(map(len, [*others, *others[-1]]))
+                    if copied > MAX_COPIED:
+                        raise UnpicklingError(f"copies more than {MAX_COPIED:,} values")
+                    members = first if name == "BUILD" else [value for member in others[-1] for value in member]
+                stack += [members] if opcode.stack_after else []
 
 
 def _is_of_tensors(module: str, name: str) -> bool:

@@ -35,7 +35,7 @@ def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = N
     if {"spearman", "pearson"} & set(results.read_task_scores(run, task)["metric"]):
         return answered_values(answers)
     labels = results.read_sources(run).get(results_name(task, seed), {}).get("labels")
-    return answer_histories(answers, labels if isinstance(labels, list) else ())
+    return answer_histories(answers, [*map(str, labels)] if isinstance(labels, list) else ())
 
 
 def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from embryo_core.types import Run
 
 MAX_ROWS = 2**26  # of a file
 MAX_STEP_ROWS = 2**18  # of one step of an evaluation
-MAX_VALUES = 2**31  # of a column with lists
+MAX_VALUES = 2**31  # of all columns
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
 MAX_TEXT = 4096  # bytes
@@ -70,11 +70,11 @@ def max_step_rows(table: Table, bounds: Bounds) -> int:
     return min(MAX_STEP_ROWS, prod(int(key[1] - key[0]) + 1 if key else MAX_STEP_ROWS for key in keys))
 
 
-def check_size(footer: pq.FileMetaData, max_rows: int) -> None:
+def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
     """Raise ValueError if the footer of a file announces more rows or values than are read."""
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    values = sum(max((group.column(i).num_values for i in range(group.num_columns)), default=0) for group in groups)
-    if footer.num_rows > max_rows or values > MAX_VALUES:
+    values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
+    if footer.num_rows > max_rows or values > max_values:
         raise ValueError(f"it has {footer.num_rows:,} rows and {values:,} values, more than are read")
 
 

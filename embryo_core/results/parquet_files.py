@@ -25,7 +25,16 @@ from pyarrow.dataset import ParquetFileFormat, ParquetFileFragment
 
 from embryo_core.errors import CorpusError, ResultsError, first_line
 from embryo_core.results import attention_codec
-from embryo_core.results.checks import BOUNDS, MAX_ROWS, Bounds, bounds_of, check_rows, check_size, max_step_rows
+from embryo_core.results.checks import (
+    BOUNDS,
+    MAX_ROWS,
+    MAX_VALUES,
+    Bounds,
+    bounds_of,
+    check_rows,
+    check_size,
+    max_step_rows,
+)
 from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.runs import (
     Checksums,
@@ -45,7 +54,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**31  # of a file
 MAX_FOREIGN_BYTES = 2**30  # of a file of others
-MAX_FOREIGN_ROWS = 2**20
+MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # a value of a bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 MAGIC = b"PAR1"  # at both ends of a parquet file
@@ -197,7 +206,7 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     footer, done = fragment.metadata, dict[str, list[int]]()
     if footer.num_columns != len(table.all_columns):
         raise ValueError(f"it has {footer.num_columns} columns")
-    check_size(footer, MAX_ROWS)
+    check_size(footer, MAX_ROWS, MAX_VALUES)
     if table.is_summary:
         return fragment, done
     names = ["evaluation", "step"]
@@ -333,7 +342,7 @@ def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
             raise ValueError(f"it is no file of at most {MAX_FOREIGN_BYTES:,} bytes")
         with pa.OSFile(str(path)) as file:
             footer, found, size = pq.read_metadata(file), [], 0
-            check_size(footer, MAX_FOREIGN_ROWS)
+            check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)
             for rows in read_groups(file, footer, range(footer.num_row_groups)):
                 found.append(rows)
                 size += rows.nbytes

@@ -5,7 +5,7 @@ config.json has room for.
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -64,8 +64,7 @@ def verify(checkpoint: Checkpoint) -> None:
         expected |= zip(files, (card.sha256, *card.parts.values()), strict=True)
     elif (weights := next(iter(files))) not in expected:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
-    for weights, within in files.items():
-        check_weights(weights, within, sizes)  # faster than hashing a sparse file
+    check_parts(files, sizes)  # faster than hashing a sparse file
     for path, sha256_ in expected.items():
         found = digest(path, files.get(path, run), BrokenCheckpoint, _limit(path, files, sizes))
         if found != sha256_:
@@ -101,6 +100,15 @@ def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
 def max_weights_bytes(sizes: Architecture) -> int:
     """Return the bytes that the weights of a model of these sizes may have."""
     return 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.max_parameters
+
+
+def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
+    """Check each file of a model's weights, and the size of all together. Raise BrokenCheckpoint."""
+    for path, within in files.items():
+        check_weights(path, within, sizes)
+    if (total := sum(path.stat().st_size for path in files)) > max_weights_bytes(sizes):
+        what = f"has {total:,} bytes with the other parts, more than config.json has room for"
+        raise refusal(next(iter(files)), what, BrokenCheckpoint)
 
 
 def check_weights(path: Path, within: Path, sizes: Architecture) -> None:

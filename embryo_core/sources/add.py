@@ -26,7 +26,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import describe, gives, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, MissingWeights, RunError
-from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_weights
+from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
 from embryo_core.sources import earlier, folders, hub, trainer
@@ -217,8 +217,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     counts, pointers = found.counts, found.pointer.files
     at_hand = copy or not found.pointer.repository
     files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
-    for file in files:
-        check_weights(file, file.parent, sizes)  # a file that was cut would take the place of an earlier copy
+    check_parts({file: file.parent for file in files}, sizes)  # a cut file would take the place of an earlier copy
     if found.index and files:
         check_shards(found.index, files, sizes)
     if copy and found.index:

@@ -106,6 +106,13 @@ def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
     page.wait_for_url("**#*head=Layer*")
 
 
+@pytest.mark.parametrize("address", ["unit=constructor", "run=__proto__&beside=toString&step=x&scale=valueOf"])
+def test_an_address_that_names_nothing_shows_the_page(site: Path, page: Page, address: str):
+    """Every object of JavaScript has properties of these names."""
+    page.goto((site / "tokens.html").as_uri() + f"#{address}")
+    expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
+
+
 def test_curves_count_tokens_and_are_smoothed(site: Path, page: Page, tiny_results: Run):
     """Each point keeps its value at its checkpoint's tokens; before it is a line of the means of three."""
     page.goto((site / "tokens.html").as_uri() + "#unit=tokens&smoothing=3")

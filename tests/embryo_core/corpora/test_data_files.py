@@ -51,6 +51,16 @@ def test_data_that_cannot_be_read_are_no_source(tmp_path):
         open_source(tmp_path / "none")
 
 
+@pytest.mark.parametrize("text", ["\n" * 9, "\r" * 9, '{"a": "' + "b" * 900 + '"}'], ids=("lines", "returns", "line"))
+def test_lines_are_few_and_objects_short(tmp_path, monkeypatch, text):
+    """A blank line takes a hundred bytes of memory, and a list in a line of JSON fifty."""
+    monkeypatch.setattr(data_files, "MAX_LINES", 8)
+    monkeypatch.setattr(data_files, "MAX_LINE", 800)
+    (tmp_path / "a.jsonl").write_text(text, newline="")
+    with pytest.raises(CorpusError, match=r"lines|900|908"):
+        list(data_files.read_json_lines(tmp_path / "a.jsonl"))
+
+
 def test_more_text_than_is_read_is_refused(tmp_path, monkeypatch):
     """A compressed file of a few bytes may hold any number of blanks."""
     monkeypatch.setattr(data_files, "MAX_BYTES", 2**16)

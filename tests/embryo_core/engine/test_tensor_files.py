@@ -33,6 +33,15 @@ class Bytes:
         return bytearray, (1_000,)
 
 
+class Copy:
+    """Is pickled as a call that copies a list; several are calls with one list, so that 16 MB could take terabytes."""
+
+    PAIRS = tuple((i, None) for i in range(10))
+
+    def __reduce__(self) -> tuple[type, tuple[Any]]:
+        return OrderedDict, (self.PAIRS,)
+
+
 @ZIPPED
 @pytest.mark.parametrize("dtype", tensor_files.STORED_DTYPES)
 def test_tensors_of_every_type_that_weights_have(tmp_path: Path, zipped: bool, dtype: torch.dtype):
@@ -47,10 +56,14 @@ def test_tensors_of_every_type_that_weights_have(tmp_path: Path, zipped: bool, d
 
 
 @ZIPPED
-def test_what_takes_memory_without_being_a_tensor_is_never_asked_for(tmp_path: Path, zipped: bool, monkeypatch):
+@pytest.mark.parametrize("hidden", [Bytes(), [Copy() for _ in range(300)]], ids=("bytes", "copies"))
+def test_what_takes_memory_without_being_a_tensor_is_never_asked_for(
+    tmp_path: Path, zipped: bool, hidden: Any, monkeypatch
+):
     """torch allows it; here its reader is not even called."""
-    path = save({"a": torch.zeros(2), "b": Bytes()}, tmp_path, zipped)
-    assert torch.load(path, weights_only=True)["b"] == bytearray(1_000)
+    monkeypatch.setattr(tensor_files, "MAX_COPIED", 1_000)
+    path = save({"a": torch.zeros(2), "b": hidden}, tmp_path, zipped)
+    assert len(torch.load(path, weights_only=True)["b"]) >= 300
     monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(it holds more than tensors, or is damaged\)"):
         read_file(path, tmp_path)

@@ -355,15 +355,21 @@ def test_a_read_that_fails_while_the_file_is_replaced_is_none_of_the_new_file(ru
 
 
 def test_a_small_file_that_would_be_gigabytes_is_refused(tmp_path: Path):
-    """Many rows, a long text in each, or a date that Python has not: one sentence, and little memory."""
+    """Many rows, a long text in each, columns of bits, or a date that Python has not: one sentence, little memory."""
     once = {"text": pa.array(np.zeros(2**10, np.int32)), "date": pa.array([2**62], pa.timestamp("us"))}
     long = pa.DictionaryArray.from_arrays(once["text"], pa.array(["x" * 2**20]))
     many = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**20 + 1, np.int32)), pa.array(["x"]))
     before = pa.default_memory_pool().max_memory()
-    for column in (long, many, once["date"]):
+    bits = pa.array(np.zeros(2**18, bool))
+    for column in (long, many, once["date"], bits):
         path = tmp_path / "train.parquet"
-        pq.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=False)
+        pq.write_table(
+            pa.table({f"{i}": column for i in range(200 if column is bits else 1)}),
+            path,
+            compression="zstd",
+            store_schema=False,
+        )
         with pytest.raises(CorpusError, match=r"train\.parquet cannot be read"):
             results.read_foreign([path])
-        assert path.stat().st_size < 2**16
+        assert path.stat().st_size < 2**18
     assert pa.default_memory_pool().max_memory() < before + 2**28

@@ -13,7 +13,8 @@ from embryo_core.audit import audit
 from embryo_core.compare import parameters
 from embryo_core.engine.hub_cache import discard, fetch_checkpoint, not_cached
 from embryo_core.engine.tensor_files import read_tensors
-from embryo_core.errors import BrokenCheckpoint
+from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.runs import checkpoint_files
 from embryo_core.sources import add
 from tests.embryo_core.sources.conftest import STEPS, model_of
 from tests.embryo_core.sources.test_hub import store
@@ -123,6 +124,14 @@ def test_a_part_without_a_tensor_of_the_index_is_named(root, parts):
     save_file(tensors, part)
     (trouble,) = add([str(parts)], "joined", copy=True).troubles
     assert f"{part.name} lacks {name}" in trouble
+
+
+def test_parts_are_bounded_together(root, parts, monkeypatch):
+    """By what config.json has room for: each of a thousand parts could be as large."""
+    largest = max(part.stat().st_size for part in parts.rglob("model-0*"))
+    monkeypatch.setattr(checkpoint_files, "max_weights_bytes", lambda _: largest)
+    with pytest.raises(RunError, match="with the other parts"):
+        add([str(parts)], "parts")
 
 
 @pytest.mark.parametrize("content", ['{"weight_map": {"a": "../secret"}}', '{"weight_map": {}}', "no JSON", "[]"])
