@@ -121,4 +121,4 @@ def _of_relation(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
     return pa.table({name: pa.array(words[name], pa.string()) for name in WORDS}), ranks
 
 
-FACTS = Summary(HISTORIES, CLOZE, _compute, _check, COLUMNS, _add)
+FACTS = Summary(HISTORIES, CLOZE, _compute, COLUMNS, _add, _check)

@@ -11,7 +11,7 @@ there, and readers need not wait for writers.
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -57,7 +57,6 @@ MAX_FOREIGN_BYTES = 2**30  # of a file of others
 MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # a value of a bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
-MAGIC = b"PAR1"  # at both ends of a parquet file
 NOTHING = hashlib.sha256().hexdigest()
 EVERYTHING = pc.scalar(True)
 MAX_CHECKPOINTS = 16_384  # steps of a table
@@ -81,48 +80,25 @@ def is_stored(path: Path) -> bool:
     return os.path.lexists(path) or os.path.lexists(_checksum_file(path))
 
 
-@contextmanager
-def verified(run: Run, path: Path) -> Iterator[VerifiedFile | None]:
+def _verify(run: Run, path: Path) -> VerifiedFile | None:
     """Open a table's file; None if a writer that was killed had just removed it.
 
     Raise FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if it is not what
     was written, or not a regular file of this run's results.
     """
-    state = _verify(run, path)
-    if state is None:
-        yield None
-        return
-    try:
-        with pa.OSFile(str(path)) as file:  # given a path, pyarrow would open footer and rows one after the other
-            yield VerifiedFile(state, file)
-    except Exception:
-        if _state(os.stat(path)) == state:
-            raise
-        raise FileNotFoundError(path) from None  # the footer of the old file may have been read with the new one
-    if _state(os.stat(path)) != state:
-        raise FileNotFoundError(path)
-
-
-def _verify(run: Run, path: Path) -> State | None:
-    """Return the state of a file that has a listed checksum; None if there is no file, and that is listed.
-
-    Raise as `verified` does.
-    """
     listed = _listed(path, run.results)
+    if not os.path.lexists(path) and (NOTHING, path.name) in listed:
+        return None
     try:
         if not os.path.lexists(path):
-            if (NOTHING, path.name) in listed:
-                return None
             raise ValueError("it is missing")
         _, found = locate(path, run.results, ResultsError, MAX_BYTES)
-        with open_inside(path, run.results, ResultsError, MAX_BYTES) as file:
-            if _state(os.fstat(file.fileno())) != _state(found):
-                raise FileNotFoundError(path)  # not the file whose size was checked
-            file.seek(max(0, found.st_size - len(MAGIC)))
-            if file.read() != MAGIC:  # faster than the checksum of a large file
-                raise ValueError("it is no parquet file, or cut short")
         if (digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
-            return _state(found)
+            file = open_inside(path, run.results, ResultsError, MAX_BYTES)
+            if (state := _state(os.fstat(file.fileno()))) == _state(found):
+                return VerifiedFile(state, pa.PythonFile(file, "r"))
+            file.close()
+            raise FileNotFoundError(path)  # not the file that was hashed
         if listed:
             raise ValueError("it is not the file of its checksum")
         raise ResultsError(
@@ -176,9 +152,11 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
     Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
     bounds = bounds_of(run)
-    with explained(run, path), verified(run, path) as file:
-        opened = file and _examine(file, table, max_step_rows(table, bounds))
-        yield OpenTable(table, bounds, file.opened, *opened) if file and opened else None
+    with explained(run, path), ExitStack() as opened:
+        if file := _verify(run, path):
+            opened.enter_context(file.opened)
+            found = _examine(file, table, max_step_rows(table, bounds))
+        yield OpenTable(table, bounds, file.opened, *found) if file else None
 
 
 @contextmanager

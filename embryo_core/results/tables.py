@@ -177,18 +177,4 @@ SPANS = Table(
     group=("task",),
     command="finetune",
 )
-TABLES = (
-    SCORES,
-    WORDS,
-    CLOZE,
-    VARIANTS,
-    PAIRS,
-    SURPRISALS,
-    GRAMS,
-    ATTENTION,
-    PROBES,
-    TASK_SCORES,
-    TUNING,
-    ANSWERS,
-    SPANS,
-)
+TABLES = tuple(table for table in globals().values() if isinstance(table, Table))
