@@ -26,9 +26,15 @@ for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
 
 import numpy as np
 import torch
-from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForMaskedLM, ElectraForPreTraining
+from transformers import (
+    AlbertForPreTraining,
+    BertForPreTraining,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+    GPT2LMHeadModel,
+)
 
-from pretrain.config import Config
+from pretrain.config import Config, MaskedConfig
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.train import build
@@ -40,7 +46,10 @@ COMPARED = (  # preset, sequences, tokens of each
     ("albert-small", 8, 128),
     ("bert-small", 8, 128),
     ("electra-small", 8, 128),
+    ("gpt2-small", 8, 128),
 )
+# The one preset of a useful GPT-2 is of base size; this is one as large as bert-small.
+SMALL = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048}
 TARGET = 1.5
 SHARE = 0.7  # of what a matrix product reaches; a goal, not a condition
 SECONDS = 2.0  # of steps in one turn, about
@@ -50,8 +59,19 @@ Step = Callable[[], float]  # one update; returns its loss
 Loss = Callable[[dict[str, torch.Tensor]], torch.Tensor]  # of one batch
 
 
+def configuration(name: str, size: int, length: int) -> Config:
+    """Return the settings of a preset for batches of this shape."""
+    sizes = SMALL if name == "gpt2-small" else {}
+    return replace(preset(name), batch_size=size, sequence_length=length, short_steps=0, compute_dtype=DTYPE, **sizes)
+
+
 def batches(config: Config, size: int, length: int, count: int = 8) -> list[MaskedBatch]:
-    """Random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP]."""
+    """Random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP].
+
+    A decoder's are its pieces in a row, each of which predicts the next.
+    """
+    if not isinstance(config, MaskedConfig):
+        return [next_tokens(config, size, length, np.random.default_rng(i)) for i in range(count)]
     rng = np.random.default_rng(0)
     special = tuple(range(MASK + 1))
     word_start = (np.arange(config.vocab_size) % 2 == 1) & ~np.isin(np.arange(config.vocab_size), special)
@@ -65,14 +85,25 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Mask
     return made
 
 
+def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator) -> MaskedBatch:
+    """Return random pieces of a decoder, and the one after each as its label."""
+    tokens = rng.integers(MASK + 1, config.vocab_size, (size, length + 1), np.int32)
+    ones, zeros = np.ones((size, length), np.int32), np.zeros((size, length), np.int32)
+    positions = np.broadcast_to(np.arange(length, dtype=np.int32), ones.shape)
+    return MaskedBatch(
+        tokens[:, :-1], zeros, ones, positions, tokens[:, 1:], ones.astype(np.float32), zeros[:, 0], zeros
+    )
+
+
 def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by pretrain.train's own model, LAMB and XLA."""
     model = build(config)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
+    main = next(iter(model.objectives))
     turn = iter(range(sys.maxsize))
 
     def step() -> float:
-        return model.train(made[next(turn) % len(made)], loss_weights)["masked_lm_loss"]
+        return model.train(made[next(turn) % len(made)], loss_weights)[f"{main}_loss"]
 
     return step
 
@@ -80,7 +111,8 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
     """One update by transformers' classes with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
-    parameters, loss_of = {"electra": electra, "albert": with_pairs, "bert": with_pairs}[config.family](config)
+    kinds = {"electra": electra, "albert": with_pairs, "bert": with_pairs, "gpt2": decoder}
+    parameters, loss_of = kinds[config.family](config)
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate / 10, weight_decay=config.weight_decay)
     turn = iter(range(sys.maxsize))
 
@@ -126,6 +158,16 @@ def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
     return list(model.parameters()), loss
 
 
+def decoder(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
+    """Return a GPT-2: its parameters, and its loss."""
+    model = transformers_model(GPT2LMHeadModel, FAMILIES["gpt2"].huggingface(config))
+
+    def loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return model(input_ids=batch["input_ids"], labels=batch["input_ids"]).loss
+
+    return list(model.parameters()), loss
+
+
 def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
     """Return generator and discriminator on the same embeddings: parameters, and the weighted sum of their losses."""
     settings = FAMILIES["electra"].huggingface(config)
@@ -166,7 +208,8 @@ def update_flops(config: Config, made: list[MaskedBatch]) -> float:
         layer = 4 * hidden**2 + 2 * hidden * inner + 2 * length * hidden  # multiplications a token
         projection = embedding * hidden if embedding != hidden else 0
         total += size * length * (projection + config.num_hidden_layers * layer)
-    total += size * made[0].positions.shape[1] * embedding * (hidden + config.vocab_size)  # the masked words
+    transform = 0 if config.family == "gpt2" else hidden  # between the states and the words
+    total += size * made[0].positions.shape[1] * embedding * (transform + config.vocab_size)  # what is predicted
     if config.family == "electra":
         total += size * length * config.hidden_size**2  # the discriminator's head
     return 6.0 * total
@@ -182,7 +225,7 @@ def seconds_per_step(step: Step, steps: int) -> float:
 
 def compare(name: str, size: int, length: int, rounds: int) -> float:
     """Print both speeds of one preset at one shape; returns how many times as fast Keras is."""
-    config = replace(preset(name), batch_size=size, sequence_length=length, short_steps=0, compute_dtype=DTYPE)
+    config = configuration(name, size, length)
     made = batches(config, size, length)
     steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
     turns = {}

@@ -93,8 +93,20 @@ class Dropout(keras.layers.Layer):
             self.seeds = Seeds()
 
     def call(self, x, training=False):
-        """Return x itself, without a draw, if the model is not being trained or the rate is 0."""
-        return keras.random.dropout(x, self.rate, seed=self.seeds) if training and self.rate else x
+        """Return x itself, without a draw, if the model is not being trained or the rate is 0.
+
+        XLA on a processor makes ThreeFry's numbers five times as fast as those of Philox, which TensorFlow takes by
+        itself and which took a fifth of an update of an ELECTRA. Nothing but XLA has ThreeFry.
+        """
+        if not training or not self.rate:
+            return x
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            if tf.inside_function() and not tf.distribute.has_strategy():  # that is, compiled by XLA
+                seed = self.seeds.next()
+                return tf.nn.experimental.stateless_dropout(x, self.rate, seed, rng_alg="threefry")
+        return keras.random.dropout(x, self.rate, seed=self.seeds)
 
 
 # === Transformer ===

@@ -1,0 +1,109 @@
+"""Where an update of each family spends its time: products of matrices, and everything around them.
+
+The profiler of TensorFlow times each kernel of the compiled update on one thread, and the program that XLA dumps says
+which operation a kernel is named after; a kernel that fuses several counts as its last. Of several updates the median
+counts. Prints a table in Markdown; a column adds up to the kernels' time, and the last rows say how fast the products
+are beside a plain one.
+Usage: python -m benchmarks.update_profile
+"""
+
+import os
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+UPDATES = 9
+PARTS = {  # a part by what the name of its operation contains; the first that fits
+    "optimizer and clipping": r"^(lamb|adamw|muon)/",
+    "dropout and its random numbers": r"dropout|stateless_random|random_uniform",
+    "GELU": r"Gelu|Erf",
+    "softmax of attention, and scores masked": r"attention\w*/(Softmax|add|mul|Cast)",
+    "layer normalisation": r"layer_norm",
+    "logits' bias, losses, accuracies": r"predictions|next_token|LogSoftmax|log_softmax|ArgMax|Softplus|Segment|Cumsum",
+    "transposed and copied": r"[Tt]ranspose|[Rr]eshape",
+    "embeddings": r"embeddings|projection",
+}
+PRODUCTS, REST = "products of matrices", "rest"
+
+
+def dumped_program(folder: str) -> dict[str, str]:
+    """Return the operation that each instruction of the largest compiled program is named after."""
+    program = max(Path(folder).glob("*cpu_after_optimizations.txt"), key=lambda path: path.stat().st_size)
+    found = re.findall(r"^\s*(?:ROOT )?%(\S+) = .*?op_name=\"([^\"]*)\"", program.read_text(), re.MULTILINE)
+    return dict(found)
+
+
+def kernel_times(step) -> dict[str, float]:
+    """Return the seconds of each kernel of an update: the median of several updates, once for each of its calls."""
+    import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
+        with tf.profiler.experimental.Profile(folder, options=options):
+            for _ in range(UPDATES):
+                step()
+        trace = xplane_pb2.XSpace.FromString(next(Path(folder).rglob("*.xplane.pb")).read_bytes())
+    timed = defaultdict(list)
+    for plane in trace.planes:
+        for line in plane.lines:
+            if line.name.startswith("tf_"):  # a thread that computes
+                for event in line.events:
+                    timed[plane.event_metadata[event.metadata_id].name].append(event.duration_ps / 1e12)
+    return {name: median(times) * len(times) / UPDATES for name, times in timed.items()}
+
+
+def part_of(kernel: str, operations: dict[str, str]) -> str:
+    """Return the part of an update to which a kernel belongs."""
+    if re.match(r"(MatMul|dot)", kernel):
+        return PRODUCTS
+    operation = operations.get(kernel, "")
+    return next((part for part, pattern in PARTS.items() if re.search(pattern, operation)), REST)
+
+
+def profile(name: str, size: int, length: int, dump: str) -> dict[str, str]:
+    """Return a column of the table: the share of each part, and the speeds."""
+    from benchmarks import training
+
+    config = training.configuration(name, size, length)
+    made = training.batches(config, size, length)
+    step, product = training.keras_step(config, made), training.matrix_product()
+    step(), product()  # compiles
+    operations = dumped_program(dump)
+    update, plain = (median(training.seconds_per_step(each, 1) for _ in range(UPDATES)) for each in (step, product))
+    times: defaultdict[str, float] = defaultdict(float)
+    for kernel, seconds in kernel_times(step).items():
+        if kernel in operations or part_of(kernel, operations) == PRODUCTS:
+            times[part_of(kernel, operations)] += seconds
+    total, flops = sum(times.values()), training.update_flops(config, made)
+    fastest = 2 * training.MATRIX**3 / plain
+    column = {part: f"{times[part] / total:.1%}" for part in (PRODUCTS, *PARTS, REST)}
+    return column | {
+        "kernels together, of the update's time": f"{total / update:.0%}",
+        "products beside a plain one": f"{flops / times[PRODUCTS] / fastest:.0%}",
+        "the update beside a plain product": f"{flops / update / fastest:.0%}",
+    }
+
+
+def main() -> None:
+    """Print the table, a column for each family."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
+        sys.argv[1:] = ["1", "1"]  # one thread, for benchmarks.training
+        from benchmarks import training
+
+        columns = {}
+        for name, size, length in training.COMPARED[1:]:
+            columns[f"{name}, {size} × {length}"] = profile(name, size, length, folder)
+            for path in Path(folder).iterdir():
+                path.unlink()
+    print("| part | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
+    for part in next(iter(columns.values())):
+        print(f"| {part} | " + " | ".join(column[part] for column in columns.values()) + " |")
+
+
+if __name__ == "__main__":
+    main()
