@@ -113,9 +113,8 @@ def designs(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
 
 
 def design_name(seeds: Sequence[Run]) -> str:
-    """Return the name of a line: a run, or all seeds of a design."""
-    names = [run.name for run in seeds]
-    return names[0] if len(names) == 1 else f"{', '.join(names)} (mean of {len(names)} seeds)"
+    """Return the name of a line: a run, or the first seed of a design and how many there are."""
+    return seeds[0].name if len(seeds) == 1 else f"{seeds[0].name} (mean of {len(seeds)} seeds)"
 
 
 def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:

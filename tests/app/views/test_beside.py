@@ -348,7 +348,7 @@ def test_attention_shows_two_runs(open_page, two: Run) -> None:
 
 
 def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
-    """The legend and the caption name both, and say how many seeds there are."""
+    """The legend and the caption name the first, and say how many seeds there are."""
     other = runs.read_run(two.path.with_name("twin"))
     other.config.update(two.config, seed=99)
     runs.write_run(other)
