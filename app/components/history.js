@@ -41,11 +41,40 @@ if (!history.closesMenu) {
   });
 }
 
-// A table is one stop of the Tab key, whose arrow keys go from cell to cell; its own handler goes through the cells.
+// A table is one stop of the Tab key, whose arrow keys go from cell to cell. Its own handlers would go through the cells,
+// and choose the first as soon as the table has the focus: here the first key that it knows does.
 if (!history.leavesTables) {
   history.leavesTables = true;
-  const leaves = ({ key, target }) => key === "Tab" && target.closest?.(".stDataFrame");
-  addEventListener("keydown", (event) => leaves(event) && event.stopImmediatePropagation(), true);
+  const CHOOSES = /^(Arrow|Page|Home$|End$|Enter$| $)/;
+  let tabbed = false;
+  let untouched = null; // the table that Tab has come to
+  const stop = (event) => event.stopImmediatePropagation();
+  addEventListener("pointerdown", () => (tabbed = false), true);
+  addEventListener(
+    "keydown",
+    (event) => {
+      const { key, target } = event;
+      tabbed = key === "Tab";
+      if (tabbed) {
+        for (const scroller of document.querySelectorAll(".dvn-scroller")) scroller.tabIndex = -1;
+        if (target.closest?.(".stDataFrame")) stop(event);
+      } else if (target === untouched && CHOOSES.test(key)) {
+        target.blur();
+        target.focus();
+        stop(event);
+        event.preventDefault();
+      }
+    },
+    true,
+  );
+  addEventListener(
+    "focusin",
+    (event) => {
+      untouched = tabbed && event.target.matches?.(".stDataFrame canvas") ? event.target : null;
+      if (untouched) stop(event);
+    },
+    true,
+  );
 }
 
 export default function () {}

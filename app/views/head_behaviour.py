@@ -40,13 +40,12 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """Return the picked pattern, head, and change by which the pattern counts as present (see `Pattern`)."""
     measured = set(frame["what"])
     first_pattern, layer, head = results.strongest_head(view.run)
+    names = {name: PATTERNS[name].label for name in PATTERNS if name in measured}
+    to_best = partial(_choose_best, frame)
+    what = pickers.pick_one(
+        "pattern", "Pattern", list(names), first_pattern, names.__getitem__, segmented=True, then=to_best
+    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        options = [name for name in PATTERNS if name in measured]
-        labels = {name: PATTERNS[name].label for name in options}
-        to_best = partial(_choose_best, frame)
-        what = pickers.pick_one(
-            "pattern", "Pattern", options, first_pattern, labels.__getitem__, then=to_best, width=240
-        )
         layer = pickers.pick_layer(int(frame["layer"].max()), layer)
         head = pickers.pick_head(int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}

@@ -105,6 +105,21 @@ def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
     expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
 
 
+def test_a_table_chooses_nothing_while_tab_goes_through(visit, app):
+    """The first arrow key does: before it, the page and its address are as they were."""
+    visitor = visit(app)
+    visitor.open("attention", section="heads", pattern="entropy")
+    page, before = visitor.page, visitor.page.url
+    page.get_by_role("button", name="Fullscreen: All patterns").focus()
+    for key in ("Tab", "Tab", "Shift+Tab"):
+        page.keyboard.press(key)
+    expect(page.locator(".stDataFrame canvas").first).to_be_focused()
+    visitor.rest()
+    assert page.url == before
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("before => location.href !== before", arg=before)
+
+
 def test_a_phone_lists_the_findings_in_full(visit, app):
     """In place of the table, which would cut them."""
     visitor = visit(app)

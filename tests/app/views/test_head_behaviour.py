@@ -46,7 +46,7 @@ def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     assert "Entropy, step 8" in [heading.value for heading in test.header]
     assert "at least 0.1 below its value at step 0" in captions(test)
     assert "Layer 2, head 2, bold, among all 4 heads" in captions(test)
-    box(test, "Pattern").select("sep").run()
+    test.button_group(key="pick_pattern").set_value("sep").run()
     assert test.query_params["pattern"] in ("sep", ["sep"])
     assert "at least 0.05 above its value at step 0" in captions(test)
 
@@ -75,16 +75,19 @@ def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, ow
     (tmp_path / "plain.conllu").write_text("\n".join(lines), encoding="utf-8")
     evaluate(own_run, {"treebank": tmp_path / "plain.conllu"}, ["head_behaviour"])
     test = open_section(dashboard_without_results, pattern="dependent_to_head")
-    assert "Syntax: dependent → head" not in box(test, "Pattern").options
+    options = " ".join(map(str, test.button_group(key="pick_pattern").options))
+    assert "Entropy" in options and "Syntax" not in options
     assert "no syntactic heads" in captions(test)
 
 
 @pytest.mark.parametrize("query", [{"pattern": "<img src=x>"}, {"change": "9e999"}, {"layer": "77", "head": "-1"}])
 def test_nonsense_in_a_link_shows_the_default(dashboard_with_results, query):
     """The page opens as without it."""
-    names = ("Pattern", "Layer", "Head", "Present once it has")
+    names = ("Layer", "Head", "Present once it has")
     usual, test = (open_section(dashboard_with_results, **parameters) for parameters in ({}, query))
     assert [box(test, name).value for name in names] == [box(usual, name).value for name in names]
+    chosen = [page.button_group(key="pick_pattern").value for page in (test, usual)]
+    assert chosen[0] == chosen[1]
 
 
 def test_without_scores_the_section_says_what_to_run(dashboard_without_results):
