@@ -4,7 +4,9 @@ import argparse
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib import metadata
+from typing import Any, TextIO
 
 from embryo_core.commands.add import ADD, AUDIT
 from embryo_core.commands.compare import COMPARE, FINDINGS
@@ -15,7 +17,7 @@ from embryo_core.commands.query import EXAMPLES, QUERY
 from embryo_core.commands.runs import RUNS, TRUST
 from embryo_core.commands.show import ANIMATE, APP, EXPORT
 from embryo_core.commands.site import SITE
-from embryo_core.errors import exit_status
+from embryo_core.errors import exit_status, printable
 
 COMMANDS = (
     APP,
@@ -45,7 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
-    return exit_status(lambda: options.command(options), "what was written stays")
+    with redirect_stdout(_Plain(sys.stdout)):
+        return exit_status(lambda: options.command(options), "what was written stays")
+
+
+class _Plain:
+    """A stream that escapes control characters: texts of a run may come from a stranger, and steer a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text, "\n\t"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def versions() -> str:

@@ -41,8 +41,7 @@ class EmbryoError(Exception):
 
     def __str__(self) -> str:
         """Return the message on a line; control characters are escaped, as it may quote the file of a stranger."""
-        text = super().__str__()
-        return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        return printable(super().__str__())
 
 
 class RunError(EmbryoError):
@@ -155,6 +154,11 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
     near = get_close_matches(received, names, n=1, cutoff=0.4)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Return a text with its control characters escaped, except those `kept`."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def first_line(reason: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, run_gives
-from embryo_core.errors import QueryError
+from embryo_core.errors import QueryError, printable
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
@@ -84,7 +84,7 @@ class Question:
 
     def spell(self, words: np.ndarray) -> str:
         """Return pieces [n] that continue the text as running text; "##" marks one that begins inside a word."""
-        found = _visible(self.tokenizer.decode(words.tolist()).strip(" "))
+        found = printable(self.tokenizer.decode(words.tolist()).strip(" "))
         first = readable(self.tokenizer, words[:1])[0]
         return "##" + found if first.startswith("##") and not found.startswith("##") else found
 
@@ -254,13 +254,8 @@ def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[st
     if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words
     special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
-    spelled = [_visible(tokenizer.spell(piece)) for piece in pieces]
+    spelled = [printable(tokenizer.spell(piece)) for piece in pieces]
     return [
         piece if i in special or not word.strip() else ("" if piece.startswith(mark) else "##") + word
         for i, piece, word in zip(ids, pieces, spelled, strict=True)
     ]
-
-
-def _visible(text: str) -> str:
-    """Return a text with line breaks and other control characters written as in Python."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

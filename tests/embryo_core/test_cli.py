@@ -38,6 +38,16 @@ def test_examples_are_found_kept_and_printed(root, capsys, tmp_path):
     assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(lines, found))
 
 
+def test_what_is_printed_does_not_steer_a_terminal(root, capsys):
+    """Control characters in a stranger's run.json are escaped, whichever command prints them."""
+    card = root / "runs" / "tiny" / "run.json"
+    content = json.loads(card.read_text())
+    content["corpus"]["sources"] = ["\x1b[2J\x07text"]
+    card.write_text(json.dumps(content))
+    assert main(["compare", "tiny"]) == 0
+    assert "\\x1b[2J\\x07text" in (printed := capsys.readouterr().out) and "\x1b" not in printed and "\n" in printed
+
+
 def test_runs_lists_checkpoints_and_results(root, capsys):
     """One line per run, one per metric computed for it."""
     assert main(["runs"]) == 0
