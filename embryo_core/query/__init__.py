@@ -2,7 +2,7 @@
 
 from embryo_core.query.answers import SEPARATOR, TOGETHER, Answers, Lead
 from embryo_core.query.asking import Refinement, ask, ask_layers
-from embryo_core.query.beam import BEAM_WIDTH, CONTINUED
+from embryo_core.query.beam import BEAM_WIDTH, CONTINUED, end_tokens
 from embryo_core.query.examples import find_examples, read_questions
 from embryo_core.query.question import (
     EXAMPLE,
@@ -44,6 +44,7 @@ __all__ = [
     "command",
     "commands",
     "count_masks",
+    "end_tokens",
     "find_examples",
     "parse",
     "pausing",

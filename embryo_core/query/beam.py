@@ -25,6 +25,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.query.question import Question
 from embryo_core.query.sweep import OPERATIONS, between_chunks
+from embryo_core.types import Checkpoint
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
@@ -135,7 +136,7 @@ def continue_greedily(
     found, length = [], len(question.ids)
     count = min(count, models[0].max_positions - length + 1)
     for model in models:
-        ends = _end_tokens(model)
+        ends = end_tokens(model.checkpoint)
         pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)
         of_pieces, settled = np.zeros(count), 0
         logits, past = _read_on(model, np.append(question.ids, pieces[:-1]), None, count)
@@ -166,9 +167,9 @@ def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.
     return logits[0], past
 
 
-def _end_tokens(model: "Model") -> set[int]:
+def end_tokens(checkpoint: Checkpoint) -> set[int]:
     """Return the ids that end a text, as config.json has them."""
-    named = runs.read_config(model.checkpoint, dict[str, Any]).get("eos_token_id")
+    named = runs.read_config(checkpoint, dict[str, Any]).get("eos_token_id")
     return {one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)}
 
 

@@ -1,218 +1,10 @@
-// Live questions: a checkpoint's own model.safetensors as the inputs of the run's graph (embryo_core/engine/onnx_graph.py),
-// one after the other in one session of onnxruntime-web. Nothing is fetched before somebody asks.
+// The part of the Query page in which a visitor asks a run.
 "use strict";
 
 const LISTED = 10; // best answers of a step
 const FOLLOWED = 5; // of the best answers at the last step, as in embryo_core/query/answers.py
 const LENS = 3; // answers of a layer
 const SLICE = 40; // milliseconds of computing between two breaths of the page
-
-// === Models ===
-
-// The packages, loaded once: onnxruntime-web and @huggingface/tokenizers.
-const runtime = (() => {
-  let loaded;
-  const at = (name) => new URL(`assets/live/${name}`, document.baseURI).href;
-  const load = async () => {
-    const [ort, { Tokenizer }] = await Promise.all([import(at("ort.js")), import(at("tokenizers.js"))]);
-    Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: { mjs: at("ort-wasm.js"), wasm: at("ort-wasm.wasm") } });
-    return { ort, Tokenizer };
-  };
-  return () => (loaded ??= load());
-})();
-
-// A file of safetensors: its content, where its tensors begin, and its header.
-async function read(answer) {
-  const file = await answer.arrayBuffer();
-  const start = 8 + Number(new DataView(file).getBigUint64(0, true));
-  return { file, start, header: JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, start - 8))) };
-}
-
-const aligned = (Kind, file, begin, size) =>
-  begin % Kind.BYTES_PER_ELEMENT ? new Kind(file.slice(begin, begin + size * Kind.BYTES_PER_ELEMENT)) : new Kind(file, begin, size);
-
-// Writes float16 numbers, given as their bits, to an array of float32.
-const widened = (() => {
-  let known;
-  const all = () => {
-    const table = new Float32Array(65536);
-    for (let bits = 0; bits < 65536; bits++) {
-      const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
-      const size = exponent === 31 ? (fraction ? NaN : Infinity) : exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction;
-      table[bits] = bits >> 15 ? -size : size;
-    }
-    return table;
-  };
-  return (bits, values) => {
-    const table = (known ??= all());
-    for (let i = 0; i < bits.length; i++) values[i] = table[bits[i]];
-    return values;
-  };
-})();
-
-const whole = (values) => BigInt64Array.from(values, BigInt);
-
-async function get(address) {
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(`${address} is missing (${answer.status}).`);
-  return answer;
-}
-
-// A run that can be asked: its description, its tokenizer, one session, and the weights of its checkpoints.
-class LiveRun {
-  constructor(folder) {
-    this.folder = folder;
-    this.weights = new Map();
-    this.room = new Map();
-  }
-
-  async describe() {
-    return (this.about ??= await (await get(`${this.folder}/about.json`)).json());
-  }
-
-  async open() {
-    const about = await this.describe();
-    this.opened ??= (async () => {
-      const [{ ort, Tokenizer }, tokenizer, graph] = await Promise.all([
-        runtime(),
-        get(`${this.folder}/tokenizer.json`).then((answer) => answer.json()),
-        get(`${this.folder}/graph.onnx`).then((answer) => answer.arrayBuffer()),
-      ]);
-      this.ort = ort;
-      this.tokenizer = new Tokenizer({ ...tokenizer, truncation: null, padding: null }, {});
-      const session = ort.InferenceSession.create(new Uint8Array(graph)); // fetches the runtime, before the weights
-      for (const step of about.steps) this.fetched(step).catch(() => {});
-      this.session = await session;
-    })();
-    await this.opened;
-    return about;
-  }
-
-  // The file of a checkpoint, and where its tensors are.
-  fetched(step) {
-    if (!this.weights.has(step)) this.weights.set(step, get(`${this.folder}/step${step}.safetensors`).then(read));
-    return this.weights.get(step);
-  }
-
-  // The tensors of a checkpoint that the graph reads, in float32: float16 ones are converted for each question, which
-  // takes as long as copying, so that memory holds them once.
-  async tensors(step) {
-    const { file, start, header } = await this.fetched(step);
-    const own = this.session.inputNames.filter((name) => name in header);
-    return Object.fromEntries(own.map((name) => {
-      const { dtype, shape, data_offsets: [from, to] } = header[name];
-      const [begin, size] = [start + from, (to - from) / (dtype === "F16" ? 2 : 4)];
-      const data = dtype === "F16" ? widened(aligned(Uint16Array, file, begin, size), this.scratch(name, size)) : aligned(Float32Array, file, begin, size);
-      return [name, new this.ort.Tensor("float32", data, shape)];
-    }));
-  }
-
-  // Memory of a tensor that all checkpoints use in turn.
-  scratch(name, size) {
-    if (!this.room.has(name)) this.room.set(name, new Float32Array(size));
-    return this.room.get(name);
-  }
-
-  // Logits [places.length, V] of the head on states: each place is [layer, position].
-  logits(step, ids, places) {
-    const job = async () => {
-      const { Tensor } = this.ort;
-      const feeds = await this.tensors(step);
-      feeds.ids = new Tensor("int64", whole(ids), [ids.length]);
-      feeds.positions = new Tensor("int64", whole(ids.keys()), [ids.length]);
-      feeds.at = new Tensor("int64", whole(places.map(([layer, position]) => layer * ids.length + position)), [places.length]);
-      const { logits } = await this.session.run(feeds);
-      const size = logits.dims[1];
-      return places.map((_, i) => logits.data.slice(i * size, i * size + this.about.pieces.length));
-    };
-    return (this.last = (this.last ?? Promise.resolve()).catch(() => {}).then(job)); // one at a time
-  }
-}
-
-// === Questions (embryo_core/query/question.py) ===
-
-class Question {
-  constructor({ about, tokenizer }, text, word) {
-    this.about = about;
-    const encode = (given) => tokenizer.encode(about.mask ? given.replaceAll("[MASK]", about.mask) : given, { add_special_tokens: false }).ids;
-    this.text = text.trim().replace(/\[\s*mask\s*\]/gi, "[MASK]");
-    const masks = this.text.split("[MASK]").length - 1;
-    if (!this.text) throw new Error(`The text is empty; write for example: ${about.example}`);
-    if (this.text.length > about.most_characters) throw new Error(`The text is too long; shorten it.`);
-    if (about.fills && masks !== 1) throw new Error(`The text has ${masks || "no"} [MASK]; write one, as in: ${about.example} The dashboard answers several together.`);
-    if (!about.fills && masks) throw new Error(`The text has a [MASK], but this model continues a text; end it before the word: ${about.example}`);
-    this.ids = [...about.begin, ...encode(this.text), ...about.end];
-    this.place = about.fills ? this.ids.indexOf(about.mask_id) : this.ids.length - 1; // of the state that is read
-    if (this.place < 0) throw new Error("The text has no character that this run's tokenizer reads; write another.");
-    this.check(this.ids.length);
-    if (word.trim()) this.pieces = this.piecesOf(word.trim(), encode);
-  }
-
-  check(length) {
-    const { positions } = this.about;
-    if (length > positions) throw new Error(`The text is ${length} pieces long, but this model reads at most ${positions}. Shorten it.`);
-  }
-
-  piecesOf(word, encode) {
-    const { about } = this;
-    const inside = word.startsWith("##") && word.length > 2;
-    const named = inside && !about.marks_start ? about.pieces.indexOf(word) : -1;
-    const pieces = inside ? (named < 0 ? encode(word.slice(2)) : [named]) : encode(about.blank + word);
-    if (!pieces.length || pieces.some((one) => about.special.includes(one))) throw new Error(`'${word}' is not a word to track; write one without special tokens.`);
-    if (pieces.includes(about.unknown)) throw new Error(`'${word}' has characters that are not in the vocabulary of this run; track another word.`);
-    if (pieces.length > about.most_pieces) throw new Error(`'${word}' has ${pieces.length} pieces; at most ${about.most_pieces} can be tracked.`);
-    this.check(this.ids.length + pieces.length - 1);
-    return pieces;
-  }
-
-  // What one checkpoint answers: logits at the place, and the tracked word's probability by the chain rule.
-  async ask(model, step) {
-    const { about, ids, place, pieces } = this;
-    const top = about.layers;
-    const [logits] = await model.logits(step, ids, [[top, place]]);
-    const answer = { step, logits, total: logSumExp(logits) };
-    if (!isFinite(answer.total)) throw new Error(`Step ${step} gives numbers that are not finite.`);
-    if (!pieces) return answer;
-    answer.tracked = 0;
-    for (const [i, piece] of pieces.entries()) {
-      const filled = about.fills
-        ? [...ids.slice(0, place), ...pieces.slice(0, i), ...Array(pieces.length - i).fill(about.mask_id), ...ids.slice(place + 1)]
-        : [...ids, ...pieces.slice(0, i)];
-      const found = pieces.length > 1 && (i || about.fills) ? (await model.logits(step, filled, [[top, place + i]]))[0] : logits;
-      answer.tracked += found[piece] - logSumExp(found);
-    }
-    return answer;
-  }
-}
-
-function logSumExp(values) {
-  let most = -Infinity;
-  for (const value of values) if (value > most) most = value;
-  let sum = 0;
-  for (const value of values) sum += Math.exp(value - most);
-  return most + Math.log(sum);
-}
-
-// The ids of the largest values, best first; of equal ones the first is better.
-function best(values, count) {
-  const found = [];
-  for (let i = 0; i < values.length; i++) {
-    if (found.length === count && !(values[i] > values[found.at(-1)])) continue;
-    let at = found.length;
-    while (at && values[i] > values[found[at - 1]]) at -= 1;
-    found.splice(at, 0, i);
-    if (found.length > count) found.pop();
-  }
-  return found;
-}
-
-function rankOf(values, id) {
-  let rank = 1;
-  for (let i = 0; i < values.length; i++) if (values[i] > values[id] || (values[i] === values[id] && i < id)) rank += 1;
-  return rank;
-}
-
-// === The part of the page ===
 
 const share = (probability) => `${(100 * probability).toPrecision(3)} %`;
 
@@ -227,8 +19,9 @@ class LivePart {
     this.plot = made("div", { className: "plot", role: "figure", ariaLabel: "Probability of each answer" });
     this.frame = made("div", { className: "frame st-key-figure_live", hidden: true }, this.plot);
     this.lens = made("details", { hidden: true, ontoggle: () => this.readLayers() }, made("summary", { textContent: "Layer by layer" }), made("div"));
+    this.more = made("details", { hidden: true, ontoggle: () => this.continueText() }, made("summary", { textContent: "Continuation" }), made("p"));
     this.csv = made("button", { type: "button", textContent: "CSV", title: "Save the answers", hidden: true, onclick: () => this.save() });
-    this.element = made("section", { id: "live" }, made("h2", { textContent: "Ask this run" }), this.form, this.status, this.answers, this.frame, this.lens, this.csv);
+    this.element = made("section", { id: "live" }, made("h2", { textContent: "Ask this run" }), this.form, this.status, this.answers, this.frame, this.more, this.lens, this.csv);
   }
 
   async update(now, look) {
@@ -242,7 +35,7 @@ class LivePart {
     const { folder, why } = page.site.live[run];
     for (const name of ["asked", "drawn", "model"]) this[name] = null;
     this.answers.replaceChildren();
-    this.frame.hidden = this.lens.hidden = this.csv.hidden = true;
+    this.frame.hidden = this.lens.hidden = this.more.hidden = this.csv.hidden = true;
     this.form.hidden = !folder || location.protocol === "file:";
     this.status.textContent = why ?? "";
     if (!folder) return;
@@ -282,7 +75,12 @@ class LivePart {
         await new Promise((resolve) => setTimeout(resolve)); // the page stays alive
         pause = performance.now() + SLICE;
       }
-      this.asked = { question, found, word: track.value.trim() };
+      const followed = this.follow(found);
+      for (const one of found.filter(({ beam }) => beam))
+        for (const words of followed)
+          if (!one.known.has(String(words))) one.known.set(String(words), await question.chance(model, one.step, question, words));
+      if (!stays()) return;
+      this.asked = { question, found, followed, word: track.value.trim() };
       this.drawn = null;
       this.show();
       const seconds = ((performance.now() - begun) / 1000).toFixed(1);
@@ -293,9 +91,14 @@ class LivePart {
   }
 
   // The answers that have a line: those that lead at some step, and the best at the last one.
-  followed() {
-    const { found } = this.asked;
-    return [...new Set([...best(found.at(-1).logits, FOLLOWED), ...found.map(({ logits }) => best(logits, 1)[0])])];
+  follow(found) {
+    const words = [...found.at(-1).top(FOLLOWED), ...found.flatMap((one) => one.top(1))];
+    return [...new Map(words.map((one) => [String(one), one])).values()];
+  }
+
+  // An answer as a reader sees it (embryo_core/query/answers.py).
+  spelled(words) {
+    return words.map((id) => this.model.about.pieces[id]).join(" | ");
   }
 
   at() {
@@ -306,31 +109,33 @@ class LivePart {
 
   list() {
     if (!this.asked) return;
-    const { logits, total, step, tracked } = this.at();
+    const reply = this.at();
+    const { step } = reply;
     if (this.listed === step && this.drawn) return;
     this.listed = step;
     const { question, word } = this.asked;
-    const { pieces } = this.model.about;
-    const row = (id) => [String(rankOf(logits, id)), pieces[id], share(Math.exp(logits[id] - total))];
-    const rows = best(logits, LISTED).map(row);
+    const rows = reply.top(LISTED).map((words) => [String(reply.rank(words)), this.spelled(words), share(reply.probability(words))]);
     if (word) {
-      const rank = question.pieces.length === 1 ? String(rankOf(logits, question.pieces[0])) : "";
-      rows.push([rank, `${word} (tracked)`, share(Math.exp(tracked))]);
+      const rank = question.pieces.length === 1 && !reply.beam ? String(reply.rank(question.pieces)) : "";
+      rows.push([rank, `${word} (tracked)`, share(Math.exp(reply.tracked))]);
     }
     const title = made("h3", { textContent: `At step ${step.toLocaleString("en-US")}` });
     this.answers.replaceChildren(title, table(["rank", "answer", "probability"], rows));
     this.readLayers();
+    this.continueText();
   }
 
   async show() {
     this.list();
     this.frame.hidden = this.lens.hidden = this.csv.hidden = false;
+    this.more.hidden = this.model.about.fills;
     const key = this.look;
     if (this.drawn === key) return;
     this.drawn = key;
-    const { pieces } = this.model.about;
-    const { found, word } = this.asked;
-    const lines = this.followed().map((id) => [pieces[id], found.map(({ logits, total }) => Math.exp(logits[id] - total))]);
+    await new Promise((resolve) => setTimeout(resolve)); // the table is seen first
+    if (this.drawn !== key || !this.asked) return;
+    const { found, followed, word } = this.asked;
+    const lines = followed.map((words) => [this.spelled(words), found.map((one) => one.probability(words))]);
     if (word) lines.push([`${word} (tracked)`, found.map(({ tracked }) => Math.exp(tracked)), true]);
     await this.plotted(found.map(({ step }) => step), lines);
   }
@@ -369,13 +174,26 @@ class LivePart {
     find("div", this.lens).replaceChildren(table(["layer", "best", "second", "third"], rows.reverse()), note);
   }
 
+  // What the model of the chosen step writes after the text.
+  async continueText() {
+    if (!this.more.open || !this.asked || this.model.about.fills) return;
+    const { asked, model } = this;
+    const { step } = this.at();
+    const [words, total] = await asked.question.continued(model, step);
+    if (this.asked !== asked || this.at().step !== step) return;
+    const text = model.tokenizer.decode(words).replace(/^ +| +$/g, "");
+    find("p", this.more).textContent = `${asked.question.text} … ${text} (${share(Math.exp(total))} at step ${step.toLocaleString("en-US")}, each piece the most probable)`;
+  }
+
   save() {
-    const { found, question, word } = this.asked;
-    const { pieces } = this.model.about;
-    const rows = found.flatMap(({ step, logits, total, tracked }) => [
-      ...[...new Set([...best(logits, LISTED), ...this.followed()])].map((id) => [step, pieces[id], rankOf(logits, id), Math.exp(logits[id] - total)]),
-      ...(word ? [[step, `${word} (tracked)`, "", Math.exp(tracked)]] : []),
-    ].map((row) => [...row, question.text]));
+    const { found, question, followed, word } = this.asked;
+    const rows = found.flatMap((one) => {
+      const listed = new Map([...one.top(LISTED), ...followed].map((words) => [String(words), words]));
+      return [
+        ...[...listed.values()].map((words) => [one.step, this.spelled(words), one.rank(words), one.probability(words)]),
+        ...(word ? [[one.step, `${word} (tracked)`, "", Math.exp(one.tracked)]] : []),
+      ].map((row) => [...row, question.text]);
+    });
     save(`${this.now.run}-live.csv`, csvOf([["step", "token", "rank", "probability", "text"], ...rows]), "text/csv");
   }
 }

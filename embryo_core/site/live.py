@@ -1,6 +1,6 @@
 """Live questions in a static site: a run's graph, and the weights of some of its checkpoints, for a browser.
 
-live.js reads them, only when somebody asks; the tokenizer and the names of pieces are those of the dashboard.
+live_model.js reads them, only when somebody asks; the tokenizer and the names of pieces are those of the dashboard.
 """
 
 import json
@@ -18,12 +18,13 @@ from embryo_core.errors import EmbryoError, MissingCapability, SiteError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.query import COLOURS
-from embryo_core.query import EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, readable
+from embryo_core.query import CONTINUED, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
 from embryo_core.site.packages import add_packages
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 RUNTIME_BYTES = 14_400_000  # of the JavaScript of others
+MAX_TOGETHER = 4  # masks; each adds up to BEAM_WIDTH passes a checkpoint
 GRAPH, TOKENIZER, ABOUT = "graph.onnx", "tokenizer.json", "about.json"
 
 
@@ -99,7 +100,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
 
 
 def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequence[int]) -> dict[str, Any]:
-    """Return what live.js needs to know of a run beside its files."""
+    """Return what live_model.js needs to know of a run beside its files."""
     model = _words(checkpoint)
     sizes, config = (run_files.read_config(one, run_files.Architecture) for one in (model, checkpoint))
     fills = "masked_words" in heads(model)
@@ -119,6 +120,9 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
         "unknown": tokenizer.unk_id,
         "blank": tokenizer.blank,
         "marks_start": bool(tokenizer.word_start),
+        "ends": sorted(end_tokens(checkpoint)),
+        "continued": CONTINUED,
+        "most_masks": MAX_TOGETHER,
         "most_pieces": MAX_MASKS,
         "most_characters": MAX_CHARACTERS,
         "colours": COLOURS,

@@ -55,6 +55,8 @@ function searchedTable({ title, columns, file, count, ...words }) {
 
 const csvOf = (rows) => rows.map((row) => row.map((cell) => (/[",\n\r]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell)).join(",")).join("\n") + "\n";
 
+const NARROW = 110; // pixels of an axis; where long labels leave less, on a phone, the figure becomes
+const READABLE = 560; // pixels wide, and is scrolled
 const PAGE_OF_TILE = { sentence: "query", head: "attention", curves: "tokens" }; // as in browser/growth.py
 
 // A figure with its choices, its caption, its files and its numbers at the chosen step.
@@ -119,8 +121,14 @@ class FigurePart {
 
   async plotted(plot) {
     const { data, layout } = themed(smoothed(recounted(plot, this.now), this.now.smoothing));
-    this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(layout.width));
-    await Plotly.react(this.plot, data, layout, { responsive: !layout.width, displaylogo: false });
+    const draw = (width) => {
+      this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(width));
+      this.frame.tabIndex = width ? 0 : -1; // what scrolls can be reached with the keyboard
+      return Plotly.react(this.plot, data, { ...layout, width }, { responsive: !width, displaylogo: false });
+    };
+    await draw(layout.width);
+    const axes = Object.entries(this.plot._fullLayout).filter(([name]) => /^xaxis\d*$/.test(name));
+    if (!layout.width && Math.min(...axes.map(([, axis]) => axis._length)) < NARROW) await draw(READABLE);
     if (!this.listens) this.plot.on("plotly_click", (event) => this.clicked(event));
     this.listens = true;
   }

@@ -298,8 +298,10 @@ def _plot(figure: Figure) -> dict[str, Any]:
 def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], given: dict[str, Any]) -> None:
     """Write pages, scripts and styles, and what every page needs to know; `given` are its title, note and live runs."""
     assets = folder / "assets"
-    for name in ("site.js", "site.css", *(["live.js"] if given["live"] else [])):
+    for name in ("site.js", "site.css"):
         _write(assets / name, _read(name))
+    if given["live"]:
+        _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
     _write(assets / "parts.js", component.read("clipboard.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")

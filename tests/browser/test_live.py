@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from embryo_core import runs
 from embryo_core.errors import SiteError
-from embryo_core.query import ask, ask_layers, parse
+from embryo_core.query import CONTINUED, TOGETHER, Answers, ask, ask_layers, parse
 from embryo_core.site import packages, site
 from embryo_core.types import Run
 from tests import decoders
@@ -145,11 +146,46 @@ def test_answers_are_those_of_the_dashboard(
             [one.probability for one in asked.best(step, 1)], abs=1e-5
         )
     check_lens(page, run, text, steps[-1])
+    check_together(page, run, "The [MASK] of [MASK] came in [MASK] .") if fills else check_continuation(page, asked)
+
+
+def check_together(page: Page, run: Run, text: str) -> None:
+    """Compare the joint answers to three masks: the best of each step, and those that are followed at all steps."""
+    put(page, text)
+    asked = ask(run, text)
+    for i, step in enumerate(asked.steps):
+        known = {one.token: (one.rank, one.probability) for one in asked.best(step, TOGETHER)}
+        found = page.evaluate(
+            """(i) => {
+                const { found, followed } = page.live.asked;
+                const reply = found[i], spelled = (one) => page.live.spelled(one);
+                return [
+                    reply.top(10).map((one) => [spelled(one), reply.rank(one), reply.probability(one)]),
+                    followed.map((one) => [spelled(one), reply.probability(one)]),
+                ];
+            }""",
+            i,
+        )
+        assert [token for token, *_ in found[0]] == [*known]
+        assert [rank for _, rank, _ in found[0]] == [rank for rank, _ in known.values()]
+        assert [one[2] for one in found[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
+        history = asked.history(TOGETHER)
+        at = history[history["step"] == step].set_index("token")["probability"].to_dict()
+        assert dict(found[1]) == pytest.approx(at, abs=1e-5)
+
+
+def check_continuation(page: Page, asked: Answers) -> None:
+    """Compare the greedy continuation of the last step with that of the dashboard."""
+    page.locator("#live summary", has_text="Continuation").click()
+    (known,) = asked.best(asked.steps[-1], TOGETHER)
+    expect(page.locator("#live details p").first).to_contain_text(known.token.removeprefix("##"))
+    words, total = page.evaluate("page.live.asked.question.continued(page.live.model, page.live.at().step)")
+    assert len(words) == CONTINUED and exp(total) == pytest.approx(known.probability, rel=1e-4)
 
 
 def check_lens(page: Page, run: Run, text: str, step: int) -> None:
     """Compare the table of layers with the best answers of the lens; the last layer is first."""
-    page.locator("#live summary").click()
+    page.locator("#live summary", has_text="Layer by layer").click()
     rows = page.locator("#live details tbody tr")
     expect(rows.first).to_be_visible()
     layers = ask_layers(run, text, steps=[step])
@@ -165,12 +201,12 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
 def test_what_cannot_be_asked_is_one_sentence(
     own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts without or with two masks, too long ones, words outside the vocabulary; then a text that is answered."""
+    """Texts without or with many masks, too long ones, words outside the vocabulary; then a text that is answered."""
     write(own_run, tmp_path / "site", tiny_results, monkeypatch, 2)
     page = served("text=A+[MASK]+.&step=8")
     page.wait_for_function("() => page.live?.model?.about")
     assert page.locator("#live input[name=text]").input_value() == "A [MASK] ."
-    assert "[MASK]" in put(page, "nothing masked") and "2 [MASK]" in put(page, "[MASK] and [MASK]")
+    assert "[MASK]" in put(page, "nothing masked") and "5 [MASK]" in put(page, "[MASK] and " * 5)
     assert "pieces long" in put(page, "word " * 200 + "[MASK]")
     assert "special" in put(page, "A [MASK] .", "[MASK]") and "vocabulary" in put(page, "A [MASK] .", "日")
     assert "2 checkpoints" in put(page, "A [mask] .")
