@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 IR_VERSION, OPSET = 9, 20
-FLOAT, INT64 = 1, 7  # TensorProto.DataType
+FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
+TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors
 Attribute = int | float | str | tuple[int, ...]
 
 

@@ -1,7 +1,7 @@
 """The networks of ALBERT, BERT, ELECTRA, GPT-2 and GPT-NeoX as ONNX graphs without weights, for a browser.
 
 A graph reads one text. Its inputs are `ids` [L], `positions` [L] (0, 1, ...), `at` [n], and each tensor of the
-checkpoint that it uses, under its name, in float32. Its output `logits` [n, V] is the head
+checkpoint that it uses, under its name and in the type of model.safetensors. Its output `logits` [n, V] is the head
 applied to the states `at`: number i * L + p is the state of layer i (0: the embeddings) at position p. As in network.py
 and decoder_network.py, whose numbers a graph gives.
 """
@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast
 from embryo_core.engine.fast_engine import ACTIVATIONS, NetworkSizes, read_sizes
-from embryo_core.engine.onnx_file import FLOAT, INT64, OnnxGraph
+from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
 from embryo_core.families import DECODERS, FAMILIES
 from embryo_core.runs.schema import TensorHeader
@@ -47,20 +47,21 @@ class _Graph(OnnxGraph):
     def __init__(self, tensors: Tensors, epsilon: float):
         super().__init__()
         self._tensors, self._epsilon = tensors, epsilon
-        self._weights: set[str] = set()
+        self._weights: dict[str, str] = {}
         self.ids = self.input("ids", INT64, ["L"])
         self.positions = self.input("positions", INT64, ["L"])
         self.at = self.input("at", INT64, ["n"])
 
     def weight(self, name: str) -> str:
-        """Return a tensor of the checkpoint, which its file has in float16 or float32."""
+        """Return a tensor of the checkpoint in float32."""
         if name not in self._weights:
             tensor = self._tensors.get(name)
-            if tensor is None or tensor.dtype not in ("F16", "F32"):
+            if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
                 what = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
                 raise MissingCapability(f"its tensor {runs.shown(name)} {what}")
-            self._weights.add(self.input(name, FLOAT, tensor.shape))
-        return name
+            self.input(name, kind, tensor.shape)
+            self._weights[name] = self.add("Cast", name, to=FLOAT) if kind == FLOAT16 else name
+        return self._weights[name]
 
     def rows(self, name: str, which: str) -> str:
         """Return the rows of a table of embeddings."""

@@ -2,6 +2,7 @@
 // one after the other in one session of onnxruntime-web. Nothing is fetched before somebody asks.
 "use strict";
 
+const ARRAYS = { F16: ["float16", Uint16Array], F32: ["float32", Float32Array] };
 const BEAM = 10; // joint answers that are kept after each mask (embryo_core/query/beam.py)
 
 // === Models ===
@@ -25,28 +26,6 @@ async function read(answer) {
   return { file, start, header: JSON.parse(new TextDecoder().decode(new Uint8Array(file, 8, start - 8))) };
 }
 
-const aligned = (Kind, file, begin, size) =>
-  begin % Kind.BYTES_PER_ELEMENT ? new Kind(file.slice(begin, begin + size * Kind.BYTES_PER_ELEMENT)) : new Kind(file, begin, size);
-
-// Writes float16 numbers, given as their bits, to an array of float32.
-const widened = (() => {
-  let known;
-  const all = () => {
-    const table = new Float32Array(65536);
-    for (let bits = 0; bits < 65536; bits++) {
-      const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
-      const size = exponent === 31 ? (fraction ? NaN : Infinity) : exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction;
-      table[bits] = bits >> 15 ? -size : size;
-    }
-    return table;
-  };
-  return (bits, values) => {
-    const table = (known ??= all());
-    for (let i = 0; i < bits.length; i++) values[i] = table[bits[i]];
-    return values;
-  };
-})();
-
 const whole = (values) => BigInt64Array.from(values, BigInt);
 
 async function get(address) {
@@ -60,7 +39,6 @@ class LiveRun {
   constructor(folder) {
     this.folder = folder;
     this.weights = new Map();
-    this.room = new Map();
   }
 
   async describe() {
@@ -91,23 +69,19 @@ class LiveRun {
     return this.weights.get(step);
   }
 
-  // The tensors of a checkpoint that the graph reads, in float32: float16 ones are converted for each question, which
-  // takes as long as copying, so that memory holds them once.
+  // The tensors of a checkpoint that the graph reads, as they are in its file.
   async tensors(step) {
     const { file, start, header } = await this.fetched(step);
     const own = this.session.inputNames.filter((name) => name in header);
     return Object.fromEntries(own.map((name) => {
       const { dtype, shape, data_offsets: [from, to] } = header[name];
-      const [begin, size] = [start + from, (to - from) / (dtype === "F16" ? 2 : 4)];
-      const data = dtype === "F16" ? widened(aligned(Uint16Array, file, begin, size), this.scratch(name, size)) : aligned(Float32Array, file, begin, size);
-      return [name, new this.ort.Tensor("float32", data, shape)];
+      const [kind, Kind] = ARRAYS[dtype];
+      const aligned = (start + from) % Kind.BYTES_PER_ELEMENT === 0;
+      const data = aligned
+        ? new Kind(file, start + from, (to - from) / Kind.BYTES_PER_ELEMENT)
+        : new Kind(file.slice(start + from, start + to));
+      return [name, new this.ort.Tensor(kind, data, shape)];
     }));
-  }
-
-  // Memory of a tensor that all checkpoints use in turn.
-  scratch(name, size) {
-    if (!this.room.has(name)) this.room.set(name, new Float32Array(size));
-    return this.room.get(name);
   }
 
   // Logits [places.length, V] of the head on states: each place is [layer, position].

@@ -81,13 +81,13 @@ def store(run: Run, step: int, *models: torch.nn.Module) -> None:
 
 
 def make_run(family: str, own_run: Run, folder: Path) -> Run:
-    """Return a run of a family whose steps have weights of their own; BERT's are float16 after the first."""
+    """Return a run of a family whose steps have weights of their own; BERT's are float16."""
     if family == "gpt2":
         return decoders.add_series(folder / "added", family, (0, 8, 16))
     for step in (0, 8, 16) if family != "albert" else ():
         torch.manual_seed(step)
         if family == "bert":
-            store(own_run, step, BertForMaskedLM(BertConfig(**SIZES)).to(torch.float16 if step else torch.float32))
+            store(own_run, step, BertForMaskedLM(BertConfig(**SIZES)).half())
         elif family == "electra":
             pair = (ElectraForPreTraining, 16), (ElectraForMaskedLM, 12)
             store(own_run, step, *(kind(ElectraConfig(**SIZES, embedding_size=size)) for kind, size in pair))

@@ -72,14 +72,6 @@ def test_a_step_that_differs_from_the_last_is_left_out(own_run: Run, tmp_path: P
 
 
 @pytest.mark.usefixtures("without_packages")
-def test_steps_may_have_other_types(own_run: Run, tmp_path: Path) -> None:
-    """One graph reads float16 and float32, which the browser gives it as float32."""
-    change(own_run, 8, torch.float16)
-    write_live([own_run], tmp_path, 3)
-    assert json.loads((tmp_path / "live" / "1" / "about.json").read_text())["steps"] == [0, 8, 16]
-
-
-@pytest.mark.usefixtures("without_packages")
 def test_runs_that_cannot_be_asked_are_named(own_run: Run, tiny_run: Run, tmp_path: Path) -> None:
     """Of another family, of a type that browsers lack, without weights: with a run that can, and alone."""
     folder = runs.checkpoint(own_run, 16).path
