@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -198,6 +199,51 @@ def test_playing_never_steps_back(visit, app):
     assert places == sorted(places) and places[-1] > places[0]
 
 
+def test_a_link_copied_while_playing_has_the_step_that_is_seen(visit, app):
+    """The address bar may still have an earlier one."""
+    visitor = visit(app)
+    keep = "(text) => { window.copied = [text, window.embryoStep]; return Promise.resolve(); }"
+    visitor.page.add_init_script(f"navigator.clipboard.writeText = {keep}")
+    visitor.open("tokens", step="0")
+    visitor.page.get_by_role("button", name="Play").click()
+    visitor.page.wait_for_function("window.embryoStep > 0")
+    visitor.page.get_by_role("button", name="Copy link").click()
+    visitor.page.wait_for_function("window.copied")
+    link, seen = visitor.page.evaluate("window.copied")
+    assert parse_qs(urlsplit(link).query)["step"] == [str(seen)] and seen > 0
+
+
+def test_a_run_switched_while_it_plays_is_played_from_its_first_step(visit, tiny_run: Run, tmp_path: Path):
+    """To its last, also if the two have no step in common."""
+    shutil.copytree(tiny_run.path, tmp_path / "runs" / "early")
+    steps = later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
+    with serve(tmp_path) as address:
+        visitor = visit(address)
+        visitor.open(run="early", step="0")
+        visitor.page.evaluate(
+            """() => {
+                window.shown = [];
+                window.addEventListener("embryo:step", ({ detail }) => window.shown.push(detail.step));
+            }"""
+        )
+        visitor.page.get_by_role("button", name="Play").click()
+        visitor.page.wait_for_function("window.embryoStep > 0")
+        visitor.page.get_by_role("combobox", name="Run").click()
+        visitor.page.get_by_role("option", name="late").click()
+        visitor.page.wait_for_function("last => window.embryoStep === last && !window.embryoPlaying", arg=steps[-1])
+        shown = [step for step in visitor.page.evaluate("window.shown") if step in steps]
+        assert shown[0] == steps[0] and shown == sorted(shown)
+
+
+def later_by(steps: int, path: Path) -> list[int]:
+    """Rename the checkpoints of a run as if it had gone on from another step; return theirs."""
+    for found in runs.checkpoints(runs.read_run(path)):
+        manifest = found.path / "manifest.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": found.step + steps}))
+        found.path.rename(found.path.with_name(f"step{found.step + steps}"))
+    return [found.step for found in runs.checkpoints(runs.read_run(path))]
+
+
 def test_a_page_has_one_play_button(visit, app):
     """The attention maps follow the time bar's."""
     visitor = visit(app)
@@ -228,11 +274,7 @@ def test_a_table_of_another_step_waits_visibly(visit, app):
 
 def test_steps_that_lie_near_each_other_are_told_apart(visit, tiny_run: Run, tmp_path: Path):
     """Of a run that went on at step 118,000: labels in thousands would be the same."""
-    late = Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late"))
-    for found in runs.checkpoints(runs.read_run(late)):
-        manifest = found.path / "manifest.json"
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": found.step + 118_000}))
-        found.path.rename(found.path.with_name(f"step{found.step + 118_000}"))
+    later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
     with serve(tmp_path) as address:
         visitor = visit(address)
         visitor.open()
