@@ -41,7 +41,7 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
     n are the least of a design; all but the measure are missing if the runs have no such steps or cases. Raises
     ResultsError, BrokenRun.
     """
-    measured = {run: dict(measures(run)) for run in (*first, *second)}
+    measured = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
     for measure in dict.fromkeys(name for found in measured.values() for name in found):
         tables = {run: found[measure] for run, found in measured.items() if measure in found}
@@ -126,8 +126,13 @@ def continues(run: Run, other: Run) -> bool:
     return run.origin is not None and run.origin.run == other.name
 
 
-def measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each measure of a run with value and n by step; probing tasks in the layer that is best at each step."""
+@runs.read_once
+def measures(run: Run) -> dict[str, pd.DataFrame]:
+    """Return each measure of a run: value and n by step; of probing tasks in the layer that is best at each step."""
+    return dict(_measures(run))
+
+
+def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     log = pd.DataFrame(runs.read_log(run))
     for measure, (accuracy, n) in LOGGED.items():
         if {accuracy, n} <= set(log):

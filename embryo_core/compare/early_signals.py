@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from embryo_core.curves.agreement import rank_agreement, spearman
+from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement, spearman
 
 MIN_RUNS = 3
 COLUMNS = "task step rho low high n agree pairs".split()
@@ -33,7 +33,7 @@ def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
         last = [float(values[task].iloc[-1]) for values in known]
         for step in sorted(set.intersection(*(set(values[measure].index) for values in known))):
             now = [float(values[measure][step]) for values in known]
-            found = rank_agreement(now, last)
+            found = rank_agreement(now, last) if len(known) >= MIN_ITEMS else None
             rho = found.rho if found else spearman(now, last)
             if rho is not None:
                 ends = (found.low, found.high) if found else (-1.0, 1.0)

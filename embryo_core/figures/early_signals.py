@@ -31,7 +31,7 @@ CURVES = Curves(
 
 def measured(runs: Sequence[Run]) -> list[str]:
     """Return the measures that at least three runs have. Raises ResultsError, BrokenRun."""
-    names = [name for run in runs for name in dict(compare.measures(run))]
+    names = [name for run in runs for name in compare.measures(run)]
     return [name for name in dict.fromkeys(names) if names.count(name) >= MIN_RUNS]
 
 
@@ -98,7 +98,7 @@ def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
 
 def _values(run: Run) -> dict[str, pd.Series]:
     """Return the values of each measure and fine-tuned task of a run by step."""
-    found = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run)}
+    found = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run).items()}
     for task, rows in read_scores(run).groupby("task"):
         found[f"fine-tuning: {label(str(task))}"] = rows.set_index("step")["value"].sort_index()
     return found

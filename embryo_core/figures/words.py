@@ -289,11 +289,12 @@ def describe_estimate(row: Any, axis: StepAxis) -> str:
 
 
 def _describe_interval(row: Any, axis: StepAxis) -> str:
-    if np.isfinite([row["earliest"], row["latest"]]).all():
-        return axis.between(round(row["earliest"]), round(row["latest"]))
-    low = "before the first step" if np.isinf(row["earliest"]) else axis.number(round(row["earliest"]))
-    high = "after the last" if np.isinf(row["latest"]) else axis.number(round(row["latest"]))
-    return f"{low} to {high}"
+    low, high = row["earliest"], row["latest"]
+    if np.isfinite([low, high]).all():
+        return axis.between(round(low), round(high))
+    if np.isfinite(low):
+        return f"{axis.number(round(low))} or later"
+    return f"{axis.number(round(high))} or earlier" if np.isfinite(high) else "any step"
 
 
 def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
