@@ -15,8 +15,6 @@ from typing import IO, Any, Protocol
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from embryo_core import runs
@@ -29,7 +27,6 @@ WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was 
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer normalisations, in models converted long ago
 UNREADABLE = (
     OSError,
-    SafetensorError,
     UnpicklingError,
     BadZipFile,
     RuntimeError,
@@ -97,7 +94,7 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None)
 def read_file(path: Path, within: Path) -> dict[str, Tensor]:
     """Read the tensors of one file by their stored names. Raises BrokenCheckpoint."""
     try:
-        return load_pickled(path) if runs.is_pickled(path, within) else load_file(path)
+        return load_pickled(path) if runs.is_pickled(path, within) else _map_file(path, within, [])
     except UNREADABLE as reason:
         pickled = isinstance(reason, UnpicklingError)  # torch's message would explain how to run its code
         why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)

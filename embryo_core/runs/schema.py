@@ -17,7 +17,6 @@ from embryo_core.runs.value_types import (
     FileName,
     Label,
     Nested2,
-    Nested4,
     Nested5,
     Number,
     Repository,
@@ -149,7 +148,7 @@ class RunCard(Struct, frozen=True):
 
     family: Word
     objective: Text
-    config: Nested4
+    config: Nested5
     tokenizer_sha256: Sha256
     corpus: Nested5
     planned_steps: Annotated[list[Count], Meta(max_length=MAX_STEPS)]
@@ -283,7 +282,7 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other column
         "split": Required[Literal["train", "heldout"]],
         "step": Required[Count],
         "by_length": Nested2,  # the numbers of sequences of each length
-        "measures": Nested4,  # see `log.LoggedMeasure`
+        "measures": Nested5,  # see `log.LoggedMeasure`
     }
     | dict.fromkeys(NUMBERS, Whole | Number | None),
     total=False,
@@ -301,7 +300,7 @@ class Evaluated(Struct, frozen=True):
 
 
 Shown = dict[Label, Evaluated]
-Sources = Annotated[dict[Label, Annotated[dict[Text, Nested4], Meta(max_length=1000)]], Meta(max_length=1000)]
+Sources = Annotated[dict[Label, Annotated[dict[Text, Nested5], Meta(max_length=1000)]], Meta(max_length=1000)]
 
 
 # === examples.json of the results ===

@@ -36,11 +36,10 @@ def _nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
 
 if TYPE_CHECKING:  # type checkers do not call functions in annotations
     Nested2: TypeAlias = Any
-    Nested4: TypeAlias = Any
     Nested5: TypeAlias = Any
     Configured: TypeAlias = Any
 else:
-    Nested2, Nested4, Nested5 = _nested(2, most=1000), _nested(4), _nested(5)
+    Nested2, Nested5 = _nested(2, most=1000), _nested(5)
     Configured = _nested(3, Text | Annotated[int, Meta(ge=-(2**31), le=2**31)] | Number | bool | None, 10_000)
 
 
