@@ -224,7 +224,7 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
         f"{design_name(seeds)}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for seeds, own in tables.items()
     )
     caption = Caption(
-        f"Predictors of a word's age, all others held fixed: {', '.join(sure) or 'none is significant'}.",
+        f"Predictors of a word's age, all others held fixed: {'; '.join(sure) or 'none is significant'}.",
         sentences(
             "Linear regression of log10 of the age; above 0 is later. Numbers are in standard deviations, categories "
             "relative to the largest. Lines: 95 % (Student's).",
