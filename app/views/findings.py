@@ -30,7 +30,7 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
     columns = {
         "verdict": column.TextColumn("Verdict", width=130),
         **{findings.verdict_column(place): column.TextColumn(run, width=130) for place, run in enumerate(compared)},
-        "finding": column.TextColumn("Finding", width=432),
+        "finding": column.TextColumn("Finding", width=430),
         "hold": column.TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
         "picture": column.ImageColumn("Curves", width=90, help="Click it to see them large on their page"),
         "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=84),
