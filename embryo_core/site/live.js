@@ -63,7 +63,10 @@ class LivePart {
     this.status.textContent = "The model is fetched …";
     try {
       const opened = model.open();
-      if (!this.asked) this.plotted([], []).catch(() => {}); // Plotly's first figure takes long, and the network too
+      if (!this.asked) {
+        this.frame.hidden = false;
+        this.plotted([], []).catch(() => {}); // Plotly's first figure takes long, and so does the network
+      }
       const { steps } = await opened;
       const question = new Question(model, text.value, track.value);
       const found = [];
@@ -86,7 +89,9 @@ class LivePart {
       const seconds = ((performance.now() - begun) / 1000).toFixed(1);
       this.status.textContent = `Answered by ${found.length} checkpoints in ${seconds} s.`;
     } catch (reason) {
-      if (stays()) this.status.textContent = reason.message;
+      if (!stays()) return;
+      this.status.textContent = reason.message;
+      this.frame.hidden = !this.asked;
     }
   }
 
