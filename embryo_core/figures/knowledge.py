@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
 from embryo_core.words import percent, point, quantity, span
 
+TITLE_WIDTH = 30  # characters of a line above a panel
 METRIC = "world_knowledge"
 TITLE = "Precision at 1 of each relation"
 NEVER = "never learned"
@@ -172,7 +174,7 @@ def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> 
         if relation in KINDS:
             return f"all {relation} relations"
         kind = f", {TYPES[relation]}" if relation in TYPES else ""
-        return f"{relation}{kind}\n{templates.get(relation, NAMES.get(relation, ''))}".strip()
+        return "\n".join([f"{relation}{kind}", *wrap(templates.get(relation, NAMES.get(relation, "")), TITLE_WIDTH)])
 
     def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
         colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _order(relations)}
