@@ -191,13 +191,15 @@ def _set_ends(
 def _add_intervals(
     figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
 ) -> None:
-    """Add the categories of the i-th run: an interval and a mark each, in the category's colour."""
+    """Add the categories of the i-th run: an interval and a mark each, in the category's colour, or else the run's."""
     if rows.empty:
         return
     name = style.plain(rows["run"].iloc[0])
-    for row, height in zip(rows.itertuples(), heights, strict=True):
+    own = style.PALETTE[i % len(style.PALETTE)] if runs > 1 else style.GREY
+    colours = [style.GROUPS.get(group, own) for group in rows["group"]]
+    for row, height, colour in zip(rows.itertuples(), heights, colours, strict=True):
         ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
-        line = {"color": style.faint(style.colour(row.group), 0.45), "width": 3}
+        line = {"color": style.faint(colour, 0.45), "width": 3}
         quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
     symbols = [style.SYMBOL_OF.get(group, "circle") for group in rows["group"]] if runs == 1 else style.run_look(i)[0]
@@ -208,7 +210,7 @@ def _add_intervals(
         name=name,
         legendgroup=name,
         showlegend=runs > 1,
-        marker={"symbol": symbols, "size": 10, "color": [style.colour(group) for group in rows["group"]]},
+        marker={"symbol": symbols, "size": 10, "color": colours},
         text=[_hover_text(row, name if runs > 1 else "", axis) for row in rows.itertuples()],
         hovertemplate="%{text}<extra></extra>",
     )
