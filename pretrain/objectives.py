@@ -39,9 +39,11 @@ def predicted_tokens(logits, targets) -> Outcome:
 
     A weight is 1 for a position in use, 0 for an unused one.
     """
-    true = ops.take_along_axis(ops.log_softmax(logits), targets["labels"][..., None], axis=-1)[..., 0]
-    right = ops.cast(ops.equal(best(logits), targets["labels"]), "float32")
-    return Outcome(-true, right, ops.convert_to_tensor(targets["weights"]))  # numpy where Keras is on torch
+    labels = ops.convert_to_tensor(targets["labels"])  # numpy where Keras is on torch, as the weights
+    by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), as torch is fast
+    losses = ops.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), by_token, from_logits=True)
+    right = ops.cast(ops.equal(best(logits), labels), "float32")
+    return Outcome(ops.reshape(losses, ops.shape(labels)), right, ops.convert_to_tensor(targets["weights"]))
 
 
 def best(logits):
