@@ -160,9 +160,16 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def default_word(table: pd.DataFrame) -> str | None:
-    """Return the word of an `age_table` to open on: the middle one of those with an age, else the first measured."""
-    known, measured = table.dropna(subset="age")["word"], table.loc[table["n"].notna(), "word"]
-    return str(known.iloc[len(known) // 2]) if len(known) else min(measured, default=None)
+    """Return the word of an `age_table` to open on: of the middle third by age, the one whose age is surest.
+
+    Without ages it is the first word that was measured.
+    """
+    known = table.dropna(subset="age")
+    if known.empty:
+        return min(table.loc[table["n"].notna(), "word"], default=None)
+    middle = known.iloc[len(known) // 3 : max(len(known) * 2 // 3, 1)]
+    widths = np.log(middle["latest"] / middle["earliest"].clip(lower=1))
+    return str(middle["word"].iloc[int(np.argmin(widths))])
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:

@@ -148,6 +148,16 @@ def test_a_search_finds_words_categories_and_reasons(run):
     assert "8 of 11 words have an age" in str(words.describe_words(table, table))
 
 
+def test_the_page_opens_on_the_surest_age_of_the_middle_third():
+    """One with an open end is not sure; without ages it is the first word that was measured."""
+    ages = {"age": [10, 20, 30, 40, 50, 60], "earliest": [9, 19, 5, 39, 49, 59], "latest": [11, 21, np.inf, 44, 51, 61]}
+    table = pd.DataFrame({"word": list("abcdef"), "n": 1.0, **ages})
+    assert words.default_word(table) == "d"
+    assert words.default_word(table[:1]) == "a"
+    assert words.default_word(table.assign(age=np.nan)) == "a"
+    assert words.default_word(table.assign(age=np.nan, n=np.nan)) is None
+
+
 def test_ages_of_two_runs_are_in_the_rows_of_the_first(run, other):
     figure = word_ages.ages([run, other], AXIS)
     ages = [words.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
