@@ -1,7 +1,7 @@
 """Runs on disk: where they are, what they hold, and which files of strangers are read."""
 
 from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_model
-from embryo_core.runs.atomic_files import UNFINISHED, locked, replacing, sha256, write_json
+from embryo_core.runs.atomic_files import locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import (
     BYTES,
@@ -73,7 +73,6 @@ __all__ = [
     "BYTES",
     "GENERATOR",
     "REPOSITORY",
-    "UNFINISHED",
     "Architecture",
     "Audit",
     "Checksums",

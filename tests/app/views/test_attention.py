@@ -81,7 +81,7 @@ def test_a_broken_file_is_a_message(look, own_run):
     (own_run.results / "attention.parquet").write_bytes(b"not parquet")
     test = look(own_run)
     assert not test.exception
-    assert "cannot be read" in test.error[0].value
+    assert "attention.parquet" in test.error[0].value.replace("\\", "")
     assert "python -m embryo_core evaluate" in test.error[0].value.replace("\\", "")
 
 

