@@ -139,7 +139,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
 
 def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files: File) -> None:
     """Show the caption of a figure, and next to it the menu of its files: the `pictures` (SVG, PNG), then others."""
-    sharing.has_figure(name)
+    sharing.note_figure(name)
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
         menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")

@@ -36,7 +36,7 @@ def hide_other_figures() -> None:
         st.html(ALONE.format(name=name, shown=shown))
 
 
-def has_figure(name: str) -> None:
+def note_figure(name: str) -> None:
     """Note that the page that is being drawn has a figure."""
     st.session_state.setdefault(SHOWN, []).append(name)
 

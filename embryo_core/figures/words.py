@@ -169,7 +169,7 @@ def default_word(table: pd.DataFrame) -> str | None:
         return min(table.loc[table["n"].notna(), "word"], default=None)
     middle = known.iloc[len(known) // 3 : max(len(known) * 2 // 3, 1)]
     widths = np.log(middle["latest"] / middle["earliest"].clip(lower=1))
-    return str(middle["word"].iloc[int(np.argmin(widths))])
+    return str(middle["word"].iloc[widths.fillna(np.inf).argmin()])
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:

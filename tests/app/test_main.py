@@ -154,7 +154,7 @@ def test_a_known_value_in_a_link_is_not_told(dashboard_with_results, name, value
     assert not any("The link has" in info.value for info in app.info) and app.query_params[name] == value
 
 
-def test_what_a_link_got_wrong_is_told_beside_the_figures_and_not_in_a_closed_menu(dashboard_with_results) -> None:
+def test_what_a_link_got_wrong_is_shown_beside_the_figures_and_not_in_a_closed_menu(dashboard_with_results) -> None:
     """The axis is picked below Overlay, which is closed when the page opens."""
     app = dashboard_with_results.open("overview", axis="zzz")
     told = [info for info in app.info if "The link has the axis" in info.value]
@@ -162,7 +162,7 @@ def test_what_a_link_got_wrong_is_told_beside_the_figures_and_not_in_a_closed_me
     assert len(told) == 1 and not any(told[0] in list(block.info) for block in within)
 
 
-def test_a_wrong_scale_is_told_until_another_is_chosen(dashboard_with_results) -> None:
+def test_a_wrong_scale_is_shown_until_another_is_chosen(dashboard_with_results) -> None:
     """The time bar's choice takes its place in the address."""
     app = dashboard_with_results.open("overview", scale="zzz")
     app.session_state["permalink"]["scale"] = "linear"  # as a choice on the time bar does

@@ -37,7 +37,7 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
     assert "No checkpoint" in page.info[0].value and not page.exception
 
 
-def test_weights_removed_on_purpose_are_told_in_small_print(open_page, own_run: Run) -> None:
+def test_weights_removed_on_purpose_are_shown_in_small_print(open_page, own_run: Run) -> None:
     """A checkpoint that is damaged is a warning beside it."""
     runs.remove_weights(runs.checkpoint(own_run, 0))
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"damaged")
@@ -67,7 +67,7 @@ def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(own_run: Run) -> N
         ("attention", "sentence", {"model_type": "fnet"}, "give no attention weights"),
     ],
 )
-def test_what_models_do_not_give_is_told_without_a_command(open_page, own_run, page, section, config, sentence):
+def test_what_models_do_not_give_is_shown_without_a_command(open_page, own_run, page, section, config, sentence):
     """A page that shows what the run's models lack says so; no command could compute it."""
     file = runs.checkpoints(own_run)[-1].path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | config))

@@ -143,7 +143,7 @@ def test_a_head_chosen_by_keyboard_is_announced(visit, app):
     visitor.expect_query(layer="2", head="1", step="8")
 
 
-def test_a_copy_that_the_browser_refuses_is_told(visit, app):
+def test_a_copy_that_the_browser_refuses_is_shown(visit, app):
     """On the button, and to those who do not see it; it was shown as if nothing had been pressed."""
     visitor = visit(app)
     visitor.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")

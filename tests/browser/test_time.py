@@ -272,7 +272,7 @@ def test_a_table_of_another_step_waits_visibly(visit, app):
 # === Keys ===
 
 
-def test_steps_that_lie_near_each_other_are_told_apart(visit, tiny_run: Run, tmp_path: Path):
+def test_steps_that_lie_near_each_other_are_shown_apart(visit, tiny_run: Run, tmp_path: Path):
     """Of a run that went on at step 118,000: labels in thousands would be the same."""
     later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
     with serve(tmp_path) as address:

@@ -140,7 +140,7 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
     assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_on_the_same_text_no_other_is_told(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
+def test_on_the_same_text_no_other_is_shown(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
     """What is new at its beginning is the warm-up; the run resumes with that."""
     at = command.index("--corpus") + 1
     again = [*command[:at], str(texts[0]), "--heldout", str(texts[1]), *command[at + 1 :]]

@@ -286,7 +286,7 @@ def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> No
     assert any("cannot distinguish their effects" in caption for caption in captions_of(page))
 
 
-def test_what_stood_for_masked_pieces_is_told_beside_their_accuracy(open_page, two: Run) -> None:
+def test_what_stood_for_masked_pieces_is_shown_beside_their_accuracy(open_page, two: Run) -> None:
     """Where runs differ in it; of an ELECTRA and a BERT, whose choice it follows from, too."""
     twin = runs.read_run(two.path.with_name("twin"))
     told = "Masked accuracy is that of each run's own masking: tiny "

@@ -128,7 +128,7 @@ def test_no_task_chosen_is_a_message(look, tuned):
     assert any("Choose at least one task" in info.value for info in test.info)
 
 
-def test_a_task_in_a_link_that_the_filter_hides_is_told(look, tuned):
+def test_a_task_in_a_link_that_the_filter_hides_is_shown(look, tuned):
     """It is here, and the sentence names what hides it; the address stays."""
     test = look(tuned, tasks="my-task", task="rte")
     sentence = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."

@@ -198,7 +198,7 @@ def test_of_two_texts_the_one_that_was_answered_is_offered_as_commands(app: AppT
     assert [shlex.split(code.value)[-1] for code in app.code] == [TEXT] * 3
 
 
-def test_an_empty_second_text_is_told(app: AppTest) -> None:
+def test_an_empty_second_text_is_shown(app: AppTest) -> None:
     """The first is asked alone, and the page says why."""
     ask(app, compare="text", text2=" ")
     assert app.metric and [info.value for info in app.info] == [
@@ -341,7 +341,7 @@ def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None
 
 
 @pytest.mark.parametrize(("pin", "shown"), [("9-8", "Layer 2 at step 8"), ("1-9", "Layer 1 at step 8")])
-def test_a_link_to_a_cell_that_the_grid_lacks_is_told_once(app: AppTest, pin: str, shown: str) -> None:
+def test_a_link_to_a_cell_that_the_grid_lacks_is_shown_once(app: AppTest, pin: str, shown: str) -> None:
     """For two questions too; the cell that is shown is named, and the address stays until another is chosen."""
     ask(app, pin=pin, compare="text", text2="a [MASK] .")
     told = [info.value.replace("\\", "") for info in app.info]
@@ -418,7 +418,7 @@ def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Ru
     assert "subject" not in app.query_params
 
 
-def test_a_link_to_a_fact_with_another_text_is_told(app_with_facts: AppTest, tiny_results: Run) -> None:
+def test_a_link_to_a_fact_with_another_text_is_shown(app_with_facts: AppTest, tiny_results: Run) -> None:
     """The text is asked, and no fact is chosen; the address stays until the reader chooses another text."""
     fact = results.read_cloze(tiny_results, "P36").iloc[0]
     app = ask(app_with_facts, template="P36", subject=fact["fact"])

@@ -389,7 +389,7 @@ def test_three_checkpoints_can_be_compared():
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])
-def test_a_tensor_out_of_line_is_told_with_its_norms_and_cosines(step: int):
+def test_a_tensor_out_of_line_is_shown_with_its_norms_and_cosines(step: int):
     """Its own, those of the neighbours on either side, and those to the first step, as numpy has them."""
     contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
     units = contents / np.linalg.norm(contents, axis=1, keepdims=True)

@@ -108,7 +108,7 @@ def test_what_is_known_to_be_wrong_is_no_neighbour():
     assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
 
 
-def test_a_turn_is_told_apart_from_its_exchange():
+def test_a_turn_is_shown_apart_from_its_exchange():
     """Straight on, at right angles, back; and where nothing moved."""
     straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
     assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])

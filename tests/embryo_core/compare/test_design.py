@@ -73,7 +73,7 @@ def test_a_text_is_its_sources(tiny_run: Run):
     assert differing_choices(one, other) == ["domain"] and design(one)["domain"].startswith("a.txt, 2 more (")
 
 
-def test_a_tokenizer_is_told_by_its_kind_its_size_and_its_file(tiny_run: Run):
+def test_a_tokenizer_is_shown_by_its_kind_its_size_and_its_file(tiny_run: Run):
     """One that cannot be read any more by its file alone."""
     pieces, digest = tiny_run.config["vocab_size"], tiny_run.tokenizer_sha256[:8]
     assert design(tiny_run)["tokenizer"] == f"unigram, {pieces:,} pieces ({digest})"

@@ -155,7 +155,7 @@ def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(
 
 @pytest.mark.slow
 @with_ray
-def test_what_is_wrong_in_a_worker_is_told_as_it_is_here(cluster, own_run, tmp_path):
+def test_what_is_wrong_in_a_worker_is_shown_as_it_is_here(cluster, own_run, tmp_path):
     """A treebank that cannot be read, and a checkpoint that is damaged."""
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):

@@ -50,7 +50,7 @@ def test_every_map_is_at_its_layer_and_step() -> None:
     assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
 
 
-def test_a_cell_of_several_positions_is_told_in_the_table() -> None:
+def test_a_cell_of_several_positions_is_shown_in_the_table() -> None:
     """From and to are the first of its positions, as in the files of other maps."""
     table = layers_table(np.zeros((1, 1, 2, 2), np.float32), 1, [8], block=3)
     assert table[["from", "to", "positions"]].to_numpy().tolist() == [[0, 0, 3], [0, 3, 3], [3, 0, 3], [3, 3, 3]]

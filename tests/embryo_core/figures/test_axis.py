@@ -75,7 +75,7 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
         ("flops", 3e15, "from 1.5 P training FLOPs: rate falls"),
     ],
 )
-def test_a_change_is_told_by_what_the_axis_counts(unit, end, told) -> None:
+def test_a_change_is_shown_by_what_the_axis_counts(unit, end, told) -> None:
     """In the legend, as described."""
     change = Change(8, "rate falls")
     axis = StepAxis("linear", (change,), unit=unit, progress=StepCounts((0, 16), (0, end)), step_unit=StepUnit.UPDATES)

@@ -63,7 +63,7 @@ def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
     assert cases(scores) == {"Mask prediction": 7, "Head that changes most": 40}
 
 
-def test_positions_are_told_as_a_share_of_words_and_states_by_the_last_layer() -> None:
+def test_positions_are_shown_as_a_share_of_words_and_states_by_the_last_layer() -> None:
     """The deviation of all position embeddings over that of the words; a run without positions tells the cosine."""
     deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
     cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]

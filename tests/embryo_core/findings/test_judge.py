@@ -44,7 +44,7 @@ def test_names_are_unique():
     assert len({finding.name for finding in FINDINGS}) == len(FINDINGS)
 
 
-def test_a_run_without_results_is_told_what_to_run(run: Run):
+def test_a_run_without_results_is_shown_what_to_run(run: Run):
     """Nothing can be said of any finding, and each names its command."""
     judgements = judge(run)
     assert {judgement.verdict for judgement in judgements} == {"cannot be said"}

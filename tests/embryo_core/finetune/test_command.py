@@ -40,20 +40,20 @@ def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("command", ["evaluate", "finetune"])
-def test_a_folder_without_tasks_is_told(own_run: Run, tmp_path: Path, command: str, capsys: pytest.CaptureFixture):
+def test_a_folder_without_tasks_is_shown(own_run: Run, tmp_path: Path, command: str, capsys: pytest.CaptureFixture):
     """Before anything is computed."""
     assert main([command, str(own_run.path), "--glue", str(tmp_path)]) == 2
     assert f"No task has data: {tmp_path} holds no folder named cola, sst2" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_none_is_told(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_a_folder_that_is_none_is_shown(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
     """Before anything is computed."""
     assert main(["evaluate", str(own_run.path), "--squad", str(tmp_path / "none")]) == 2
     assert f"{tmp_path / 'none'} does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["glue", "squad"])
-def test_a_wrong_folder_is_told_beside_a_right_one(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
+def test_a_wrong_folder_is_shown_beside_a_right_one(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
     """It is not taken for one that was not given."""
     given = {"glue": cola.parent, "squad": write_squad(tmp_path / "squad")} | {wrong: tmp_path / "typo"}
     folders = [word for name, folder in given.items() for word in (f"--{name}", str(folder))]

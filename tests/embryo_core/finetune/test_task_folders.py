@@ -180,7 +180,7 @@ def test_questions_have_paragraph_and_answers_by_their_id(tmp_path: Path):
     assert all(answer.lower() in found["context"][i].lower() for i, answer in found["answers"].items())
 
 
-def test_data_that_cannot_be_read_are_told(tmp_path: Path):
+def test_data_that_cannot_be_read_are_shown(tmp_path: Path):
     """As when they are tuned on."""
     with pytest.raises(CorpusError, match=r"no validation\.parquet"):
         read_texts("cola", tmp_path)

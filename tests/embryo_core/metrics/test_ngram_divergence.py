@@ -120,7 +120,7 @@ def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Mod
     assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
 
 
-def test_a_missing_split_is_told(trained: Model, tmp_path: Path):
+def test_a_missing_split_is_shown(trained: Model, tmp_path: Path):
     """And a held-out file without text."""
     (tmp_path / "train.txt").write_text("The cat sleeps.\n")
     with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist, .* train\.txt"):

@@ -171,7 +171,7 @@ def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
     assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}}
 
 
-def test_evaluations_of_other_data_are_told_by_their_notes():
+def test_evaluations_of_other_data_are_shown_by_their_notes():
     """Those that differ from the task's first seed in what identifies them, or are not noted where others are."""
     sources = {
         "finetuning:a:1": {"sha256": "x", "learning_rate": 1e-4, "note": "one"},

@@ -44,7 +44,7 @@ def test_a_list_that_its_receiver_changes_stays_as_it_was(own_run: Run):
         assert len(runs.checkpoints(own_run)) == 3
 
 
-def test_runs_and_functions_are_told_apart_and_failures_are_tried_again(own_run: Run, tiny_run: Run):
+def test_runs_and_functions_are_shown_apart_and_failures_are_tried_again(own_run: Run, tiny_run: Run):
     """What one function found of one run says nothing about another run or function."""
     calls = []
 

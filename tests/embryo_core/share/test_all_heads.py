@@ -57,7 +57,7 @@ def test_the_note_is_not_cut_off(weights, scale, shared, note):
     assert (pixels < 200).any() and (pixels[:, -EDGE + 1 :] > 250).all()
 
 
-def test_the_data_are_told_below_the_maps(weights):
+def test_the_data_are_shown_below_the_maps(weights):
     """The note has more letters."""
     ink = []
     for note in ("", "averaged over 2,075 sentences"):

@@ -116,7 +116,7 @@ def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache)
         add([f"hf:{NAME}"], "public", [20])
 
 
-def test_phases_of_other_names_are_told(root, cache, trainer_folder):
+def test_phases_of_other_names_are_shown(root, cache, trainer_folder):
     """ext1 and decay1 are no steps by themselves; patterns take them in."""
     for revision, step in (("step10", 0), ("step20", 10), ("ext10", 20), ("decay5", 20)):
         store(cache, NAME, revision, trainer_folder / f"checkpoint-{step}")

@@ -226,7 +226,7 @@ def test_an_epoch_has_every_target_once_in_an_order_of_its_own():
     assert len({tuple(batch[0] for batch in epoch) for epoch in epochs}) > 1
 
 
-def test_every_probe_is_told_what_is_left(monkeypatch: pytest.MonkeyPatch):
+def test_every_probe_is_shown_what_is_left(monkeypatch: pytest.MonkeyPatch):
     """All of the batches at the first, one of them at the last: so far the rate has fallen there."""
     told = []
     monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: told.append(left))
