@@ -54,7 +54,7 @@ def measure_run(
     checkpoints = runs.loadable(run, steps)
     if not checkpoints:
         runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
-    check_tokenizer(run)
+    check_tokenizer(run.tokenizer / "tokenizer.json", run.path, BrokenRun)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)
     with runs.locked(run.path, busy), TemporaryDirectory() as folder:

@@ -1,26 +1,24 @@
 """Check a tokenizer.json before the tokenizers library reads it.
 
 The library trusts its files. A normaliser that repeatedly replaces each character with many takes all memory and aborts
-the process, and no `except` catches that. So a text may grow by a small factor, and steps and pieces are counted;
-types that the library does not know, it refuses itself. How long a pattern runs on a given text cannot be read off the
-file; a host shows only runs that it trusts (runs/trusted.py).
+the process, and no `except` catches that. So a text may grow by a small factor, and steps and pieces are counted; the
+library itself refuses what it does not know. How long a pattern runs on a given text cannot be read off the file; a
+host shows only runs that it trusts (runs/trusted.py).
 """
 
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Raw, Struct, json
+from msgspec import Raw, Struct, json
 
-from embryo_core.errors import BrokenRun, BrokenTokenizer
+from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import MB
-from embryo_core.runs.trust import digest, read_json
-from embryo_core.runs.value_types import Text, resolve
-from embryo_core.types import Run
+from embryo_core.runs.trust import read_json
+from embryo_core.runs.value_types import resolve
 
 TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
     "tokenizer.json",
@@ -31,7 +29,7 @@ TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
     "spm.model",
     "tokenizer.model",
 )
-MAX_PART_BYTES = 4 * MB  # of a step before or after the model; a large character table takes 2 MB
+MAX_PART_BYTES = 16 * MB  # of all steps before or after the model, or of added tokens; a character table takes 2 MB
 MAX_STEPS = 64  # in one part
 NFKC_GROWTH = 18  # characters that NFKC, and SentencePiece's tables, make of U+FDFA
 MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become: public tokenizers also insert one at two places
@@ -40,19 +38,14 @@ MAX_PIECE_BYTES = 16 * MB  # of all pieces together
 MAX_MERGES = 1_000_000
 CHARACTERS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwWnrt]")  # in a regular expression, which matches one of them
 NOT_EMPTY = re.compile(r"[^\\*?{(^$|]+(\|[^\\*?{(^$|]+)*")  # regular expressions that surely do not match ""
-
-
-class AddedToken(Struct, frozen=True):
-    """A token found in the text before normalisation."""
-
-    content: Text
+NONE = Raw(b"null")
 
 
 class TokenizerModel(Struct, frozen=True):
     """The pieces, which are counted before the library makes a table of them."""
 
     vocab: Raw
-    merges: Raw = Raw(b"null")
+    merges: Raw = NONE
 
     def __post_init__(self) -> None:
         pieces = bytes(self.vocab).split(b'"')[1::2]
@@ -66,49 +59,35 @@ class TokenizerFile(Struct, frozen=True):
     """The content of tokenizer.json."""
 
     model: TokenizerModel
-    normalizer: Raw = Raw(b"null")
-    pre_tokenizer: Raw = Raw(b"null")
-    post_processor: Raw = Raw(b"null")
-    decoder: Raw = Raw(b"null")
-    added_tokens: Annotated[list[AddedToken], Meta(max_length=100_000)] = []
+    normalizer: Raw = NONE
+    pre_tokenizer: Raw = NONE
+    post_processor: Raw = NONE
+    decoder: Raw = NONE
+    added_tokens: Raw = NONE
 
     def __post_init__(self) -> None:
-        normalizer, pre_tokenizer, *_ = map(
-            _steps, (self.normalizer, self.pre_tokenizer, self.post_processor, self.decoder)
-        )
-        steps = [*normalizer, *pre_tokenizer]
-        forms = NFKC_GROWTH if any(step["type"] in ("NFKC", "NFKD") for step in steps) else 1
-        growth = max(forms, prod(map(_longest_in_table, steps))) * prod(map(_inserted, steps))
-        if growth > MAX_GROWTH:
-            raise ValueError(f"its replacements turn one character into up to {growth:,}, more than {MAX_GROWTH:,}")
+        parts = self.normalizer, self.pre_tokenizer, self.decoder, self.post_processor, self.added_tokens
+        normalizer, pre_tokenizer, decoder, *_ = map(_steps, parts)
+        for steps in ([*normalizer, *pre_tokenizer], decoder):
+            forms = NFKC_GROWTH if any(step["type"] in ("NFKC", "NFKD") for step in steps) else 1
+            growth = max(forms, prod(map(_longest_in_table, steps))) * prod(map(_inserted, steps))
+            if growth > MAX_GROWTH:
+                raise ValueError(f"its replacements turn one character into {growth:,}, more than {MAX_GROWTH:,}")
 
 
 resolve(globals())
 
 
-def check_tokenizer(run: Run) -> str:
-    """Check the run's tokenizer.json and return its SHA-256. Raises BrokenRun."""
-    path = run.tokenizer / "tokenizer.json"
-    found = digest(path, run.path, BrokenRun)
-    _check(path, run.path, found)
-    return found
-
-
-def check_tokenizer_file(path: Path) -> None:
-    """Check the tokenizer.json of checkpoints from elsewhere. Raises BrokenTokenizer."""
-    read_json(path, path.parent, TokenizerFile, BrokenTokenizer)
-
-
-@lru_cache(maxsize=64)
-def _check(path: Path, within: Path, _sha256: str) -> None:
-    read_json(path, within, TokenizerFile, BrokenRun)
+def check_tokenizer(path: Path, within: Path, error: type[EmbryoError]) -> None:
+    """Check a tokenizer.json in the folder `within`. Raises `error`."""
+    read_json(path, within, TokenizerFile, error)
 
 
 def _steps(part: Raw) -> list[dict[str, Any]]:
     """Return the steps of a part. Raise ValueError if they are too large or too many."""
     if len(bytes(part)) > MAX_PART_BYTES:
-        raise ValueError(f"a step of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
-    steps = [found for found in _objects(json.decode(part, type=dict[str, Any] | None)) if "type" in found]
+        raise ValueError(f"a part of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
+    steps = [found for found in _objects(json.decode(part)) if "type" in found]
     if len(steps) > MAX_STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
     return steps

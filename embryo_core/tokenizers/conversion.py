@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
 from embryo_core.runs.trust import refusal
-from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer_file
+from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer
 from embryo_core.types import SpecialTokens
 
 SAMPLE = "a"  # a text that shows which special tokens surround it
@@ -60,7 +60,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
     logging.set_verbosity_error()
     path = folder / TOKENIZER_FILES[0]
     if path.is_file():
-        check_tokenizer_file(path.resolve())
+        check_tokenizer(path.resolve(), path.resolve().parent, BrokenTokenizer)
     try:
         theirs = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         if (made := getattr(theirs, "backend_tokenizer", None)) is None:

@@ -250,13 +250,14 @@ class Tokenizer:
 
 def load_tokenizer(run: Run) -> Tokenizer:
     """Load the tokenizer of a run. Raises BrokenRun if it cannot be used, TokenizerMismatch if it has changed."""
-    path, found = run.tokenizer / "tokenizer.json", check_tokenizer(run)
+    path = run.tokenizer / "tokenizer.json"
+    found = runs.digest(path, run.path, BrokenRun)
     if found != run.tokenizer_sha256:
         raise TokenizerMismatch(
             f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
-    return _read_tokenizer(_File(found, path), run.special_tokens)
+    return _read_tokenizer(_File(found, path, run.path), run.special_tokens)
 
 
 def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
@@ -275,11 +276,13 @@ class _File:
 
     sha256: str
     path: Path = field(compare=False)
+    within: Path = field(compare=False)
 
 
 @lru_cache(maxsize=8)
 def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
     """Read a tokenizer and try it on a text."""
+    check_tokenizer(file.path, file.within, BrokenRun)
     with _explained(file.path):
         tokenizer = Tokenizer(file.path, special)
         tokenizer.encode_words(tokenizer.cut("Fail here, on this text, rather than later."))

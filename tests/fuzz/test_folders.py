@@ -11,7 +11,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.cli import main
-from embryo_core.tokenizers.checks import check_tokenizer
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.app.conftest import Dashboard
 from tests.conftest import SAMPLE_DATA
@@ -43,7 +43,7 @@ def read_all(folder: Path) -> None:
         attempt(runs.read_log, run)
         attempt(runs.damaged_lines, run)
         attempt(runs.read_ranks, run.path / "frequencies.tsv")
-        attempt(check_tokenizer, run)
+        attempt(load_tokenizer, run)
         for checkpoint in runs.checkpoints(run):
             attempt(runs.verify, checkpoint)
         assert all(reason.isprintable() for _, reason in runs.broken(run))

@@ -10,14 +10,14 @@ import sys, threading
 from pathlib import Path
 from embryo_core import runs
 from embryo_core.runs import layout
-from embryo_core.tokenizers.checks import check_tokenizer
+from embryo_core.tokenizers.tokenizer import load_tokenizer
 
 path, barrier, read = Path(sys.argv[1]), threading.Barrier(8), []
 
 def visit():
     barrier.wait()
     run = layout.read_run(path)
-    read.append((check_tokenizer(run), [(step.step, step.tokens) for step in runs.checkpoints(run)]))
+    read.append((load_tokenizer(run).vocabulary_size, [(step.step, step.tokens) for step in runs.checkpoints(run)]))
 
 sys.setswitchinterval(1e-6)
 visitors = [threading.Thread(target=visit) for _ in range(8)]

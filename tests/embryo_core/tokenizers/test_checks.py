@@ -13,8 +13,13 @@ from sentencepiece import sentencepiece_model_pb2
 from embryo_core import runs
 from embryo_core.errors import BrokenRun
 from embryo_core.tokenizers import tokenizer
-from embryo_core.tokenizers.checks import check_tokenizer, check_tokenizer_file
+from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Run
+
+
+def check(run: Run) -> None:
+    """Check the tokenizer of a run."""
+    check_tokenizer(run.tokenizer / "tokenizer.json", run.path, BrokenRun)
 
 
 def write_part(run: Run, name: str, part: Any) -> None:
@@ -47,7 +52,7 @@ def test_pieces_are_counted_before_the_library_reads_them(own_run: Run, vocab: A
     monkeypatch.setattr(tokenizer.tokenizers, "Tokenizer", lambda: pytest.fail("read"))
     write_part(own_run, "model", {"type": "Unigram", "vocab": vocab})
     with pytest.raises(BrokenRun, match="300,001 pieces"):
-        check_tokenizer(own_run)
+        check(own_run)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_models_are_bounded(own_run: Run, model: Any, message: str):
     """By the bytes of their pieces, and their merges."""
     write_part(own_run, "model", model)
     with pytest.raises(BrokenRun, match=message):
-        check_tokenizer(own_run)
+        check(own_run)
 
 
 def test_the_longest_replacement_of_public_tables_is_that_of_nfkc(tmp_path):
@@ -76,7 +81,7 @@ def test_the_longest_replacement_of_public_tables_is_that_of_nfkc(tmp_path):
         step = {"type": "Precompiled", "precompiled_charsmap": table}
         content = {"model": {"type": "BPE", "vocab": {}}, "normalizer": step}
         (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-        check_tokenizer_file(tmp_path / "tokenizer.json")
+        check_tokenizer(tmp_path / "tokenizer.json", tmp_path, BrokenRun)
 
 
 def test_what_encoding_raises_is_one_sentence(own_run: Run):
@@ -88,47 +93,43 @@ def test_what_encoding_raises_is_one_sentence(own_run: Run):
         found.encode_text("The river")
 
 
-def test_the_hash_is_that_of_the_file(own_run: Run):
-    """A tokenizer as pretraining writes it is within all bounds."""
-    assert check_tokenizer(own_run) == own_run.tokenizer_sha256
-
-
 def test_parts_may_be_absent(own_run: Run):
-    """Not every tokenizer normalises, cuts or decodes."""
+    """Not every tokenizer normalises, cuts or decodes; one that pretraining writes is within all bounds."""
+    check(own_run)
     for name in ("normalizer", "pre_tokenizer", "decoder", "post_processor"):
         write_part(own_run, name, None)
-    check_tokenizer(own_run)
+    check(own_run)
 
 
-def test_nested_replacements_are_refused(own_run: Run):
+@pytest.mark.parametrize(("name", "characters"), [("normalizer", "20,000,000,000"), ("decoder", "10,000,000,000")])
+def test_nested_replacements_are_refused(own_run: Run, name: str, characters: str):
     """Ten characters for each, ten times over, would be ten billion of one: the library aborts the process."""
-    write_part(own_run, "normalizer", sequence(*[replace("a", "a" * 10)] * 10))
-    with pytest.raises(BrokenRun, match="turn one character into up to 20,000,000,000"):
-        check_tokenizer(own_run)
+    write_part(own_run, name, sequence(*[replace("a", "a" * 10)] * 10))
+    with pytest.raises(BrokenRun, match=f"turn one character into {characters}"):
+        check(own_run)
 
 
 def test_a_text_grows_by_what_both_parts_insert(own_run: Run):
     """What the normaliser inserts, the cutter may replace again."""
     for name in ("normalizer", "pre_tokenizer"):
         write_part(own_run, name, replace(r"a|\p{N}+", "a" * 9))
-    with pytest.raises(BrokenRun, match="into up to 81"):
-        check_tokenizer(own_run)
+    with pytest.raises(BrokenRun, match="into 81"):
+        check(own_run)
 
 
 @pytest.mark.parametrize(
     ("part", "message"),
     [
         (sequence(*[{"type": "Lowercase"}] * 65), "66 steps are more than the 64"),
-        (charsmap("a" * 37), "into up to 74, more than 72"),
-        (sequence(charsmap("a" * 9), charsmap("b" * 9)), "into up to 162"),
-        (sequence({"type": "NFKC"}, replace("a|[bc]", "aaaaa")), "into up to 180"),
+        (charsmap("a" * 37), "into 74, more than 72"),
+        (sequence(charsmap("a" * 9), charsmap("b" * 9)), "into 162"),
+        (sequence({"type": "NFKC"}, replace("a|[bc]", "aaaaa")), "into 180"),
         (charsmap(""), None),
         (sequence({"type": "NFKD"}, charsmap("a" * 18), replace(" {2,}", "▁")), None),
-        (sequence(*[replace("a*", "b")] * 7), "into up to 256"),
-        (sequence(*[replace("a|", "b")] * 7), "into up to 256"),
-        ({"type": "Prepend", "prepend": "▁" * 5000}, "into up to 10,002"),
-        (sequence(*[{}] * 2**21), "bytes is more than"),
-        ("Lowercase", "is not valid"),
+        (sequence(*[replace("a*", "b")] * 7), "into 256"),
+        (sequence(*[replace("a|", "b")] * 7), "into 256"),
+        ({"type": "Prepend", "prepend": "▁" * 5000}, "into 10,002"),
+        (sequence(*[{}] * 2**23), "bytes is more than"),
     ],
     ids=(
         "steps",
@@ -141,17 +142,16 @@ def test_a_text_grows_by_what_both_parts_insert(own_run: Run):
         "nothing",
         "prefix",
         "large",
-        "text",
     ),
 )
 def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message: str | None):
     """Steps are known and few, and what they insert is bounded, in tables of characters too."""
     write_part(own_run, "normalizer", part)
     if message is None:
-        check_tokenizer(own_run)
+        check(own_run)
         return
     with pytest.raises(BrokenRun, match=message):
-        check_tokenizer(own_run)
+        check(own_run)
 
 
 def test_deep_parts_are_refused(own_run: Run):
@@ -160,28 +160,36 @@ def test_deep_parts_are_refused(own_run: Run):
     content = json.dumps(json.loads(path.read_text()) | {"normalizer": "deep"})
     path.write_text(content.replace('"deep"', '{"normalizers":[' * 5000 + "]}" * 5000))
     with pytest.raises(BrokenRun, match="is not valid"):
-        check_tokenizer(own_run)
+        check(own_run)
 
 
 def test_patterns_of_public_tokenizers_pass(own_run: Run):
     """Classes of characters, code points and small repeats are no counted repeats of a large number."""
     write_part(own_run, "pre_tokenizer", {"type": "Split", "pattern": {"Regex": r"\p{N}{1,3}|\x{10FFFF}| ?\p{L}+|\s+"}})
-    check_tokenizer(own_run)
+    check(own_run)
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("normalizer", {"type": "Expand"}), ("model", {"type": "Lookup", "vocab": {"a": 0}})]
+    ("name", "part"),
+    [
+        ("normalizer", {"type": "Expand"}),
+        ("normalizer", "Lowercase"),
+        ("model", {"type": "Lookup", "vocab": {"a": 0}}),
+        ("added_tokens", 5),
+        ("added_tokens", [{"content": 5}]),
+    ],
 )
 def test_kinds_that_the_library_does_not_know_are_refused(own_run: Run, name: str, part: Any):
     """By the library itself, in a sentence that names the file."""
     write_part(own_run, name, part)
     with pytest.raises(BrokenRun, match=r"tokenizer\.json cannot be read as a tokenizer"):
-        tokenizer.load_tokenizer(dataclasses.replace(own_run, tokenizer_sha256=check_tokenizer(own_run)))
+        own = runs.sha256(own_run.tokenizer / "tokenizer.json")
+        tokenizer.load_tokenizer(dataclasses.replace(own_run, tokenizer_sha256=own))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"added_tokens": 5}', '{"added_tokens": [{"content": 5}]}'])
+@pytest.mark.parametrize("content", ["", "[]", "{", "{}"])
 def test_what_is_no_tokenizer_is_reported(own_run: Run, content: str):
     """One sentence with the file."""
     (own_run.tokenizer / "tokenizer.json").write_text(content)
     with pytest.raises(BrokenRun, match=r"tokenizer\.json is not valid"):
-        check_tokenizer(own_run)
+        check(own_run)
