@@ -15,7 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import sharing
+from app import permalink, sharing
 from app.caching import run_state
 from app.components import messages
 from app.components.copy_button import copy_button
@@ -135,6 +135,11 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
         lambda: figure_files(figure.plot, key, figure.file_name, figure.title, figure.small_print, figure.citation),
         File("CSV, the numbers of this figure", f"{figure.file_name}.csv", figure.to_csv),
     )
+
+
+def choose_step(category: object, step: int) -> None:
+    """Move the time bar to the step of a clicked point, whose customdata begin with a category and a step."""
+    permalink.choose("step", step)
 
 
 def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files: File) -> None:

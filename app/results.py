@@ -201,7 +201,7 @@ def strongest_head(run: Run) -> tuple[str, int, int]:
 
 
 def default_head(run: Run) -> tuple[str, int, int]:
-    """Return the same for averaged maps, also if the scores of heads cannot be read."""
+    """Return pattern, layer and head to open on among averaged maps, also if the scores of heads cannot be read."""
     with suppress(ResultsError):
         return strongest_head(run)
     return patterns.FIRST_HEAD

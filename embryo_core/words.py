@@ -23,6 +23,11 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{share:.{decimals}%}".replace("%", " %")
 
 
+def two_digits(number: float) -> float:
+    """Round a number to two significant digits: 12,345 to 12,000."""
+    return float(f"{number:.2g}")
+
+
 def natural(text: str) -> str:
     """Write a text as it is printed, without the blanks that treebanks have before their punctuation."""
     return re.sub(r" +([.,;:?!])", r"\1", text)

@@ -129,7 +129,7 @@ def sample(logits, draws):
 
 
 def filled_in(ids, sampled, positions):
-    """ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 is an unused one."""
+    """Return ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 is an unused one."""
     length = ops.shape(ids)[1]
     masked = at_positions(ops.ones_like(positions), positions, length) > 0
     return ops.where(masked, ops.cast(at_positions(sampled, positions, length), "int32"), ids)
@@ -156,5 +156,5 @@ class Scores(keras.Model):
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
 
     def of(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
-        """Return the same for one batch, as numpy arrays."""
+        """Return what `call` does for one batch, as numpy arrays."""
         return self.predict_on_batch(batch.inputs() | batch.targets())

@@ -18,13 +18,14 @@ def field(message: Any, name: str) -> Any:
 def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
     """Return the first of the clicked point's customdata, one for each parameter of the handler.
 
-    Empty if no point was clicked, or if they are not of the types that annotate the parameters.
+    Empty if no point was clicked, or if they are not of the types that annotate the parameters; `object` is any.
     """
     kinds = [parameter.annotation for parameter in signature(handler).parameters.values()]
     points = field(field(state, "selection"), "points")
     values = field(points[0], "customdata") if isinstance(points, list) and points else None
     taken = values[: len(kinds)] if isinstance(values, list) else []
-    return taken if [type(value) for value in taken] == kinds else []
+    fits = [kind is object or type(value) is kind for kind, value in zip(kinds, taken)]
+    return taken if len(fits) == len(kinds) and all(fits) else []
 
 
 def clicked_row(state: Any, count: int) -> int | None:

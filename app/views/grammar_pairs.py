@@ -75,7 +75,7 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
     pair = sentences.get(number)
     if pair:
         st.text(f"good: {pair.good}\nbad:  {pair.bad}")
-    figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=_choose_step)
+    figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=figures.choose_step)
     if pair:
         # Folded, because scoring words loads torch, which a page must not do by being opened.
         title = "Which word makes the difference"
@@ -86,10 +86,6 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
     with widgets.explaining():
         found = _words(view.run, pair, view.step)
         figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found.table, view.step))
-
-
-def _choose_step(pair: int, step: int) -> None:
-    permalink.choose("step", step)
 
 
 @cached(

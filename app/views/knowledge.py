@@ -79,11 +79,7 @@ def _show_variants(view: View) -> None:
     relations = [ALL, *(name for name in known if name != ALL)]
     relation = pickers.pick_one("asked", "Facts of", relations, format_func=knowledge.label, optional=True, width=320)
     figure = figures.draw(view, knowledge_variants.variants, relation=relation)
-    figures.show(figure, on_point=_choose_step)
-
-
-def _choose_step(kind: str, step: int) -> None:
-    permalink.choose("step", step)
+    figures.show(figure, on_point=figures.choose_step)
 
 
 def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:

@@ -91,8 +91,4 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
     except FigureError as error:
         st.info(str(error), icon=":material/info:")
         return
-    figures.show(figure, on_point=_choose_step)
-
-
-def _choose_step(step: int) -> None:
-    permalink.choose("step", step)
+    figures.show(figure, on_point=figures.choose_step)

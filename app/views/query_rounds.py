@@ -240,7 +240,7 @@ def _rounds_of(request: Request) -> Rounds:
 
 
 def _by_now(found: Found) -> Found:
-    """Return the same questions with what has been asked by now."""
+    """Return found questions with what has been asked since."""
     together = [one.request for one in found if one]
     return [one and know(one.request, one.mask, asked_later(one.request, together)) for one in found]
 

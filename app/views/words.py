@@ -49,15 +49,11 @@ def show() -> None:
 
 def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
     word = pickers.pick_one("listed_word", "Word", measured, words.default_word(ages))
-    figures.show(figures.draw(view, words.curve, word=word), on_point=_choose_step)
+    figures.show(figures.draw(view, words.curve, word=word), on_point=figures.choose_step)
 
 
 def _open_word(word: str, step: int) -> None:
     permalink.choose("listed_word", word)
-
-
-def _choose_step(word: str, step: int) -> None:
-    permalink.choose("step", step)
 
 
 def _show_table(view: View, ages: pd.DataFrame) -> None:

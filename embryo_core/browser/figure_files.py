@@ -22,7 +22,7 @@ def file_sizes(figure: go.Figure, title: str, small_print: str) -> dict[str, Any
 
 
 def map_sizes(small_print: str) -> dict[str, Any]:
-    """Return the same for maps, which draw their files themselves: inches, pixels and small print."""
+    """Return for each size of a file of maps, which draw it themselves, its inches, pixels and small print."""
     return {
         columns: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for columns, size in SIZES.items()
     }

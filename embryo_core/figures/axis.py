@@ -20,7 +20,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.thinning import break_lines, thin_curves
 from embryo_core.types import Change, Run, StepUnit
-from embryo_core.words import headed, point
+from embryo_core.words import headed, point, two_digits
 
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is redrawn at each step
@@ -85,7 +85,7 @@ class StepAxis:
     unit: Unit = "step"  # what the axis counts
     progress: StepCounts | None = None  # of the run in another unit than steps
     zero: float = STEP_0  # the place of zero on a log axis
-    digits: int | None = None  # significant digits of steps in words; None: all
+    estimated: bool = False  # whether steps are estimated between checkpoints: in words they have two digits then
     step_unit: StepUnit = field(kw_only=True)
 
     @property
@@ -103,7 +103,7 @@ class StepAxis:
         return point(step, self.step_unit)
 
     def hover(self, place: str) -> str:
-        """Return the same for a hover template: Plotly fills in the number at a `place`, such as "customdata[0]"."""
+        """Return `point` for a hover template: Plotly fills in the number at a `place`, such as "customdata[0]"."""
         return self.point(f"%{{{place}:,}}")
 
     def describe(self, change: Change) -> str:
@@ -113,10 +113,10 @@ class StepAxis:
     @property
     def rounded(self) -> "StepAxis":
         """The axis for steps that are estimated between checkpoints: in words they have two significant digits."""
-        return replace(self, digits=2)
+        return replace(self, estimated=True)
 
     def _round(self, number: float) -> float:
-        return number if self.digits is None else float(f"{number:.{self.digits}g}")
+        return two_digits(number) if self.estimated else number
 
     def counted(self, step: int) -> str:
         """Name a step by what the axis counts: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
@@ -166,14 +166,14 @@ class StepAxis:
         return self.values_on(self.scale, [*steps])
 
     def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:
-        """Return the same on an axis of this scale."""
+        """Return the places of steps on an axis of this scale."""
         if self.progress is None:
             return axis_values(steps, scale).tolist()
         values = self.progress.at(steps)
         return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps`, curves drawn, the axis and the lines of a step and of changes in training."""
+        """Add the axis, the line of a step and those of changes in training to a figure with curves at `steps`."""
         self.set_range(figure, steps)
         self.set_curves(figure)
         return self.mark_step(self.mark_changes(figure, steps), max(steps))
@@ -212,7 +212,7 @@ class StepAxis:
         return _add_shapes(figure, marks)
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Give a figure of these `steps` the axis alone."""
+        """Add the axis alone to a figure of these `steps`."""
         return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
 
     def counts(self, steps: Sequence[int]) -> list[float]:
@@ -220,7 +220,7 @@ class StepAxis:
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
     def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
-        """Give the axis to a figure whose points span `low` to `high` in the unit of the axis."""
+        """Add the axis to a figure whose points span `low` to `high` in the unit of the axis."""
         named = {"title": {"text": self.title}, "type": self.scale}
         share = self.unit == "share"
         if self.scale == "log" or low == high:
@@ -233,7 +233,7 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
     def _ticks(self, low: float, high: float) -> list[float]:
-        """Powers of ten between the ends of a log axis: of many every second, third, ..., of few multiples too."""
+        """Return powers of ten between the ends of a log axis: of many every n-th, of few multiples too."""
         least = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
@@ -256,7 +256,7 @@ def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figur
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
-    """Have shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
+    """Make shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
 
     They are drawn at the last point.
     """

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import compare
+from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis
@@ -105,6 +106,12 @@ def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, bef
     table = table.copy()
     table.insert(table.columns.get_loc(before), "now", table[by].map(now))
     return table
+
+
+def with_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of shares (value, of n cases) with their 95 % intervals (Wilson) as low and high."""
+    low, high = interval(table["value"].to_numpy(), table["n"].to_numpy())
+    return table.assign(low=low, high=high)
 
 
 def designs(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:

@@ -107,7 +107,7 @@ def _categories(figure: go.Figure, axis: str) -> list[str]:
 
 
 def _break_title(file: dict[str, Any], width: float) -> int:
-    """Break the titles of horizontal axes into lines of this width, in pixels; how many lines more the lowest has."""
+    """Break the titles of horizontal axes into lines of this width, in pixels; return how many more the lowest has."""
     more = 0
     for axis in (file[name] for name in file if name.startswith("xaxis") and file[name].get("title", {}).get("text")):
         lines = textwrap.wrap(axis["title"]["text"], max(8, int(width / LETTER)), break_on_hyphens=False)
@@ -117,7 +117,7 @@ def _break_title(file: dict[str, Any], width: float) -> int:
 
 
 def _tall(figure: go.Figure, width: int) -> float:
-    """Pixels that the plot takes in height: those of the page, and of square maps in a narrower file fewer."""
+    """Return the pixels that the plot takes in height: as on the page, but fewer for square maps in a narrower file."""
     narrower = min(1, width / figure.layout.width) if figure.layout.yaxis.scaleanchor else 1
     return narrower * ((figure.layout.height or 400) - 60)
 

@@ -27,7 +27,7 @@ def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
 
 
 def fit(layout: Layout, width: float, height: float) -> float:
-    """Change the panels of a layout, or its only one, so that they fit into this width; returns the height they take.
+    """Change the panels of a layout, or its only one, so that they fit into this width; return the height they take.
 
     `height` is what they take on the page. Width and heights are in pixels.
     """

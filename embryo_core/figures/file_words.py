@@ -14,9 +14,9 @@ LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in browser/figure_files
 
 
 def legible(figure: go.Figure, width: int) -> list[int] | None:
-    """Which columns of a heat map of words a file of this width in pixels draws, the last included; None: all of them.
+    """Return the columns of a heat map of words that a file this many pixels wide draws, or None for all.
 
-    They are spread evenly over the columns whose step is written below.
+    They are spread evenly over the columns whose step is written below; the last is always among them.
     """
     maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == WORDS]
     if not maps:

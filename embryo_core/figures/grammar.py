@@ -17,7 +17,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import acquisition
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.metrics.minimal_pairs import PLAIN, WORD_L2R
 from embryo_core.types import Run
@@ -67,9 +67,8 @@ def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFra
     table = _of_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
     ties = _of_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
     shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
-    low, high = curves.interval(table["value"].to_numpy(), table["n"].to_numpy())
     counted = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
-    return table.assign(low=low, high=high, chance=CHANCE, ties=counted)
+    return with_intervals(table).assign(chance=CHANCE, ties=counted)
 
 
 def _of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:

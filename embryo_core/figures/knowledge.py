@@ -15,7 +15,7 @@ from embryo_core.corpora.groups import ALL, KINDS, TYPES
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
@@ -82,7 +82,7 @@ def precision_table(run: Run, unnamed: bool = False) -> pd.DataFrame:
 
 
 def precision_by_type(run: Run, unnamed: bool = False) -> pd.DataFrame:
-    """Return the same with the types of relations: all facts, each type, then the relations by type and number."""
+    """Return the precision at 1 of all facts, of each type, then of the relations by type and number."""
     tables = (pd.concat([table, baselines.over_types(table)], ignore_index=True) for table in measured(run, unnamed))
     return by_type(with_baselines(*tables))
 
@@ -95,9 +95,7 @@ def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     table = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
     known = known.set_index("group")
     table = table.assign(baseline=table["relation"].map(known["value"]), answer=table["relation"].map(known["answer"]))
-    table = table.sort_values(["relation", "step"], ignore_index=True)
-    low, high = curves.interval(table["value"].to_numpy(), table["n"].to_numpy())
-    return table.assign(low=low, high=high)
+    return with_intervals(table.sort_values(["relation", "step"], ignore_index=True))
 
 
 def by_type(table: pd.DataFrame) -> pd.DataFrame:

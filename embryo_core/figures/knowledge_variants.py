@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from embryo_core import curves, results
+from embryo_core import results
 from embryo_core.corpora.groups import ALL
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.knowledge import label
 from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
@@ -49,9 +49,7 @@ def table(run: Run, relation: str = ALL) -> pd.DataFrame:
     rows = scores[scores["group"] == relation]
     kinds = rows["metric"].str.removeprefix(METRIC).str.removeprefix("_").replace("", RIGHT)
     rows = rows.assign(kind=pd.Categorical(kinds, [*KINDS]))[["kind", "step", "value", "n"]].dropna()
-    rows = rows.sort_values(["kind", "step"]).astype({"kind": "str"})
-    low, high = curves.interval(rows["value"].to_numpy(), rows["n"].to_numpy())
-    return rows.assign(low=low, high=high).reset_index(drop=True)
+    return with_intervals(rows.sort_values(["kind", "step"], ignore_index=True).astype({"kind": "str"}))
 
 
 def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:

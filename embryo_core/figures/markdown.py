@@ -13,7 +13,7 @@ MADE_LATER = (
 
 
 def literal(text: str) -> str:
-    """Markdown that shows a text as it is, on one line: every punctuation mark escaped, no link and no icon made."""
+    """Return Markdown that shows a text as it is, on one line: all punctuation escaped, no link and no icon made."""
     line = " ".join(text.split())
     for pattern in MADE_LATER:
         line = pattern.sub(rf"\1{JOINER}", line)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from embryo_core import curves, results
+from embryo_core import results
 from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures.axis import Axis
+from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.rows import plot_rows
 from embryo_core.findings.words import measured_as
@@ -47,9 +48,7 @@ def table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) ->
         for kind, part in own.groupby(kinds):
             if (n := int(part["n"].sum())) >= MIN_WORDS:
                 found.append((group, kind, last, part["correct"].sum() / n, n))
-    frame = pd.DataFrame(found, columns=["group", "words", "step", "value", "n"])
-    low, high = curves.interval(frame["value"], frame["n"])
-    return frame.assign(low=low, high=high)
+    return with_intervals(pd.DataFrame(found, columns=["group", "words", "step", "value", "n"]))
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:

@@ -228,11 +228,11 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
         line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
-        customdata=table[["step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
+        customdata=table[["task_x", "step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
         text=[axis.counted(step) for step in table["step"]],
         hovertemplate="<b>%{text}</b><br>"
-        f"{plain(x_task)}: %{{customdata[1]:.1%}} (n = %{{customdata[3]:,}})<br>"
-        f"{plain(y_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<extra></extra>",
+        f"{plain(x_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<br>"
+        f"{plain(y_task)}: %{{customdata[3]:.1%}} (n = %{{customdata[5]:,}})<extra></extra>",
         showlegend=False,
     )
     points = table[["f1_x", "f1_y"]].values.tolist()

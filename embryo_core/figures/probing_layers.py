@@ -129,7 +129,7 @@ def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bo
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:
-    """Return the same score of the first run, layer by step; the cell of `layer` at the chosen step is outlined.
+    """Return a score of one task in the first run, layer by step; the cell of `layer` at the chosen step is outlined.
 
     Raises FigureError if the run does not have the score, and ResultsError.
     """

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import curves, results
+from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.overview import training_log
 from embryo_core.findings.layers import NAMES
 from embryo_core.types import Run
@@ -70,9 +71,7 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
     for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
-        rows = rows.sort_values("step")
-        low, high = curves.interval(rows["value"], rows["n"])
-        rows = rows.assign(low=low, high=high)
+        rows = with_intervals(rows.sort_values("step"))
         last = rows["value"].iloc[-1]
         shown = {name: curves.rescale(rows[of], last) if rescaled else rows[of] for name, of in SHOWN.items()}
         parts.append(rows.assign(**shown))

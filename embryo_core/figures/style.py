@@ -58,7 +58,7 @@ INK = "#000037"  # of text: on a page Streamlit replaces it by the colour of its
 
 
 def plain(text: str) -> str:
-    """Text that Plotly, which reads a few HTML tags and %{variables} in names and labels, shows as it is."""
+    """Escape a text for Plotly, which reads a few HTML tags and %{variables} in names and labels."""
     return escape(text, quote=False).replace("%{", "&#37;{")
 
 

@@ -250,7 +250,7 @@ def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
 
 
 def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
-    """Return the same for `commonest_answers` with the column group; "" if there is no such category."""
+    """Return the categories of `commonest_answers` whose right answers are nearly all one word; "" if there is none."""
     alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):

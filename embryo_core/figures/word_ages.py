@@ -17,9 +17,9 @@ from embryo_core.figures import style
 from embryo_core.figures.acquisition import ONE_SEED
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import design_name
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
-from embryo_core.figures.words import METRIC, age_table, category_styles, describe_estimate
+from embryo_core.figures.words import METRIC, age_table, category_styles, describe_data, describe_estimate
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -41,10 +41,6 @@ def _require(tables: dict[str, Any], runs: Sequence[Run]) -> tuple[str, ...]:
     if not tables:
         raise FigureError(f"No word of {', '.join(run.name for run in runs)} has an age, so there is nothing to draw.")
     return tuple(run.name for run in runs if run.name not in tables)
-
-
-def _note(runs: Sequence[Run]) -> str:
-    return f"Words: {data_note(runs[0], METRIC, 'a list of words')}."
 
 
 # === In their order ===
@@ -107,7 +103,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
             *agreement,
             ONE_SEED if 1 in map(len, compare.group_by_design(drawn)) and len(drawn) > 1 else "",
         ),
-        _note(drawn),
+        describe_data(first),
         "Click a word for its curve.",
     )
     title = "Words by their age of acquisition"
@@ -290,6 +286,6 @@ def _compare(
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
     table["place"] = places(rows)
     missing = tuple(run.name for run in runs if run not in drawn)
-    caption = replace(caption, data=_note(drawn))
+    caption = replace(caption, data=describe_data(drawn[0]))
     plot = plot_rows(rows, x_title)
     return make_figure(drawn, f"{drawn[0].name}-words-{what}", title, plot, table, caption, METRIC, missing=missing)

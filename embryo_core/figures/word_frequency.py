@@ -15,9 +15,17 @@ from embryo_core.corpora.groups import ALL
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.curves import Curves, curves_figure
-from embryo_core.figures.figure import Caption, Figure, data_note, sentences
-from embryo_core.figures.words import BITS, METRIC, age_table, category_styles, counted_text, reaches
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
+from embryo_core.figures.figure import Caption, Figure, sentences
+from embryo_core.figures.words import (
+    BITS,
+    METRIC,
+    age_table,
+    category_styles,
+    counted_text,
+    describe_data,
+    reaches,
+)
 from embryo_core.types import Run
 from embryo_core.words import percent
 
@@ -71,7 +79,7 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
                 f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
                 f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
             ),
-            f"Words: {data_note(run, METRIC, 'a list of words')}.",
+            describe_data(run),
         )
 
     named: dict[str, Any] = {"by": "group", "value": "value", "y_title": "distance (bits)", "unit": "words"}
@@ -97,8 +105,7 @@ def phase_table(run: Run) -> pd.DataFrame:
     counts = pd.crosstab(table["step"], table["phase"]).reindex(columns=[*PHASES], fill_value=0)
     rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()
     rows["n"] = rows["step"].map(counts.sum(axis=1))
-    low, high = curves.interval(rows["value"].to_numpy(), rows["n"].to_numpy())
-    return rows.assign(low=low, high=high)
+    return with_intervals(rows)
 
 
 def phases(runs: Sequence[Run], axis: Axis) -> Figure:
@@ -128,7 +135,7 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
                 "over its occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % "
                 "(Wilson).",
             ),
-            f"Words: {data_note(run, METRIC, 'a list of words')}; n = {table['n'].max():,} words with both.",
+            f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 
     shares = Curves(by="group", y_title="words", unit="words", styles=lambda names: {one: PHASES[one] for one in names})

@@ -16,10 +16,10 @@ from embryo_core.curves.ages import Sigmoids, find_ages
 from embryo_core.engine.capabilities import run_gives
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
-from embryo_core.words import quantity
+from embryo_core.words import quantity, two_digits
 
 METRIC = "word_surprisal"
 BITS = Curves(
@@ -145,6 +145,11 @@ def _counts(run: Run) -> tuple[dict[str, int], int]:
     return counts, sum(counts.values()) or 1
 
 
+def describe_data(run: Run) -> str:
+    """Return which list of words was measured, as a sentence of a caption."""
+    return f"Words: {data_note(run, METRIC, 'a list of words')}."
+
+
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return how many words of an `age_table` are acquired, and which category comes first and last."""
     measured, there = table[table["n"].notna()], table.dropna(subset="age")
@@ -178,7 +183,7 @@ def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
     texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
     found = table[texts.str.contains(wanted, regex=False)]
     ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
-    ages = ages.map(lambda age: round(float(f"{age:.2g}")), na_action="ignore").astype("Int64")
+    ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
     return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))
 
 
@@ -204,10 +209,8 @@ def acquired_table(run: Run) -> pd.DataFrame:
     rows = []
     for group in [ALL, *table["category"].dropna().unique()]:
         own = table if group == ALL else table[table["category"] == group]
-        values = [float((own["age"] <= step).mean()) for step in steps]
-        low, high = curves.interval(values, [len(own)] * len(steps))
-        rows += list(zip([group] * len(steps), steps, values, [len(own)] * len(steps), low, high, strict=True))
-    return pd.DataFrame(rows, columns=["group", "step", "value", "n", "low", "high"])
+        rows += [(group, step, float((own["age"] <= step).mean()), len(own)) for step in steps]
+    return with_intervals(pd.DataFrame(rows, columns=["group", "step", "value", "n"]))
 
 
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
@@ -226,7 +229,7 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
                 "vocabulary equally probable) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
                 f"Without an age: {quantity(int(without.sum()), 'word')} ({named})." if len(without) else "",
             ),
-            f"Words: {data_note(run, METRIC, 'a list of words')}.",
+            describe_data(run),
         )
 
     name = f"{run.name}-words-acquired"
@@ -268,7 +271,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
                     if pd.notna(row[name])
                 ),
             ),
-            f"Words: {data_note(run, METRIC, 'a list of words')}.",
+            describe_data(run),
         )
 
     name, title = f"{run.name}-word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"

@@ -96,7 +96,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 
 
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return the same in less memory, for metrics with a score per head: texts are categories, and `run` is left out.
+    """Return scores as `read_scores` in less memory, for a score per head: texts are categories, `run` is left out.
 
     Columns: metric, step, layer, group, value, n.
     """

@@ -67,7 +67,7 @@ def read_summary(run: Run, summary: Summary) -> pa.Table:
 
 
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
-    """Return the same without computing it again: None if it is not stored, or if pending rows cannot be added."""
+    """Return the stored summary with pending rows; None if it is not stored, or if these cannot be added."""
     pending = read_pending(run, summary.table, [*summary.columns])  # before the file, which has what is compacted now
     found = _read_file(run, summary)
     return summary.add(found, pending) if pending and found is not None else found
