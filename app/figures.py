@@ -55,11 +55,15 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
 
 
 def show_or_explain(
-    view: View, make: Callable[..., Figure], on_point: Callable[..., None] | None = None, **options: Any
+    view: View,
+    make: Callable[..., Figure],
+    on_point: Callable[..., None] | None = None,
+    titled: bool = False,
+    **options: Any,
 ) -> bool:
     """Draw and show a figure, or say why it has nothing to draw; return whether it was shown."""
     try:
-        show(draw(view, make, **options), on_point)
+        show(draw(view, make, **options), on_point, titled)
     except FigureError as error:
         st.caption(literal(str(error)))
         return False
@@ -109,13 +113,15 @@ def _with_lists(part: Any) -> Any:
 # === Showing ===
 
 
-def show(figure: Figure, on_point: Callable[..., None] | None = None) -> None:
-    """Show a Figure with its caption and a menu of its files, and name runs that it lacks.
+def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bool = False) -> None:
+    """Show a Figure with its caption and a menu of its files, below its title if `titled`, and name runs that it lacks.
 
     `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
     customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page, and one
     of many panels, which has a width for files and elsewhere, takes the width of the page.
     """
+    if titled:
+        st.header(figure.title, anchor=False)
     for run in figure.missing:
         st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")
     key = f"figure_{figure.name}"

@@ -64,7 +64,7 @@ def pick_one(
     permalink.show(name, None if optional and chosen == options[0] else chosen)
     if report and (wanted := permalink.get(name)) is not None and wanted not in texts:
         why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
-        tell_unknown(name, [wanted], format_func(chosen), why)
+        report_unknown(name, [wanted], format_func(chosen), why)
     return chosen
 
 
@@ -120,7 +120,7 @@ def pick_many(
     )
     permalink.show(name, None if set(chosen) == set(default) else permalink.joined(chosen))
     if report and wanted and (unknown := [one for one in permalink.parts(wanted) if one and one not in options]):
-        tell_unknown(name, unknown)
+        report_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
 
@@ -135,7 +135,7 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
     said = "on" if chosen else "off"
     permalink.show(name, None if optional and chosen == default else said)
     if wanted is not None and wanted not in SWITCHED:
-        tell_unknown(name, [wanted], said)
+        report_unknown(name, [wanted], said)
     return chosen
 
 
@@ -191,7 +191,7 @@ def pick_smoothing() -> None:
     )
     permalink.show(SMOOTHING, None if chosen_smoothing() == 1 else chosen_smoothing())
     if (wanted := permalink.get(SMOOTHING)) is not None and wanted not in map(str, WINDOWS):
-        tell_unknown(SMOOTHING, [wanted], _smoothing_name(chosen_smoothing()))
+        report_unknown(SMOOTHING, [wanted], _smoothing_name(chosen_smoothing()))
 
 
 def chosen_smoothing() -> int:
@@ -252,7 +252,7 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
     return chosen
 
 
-def tell_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
+def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
     """Say that the link of this page names something that does not exist, and what is `shown`; keep its address."""
     if permalink.of_link(name):
         listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])

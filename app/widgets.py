@@ -60,14 +60,14 @@ def open_page(
     title: str,
     stops: Callable[[Run], Collection[int]] = lambda run: (),
     alone: str = "",
-    usual: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
+    default_runs: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
     phases: Callable[[Run], Sequence[Phase | Stretch]] = results.phases,
 ) -> View:
     """Draw the head of a page and return what it shows; without a run, say what to do and stop.
 
     Playing takes the `stops` of the run, the steps that the page has data for, or else all. If a page draws no other
-    runs, the sentence `alone` says where to see them; `usual` names those that are compared until the reader chooses.
-    The bar names the `phases`, by default those of the loss.
+    runs, the sentence `alone` says where to see them; `default_runs` names those compared until the reader chooses. The
+    bar names the `phases`, by default those of the loss.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -93,7 +93,7 @@ def open_page(
     with overlay:
         if alone:
             st.caption(alone)
-        compared = () if alone else _pick_compared_runs(run, known, labels, usual(run, known.values()))
+        compared = () if alone else _pick_compared_runs(run, known, labels, default_runs(run, known.values()))
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
         sharing.show_command(title, view)
     view = _counted(view)
@@ -131,14 +131,14 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
 
 
 def _pick_compared_runs(
-    run: Run, known: Mapping[str, Run], labels: Mapping[str, str], usual: Sequence[str]
+    run: Run, known: Mapping[str, Run], labels: Mapping[str, str], default: Sequence[str]
 ) -> tuple[Run, ...]:
     """Return the runs that the reader wants to compare with a run; none if there is no other."""
     others = [name for name in known if name != run.name]
     if not others:
         st.caption("There is no other run to compare with this one.")
         return ()
-    chosen = pickers.pick_many("beside", "Compared runs", others, usual, labels.__getitem__, report=False)
+    chosen = pickers.pick_many("beside", "Compared runs", others, default, labels.__getitem__, report=False)
     return tuple(known[name] for name in chosen)
 
 
@@ -187,9 +187,9 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         st.info(literal(message), icon=":material/info:")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
-        pickers.tell_unknown("axis", [axis], UNIT_NAMES[view.unit])
+        pickers.report_unknown("axis", [axis], UNIT_NAMES[view.unit])
     if (scale := permalink.get("scale")) is not None and scale not in SCALES:
-        pickers.tell_unknown("scale", [scale], view.scale)
+        pickers.report_unknown("scale", [scale], view.scale)
 
 
 def at_weights(view: View, these: str = "these answers are from") -> View:

@@ -28,7 +28,7 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), usual=usual_runs)
+    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), default_runs=default_runs)
     with suppress(FigureError):
         parts = tuple(SETS["parts of speech"])
         orders = results.agreement(view.drawn, view.choice, METRICS[0], parts)
@@ -49,7 +49,7 @@ def _evaluated(metric: str, run: Run) -> set[int]:
     return results.evaluated(run, measured_as(run, metric))
 
 
-def usual_runs(run: Run, known: Collection[Run]) -> list[str]:
+def default_runs(run: Run, known: Collection[Run]) -> list[str]:
     """Return the other choices of a run's design, or else a design of each other family, with their seeds.
 
     Of a family it is the design of the run's size and plan, then the longest, then that with the most seeds.
@@ -138,15 +138,8 @@ def _show_choices(view: View) -> None:
     columns = [column for _ in pairs for column in st.columns(min(2, len(changed)), gap="large")]
     for choices, column in zip(changed, columns):
         with column:
-            _show_differences(view, choices)
-
-
-def _show_differences(view: View, choices: Sequence[str]) -> None:
-    st.header(compare.title_of(choices), anchor=False)
-    try:
-        figures.show(figures.draw(view, compare.differences, choices=choices))
-    except FigureError as error:
-        st.info(str(error), icon=":material/info:")
+            st.header(compare.title_of(choices), anchor=False)
+            figures.show_or_explain(view, compare.differences, choices=choices)
 
 
 # === Early signals ===

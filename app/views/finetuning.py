@@ -52,8 +52,8 @@ def show() -> None:
     _show_tasks(view, picked)
     hidden = dict.fromkeys(tasks, "Tasks")
     gains = finetuning_tables.task_of(finetuning.gaining_most(picked))
-    named: dict[str, Any] = {"format_func": finetuning_tables.label, "hidden": hidden}
-    task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **named)
+    options: dict[str, Any] = {"format_func": finetuning_tables.label, "hidden": hidden}
+    task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **options)
     _show_associations(view, picked)
     _show_task(view, task, picked[picked["task"] == task])
 

@@ -4,11 +4,8 @@ import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
 from app.view import View
-from embryo_core.errors import FigureError
 from embryo_core.figures import geometry, similarity
 from embryo_core.figures.geometry import MEASURES, METRIC
-from embryo_core.figures.markdown import literal
-from embryo_core.types import Run
 from embryo_core.words import layer_name
 
 LAST = "last step"
@@ -32,11 +29,10 @@ def show() -> None:
         pickers.pick_smoothing()
     bold = None if view.compared_runs else layer
     figure = figures.draw(view, geometry.layers, measure=measure, bold=bold, to=to)
-    st.header(figure.title, anchor=False)
-    figures.show(figure, on_point=_choose_cell)
+    figures.show(figure, on_point=_choose_cell, titled=True)
     figures.show(figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=to), on_point=_choose_cell)
     for run in view.drawn[1:]:
-        _show_similarity(view, run)
+        figures.show_or_explain(view, similarity.between, _choose_cell, titled=True, other=run.name)
 
 
 def _pick_step(view: View) -> int | None:
@@ -48,17 +44,6 @@ def _pick_step(view: View) -> int | None:
 
 def _step_name(step: str | int) -> str:
     return step if isinstance(step, str) else f"{step:,}"
-
-
-def _show_similarity(view: View, run: Run) -> None:
-    """Draw the similarity of states between this run and another; say why if they cannot be compared."""
-    try:
-        figure = figures.draw(view, similarity.between, other=run.name)
-    except FigureError as error:
-        st.info(literal(str(error)), icon=":material/info:")
-        return
-    st.header(figure.title, anchor=False)
-    figures.show(figure, on_point=_choose_cell)
 
 
 def _choose_cell(layer: int, step: int) -> None:

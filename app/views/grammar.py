@@ -28,9 +28,9 @@ def show() -> None:
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
-        named: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
+        options: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
         levels = list(LEVELS) if len(results.pair_shapes(view.run, pairs)) <= MAX_PANELS else [*LEVELS][::-1]
-        level = pickers.pick_one("panels_of", "A panel for each of the", levels, **named)
+        level = pickers.pick_one("panels_of", "A panel for each of the", levels, **options)
         pickers.pick_smoothing()
     accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
     with headline:

@@ -24,8 +24,7 @@ def show(view: View) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         values = figures.draw(view, head_behaviour.value, what=what, step=step, chosen=chosen)
-        st.header(values.title, anchor=False)
-        figures.show(values, on_point=pickers.choose_head)
+        figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.headed("Present since"), anchor=False)
         since = figures.draw(view, head_behaviour.presence, what=what, change=change, chosen=chosen)

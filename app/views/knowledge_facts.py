@@ -22,8 +22,8 @@ def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) ->
     with st.container(key="beside_table"):
         left, right = st.columns([3, 2], gap="large")
     with left:
-        usual, first = results.first_fact(view.run)
-        relation, history, words = _pick(precision, set(facts["relation"]), usual)
+        default, first = results.first_fact(view.run)
+        relation, history, words = _pick(precision, set(facts["relation"]), default)
     known = facts[facts["relation"] == relation]
     with left:
         own = known if _pick_named() else known[~named_by_subject(known)]
@@ -44,12 +44,12 @@ def _pick_named() -> bool:
     return pickers.pick_switch("named", "Also facts whose name holds the answer", optional=True)
 
 
-def _pick(precision: pd.DataFrame, asked: set[str], usual: str | None) -> tuple[str, str, str]:
-    """Return a relation that was asked, at first the `usual` one, the history of its facts, and a search."""
+def _pick(precision: pd.DataFrame, asked: set[str], default: str | None) -> tuple[str, str, str]:
+    """Return a relation that was asked, at first the `default`, the history of its facts, and a search."""
     one, two = st.columns(2)
     with one:
         relations = [relation for relation in knowledge.best_first(precision) if relation in asked]
-        relation = pickers.pick_one("relation", "Relation", relations, usual, format_func=knowledge.label)
+        relation = pickers.pick_one("relation", "Relation", relations, default, format_func=knowledge.label)
     with two:
         history = pickers.pick_one("history", "History", (ANY, *HISTORIES))
     return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")

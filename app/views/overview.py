@@ -107,16 +107,10 @@ def _two_in_a_row(*sections: Callable[[], None]) -> None:
                 section()
 
 
-def _figure(view: View, make: Callable[..., Any], **options: Any) -> None:
-    figure = figures.draw(view, make, **options)
-    st.header(figure.title, anchor=False)
-    figures.show(figure)
-
-
 def _training_curve(view: View, quantity: str) -> None:
     log, title = overview.training_log(view.run), overview.QUANTITIES[quantity].title
     if quantity in log:
-        _figure(view, overview.training_curve, quantity=quantity)
+        figures.show(figures.draw(view, overview.training_curve, quantity=quantity), titled=True)
         return
     st.header(title, anchor=False)
     has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
@@ -143,7 +137,7 @@ def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: A
     if results.scores(view.run, measured).empty:
         st.caption(literal(f"This has not been computed for '{view.run.name}'."))
         return
-    _figure(view, make, **options)
+    figures.show(figures.draw(view, make, **options), titled=True)
 
 
 def _accuracy_by_position(view: View) -> None:
@@ -164,7 +158,7 @@ def _accuracy_by_position(view: View) -> None:
         )
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
-    place.header(figure.title, anchor=False)
+    place.header(figure.title, anchor=False)  # above the pickers
     figures.show(figure)
 
 

@@ -37,8 +37,7 @@ def show() -> None:
         pickers.pick_smoothing()
     if section == "tasks":
         figure = figures.draw(view, probing.tasks, layer=layer, rescaled=rescaled, bands=bands)
-        st.header(figure.title, anchor=False)
-        figures.show(figure, on_point=_open_task)
+        figures.show(figure, on_point=_open_task, titled=True)
     elif section == "layers":
         probing_layers.show(view, frame, layer, bands)
     else:
@@ -86,9 +85,4 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
         others = [task for task in tasks if task != x]
         default = next((task for task in ("srl", "coref") if task in others), others[0])
         y = pickers.pick_one("y_task", "Vertical axis", others, default, label)
-    try:
-        figure = figures.draw(view, probing.two_tasks, layer=layer, x_task=x, y_task=y)
-    except FigureError as error:
-        st.info(str(error), icon=":material/info:")
-        return
-    figures.show(figure, on_point=figures.choose_step)
+    figures.show_or_explain(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)

@@ -6,7 +6,6 @@ import streamlit as st
 from app import figures, permalink, pickers
 from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
-from embryo_core.errors import FigureError
 from embryo_core.figures import probing_layers
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
@@ -27,10 +26,7 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None
     figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
     name = literal(label(task))
     st.header(f"How the probe was trained: {name}, {layer_name(number)}, {view.point(step)}", anchor=False)
-    try:
-        figures.show(figures.draw(view, probing_layers.training, task=task, layer=number, step=step))
-    except FigureError as error:
-        st.info(str(error), icon=":material/info:")
+    figures.show_or_explain(view, probing_layers.training, task=task, layer=number, step=step)
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:

@@ -29,7 +29,7 @@ Part = Callable[[Known, int], None]  # draws a part of a question, the `number`-
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query", with_weights, ALONE)
+    view = widgets.open_page("Query", askable_steps, ALONE)
     if "next_words" not in results.given(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
@@ -76,7 +76,7 @@ def _suggest_mask(request: Request) -> bool:
     return True
 
 
-def with_weights(run: Run) -> list[int]:
+def askable_steps(run: Run) -> list[int]:
     """Return the steps of a run that can be asked."""
     return [checkpoint.step for checkpoint in runs.loadable(run)]
 

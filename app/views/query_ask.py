@@ -194,7 +194,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         asked_for,
     )
     if wanted and not asked_for:
-        pickers.tell_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
+        pickers.report_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
     return known.get(chosen or "")
 
 
@@ -239,7 +239,7 @@ def _pick_optional(
     )
     permalink.show(name, chosen)
     if wanted and wanted not in options:
-        pickers.tell_unknown(name, [wanted])
+        pickers.report_unknown(name, [wanted])
     return chosen
 
 

@@ -173,7 +173,7 @@ def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
     layers = list(range(int(answers.table["layer"].max()) + 1))
     pin = _pinned(layers, steps, view)
     if number == 1:
-        _tell_unknown(pin, view)
+        _report_unknown_pin(pin, view)
     left, right = st.columns([3, 1], gap="medium")
     name = subject.name(view.run, "lens")
     with right:
@@ -202,11 +202,11 @@ def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[in
     return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
 
 
-def _tell_unknown(pin: tuple[int, int], view: View) -> None:
+def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:
     """Say if a link pins a cell that is not in the grid; the cell shown instead is `pin`."""
     wanted = permalink.get("pin")
     if wanted and wanted != f"{pin[0]}-{pin[1]}":
-        pickers.tell_unknown("pin", [wanted], _cell_name(view, *pin))
+        pickers.report_unknown("pin", [wanted], _cell_name(view, *pin))
 
 
 def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:

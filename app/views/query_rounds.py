@@ -16,7 +16,6 @@ from app.drawing import aside, drawing
 from app.question_queue import QUEUE, budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
-from embryo_core.curves.step_scales import log_spaced
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError, QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
@@ -302,15 +301,9 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
     """Return the answers of every layer at one step or at all, of a long series at a log-spaced part."""
     at = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
-    steps = lens_steps(run) if step is None else [step]
+    steps = asking.first_steps(run) if step is None else [step]
     seconds = cost.ask_layers(run, text, len(steps) if steps else None)
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))
-
-
-def lens_steps(run: Run) -> list[int] | None:
-    """Return the steps whose layers are read; None for all, so that checkpoints without weights are named."""
-    known = [checkpoint.step for checkpoint in runs.loadable(run)]
-    return log_spaced(known, asking.FIRST) if len(known) > asking.FIRST else None
 
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
@@ -323,9 +316,7 @@ def load_ahead(run: Run) -> Thread:
 
 def _load(run: Run) -> None:
     try:
-        checkpoints = runs.loadable(run)
-        first = log_spaced([checkpoint.step for checkpoint in checkpoints], asking.FIRST)
-        checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.step in first]
+        checkpoints = runs.loadable(run, asking.first_steps(run))
         with QUEUE.turn(LOADING * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:

@@ -55,8 +55,7 @@ def show() -> None:
         return
     with above:
         widgets.show_headline(figure.headline)
-        st.header(figure.title, anchor=False)
-        figures.show(figure, on_point=_open_point)
+        figures.show(figure, on_point=_open_point, titled=True)
     left, right = st.columns([4, 3], gap="large")
     with left:
         own = figure.table[figure.table["run"] == figure.table["run"].iloc[0]]

@@ -36,12 +36,12 @@ SENTENCES = {  # in which a word of this tag is asked; written for this project
 ANY_TAG = "It is about [MASK] ."
 
 
-def show(view: View, metric: str, groups: list[str], usual: str, step: int) -> None:
-    """Draw the pickers and the words of one of the categories `groups`, at first the `usual`, or those searched for."""
+def show(view: View, metric: str, groups: list[str], default: str, step: int) -> None:
+    """Draw the pickers and the words of one of the `groups`, at first the `default`, or those searched for."""
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one("words", "Category", groups, usual, tags.named)
+        group = pickers.pick_one("words", "Category", groups, default, tags.named)
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
     where = "the chosen categories" if search else f"“{literal(tags.named(group))}”"

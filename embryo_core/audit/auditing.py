@@ -35,7 +35,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
-    faults += files.same_weights(every, found, still := _still(run))
+    faults += files.same_weights(every, found, still := _zero_rate_between(run))
     measured = []
     meter = TensorMeter(len(found))
     coming, shown = fetched_ahead(found, discard), progress and bool(found)
@@ -57,15 +57,15 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
 
     `explained(i, j)` is whether no weight could move from step i to the next step j.
     """
-    faults = [_infinite(one, unit) for one in measured if one.infinite]
+    faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
-    faults += [_other_shapes(one, unit) for one in measured if one.shapes != usual]
+    faults += [_shape_fault(one, unit) for one in measured if one.shapes != usual]
     good = [one for one in measured if one.shapes == usual and not one.infinite]
     if len(good) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [one.step for one in good], [one.sha256 for one in good]
     groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
-    faults += [_equal(tuple(steps[i] for i in group), unit) for group in groups]
+    faults += [_equal_fault(tuple(steps[i] for i in group), unit) for group in groups]
     series = _series(good)
     alone = {hashes[i]: i for i in reversed(range(len(good)))}
 
@@ -77,15 +77,15 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
     if len(lost) == 1:  # several may be one checkpoint in another's place
         left = [i for i in left if i not in lost[0].steps]
     odd = misplaced(series, left)
-    faults += [_swapped((steps[i], steps[j]), unit) for i, j in odd.swapped]
-    faults += [_outside(same(i), unit) for i in odd.outside]
+    faults += [_swapped_fault((steps[i], steps[j]), unit) for i, j in odd.swapped]
+    faults += [_outside_fault(same(i), unit) for i in odd.outside]
     left = [i for i in left if i not in odd.indices]
     lost = [*(lost if len(lost) == 1 else ()), *strangers(series, left)]
-    faults += [_stranger([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
+    faults += [_stranger_fault([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
     left = [i for i in left if not any(i in group.steps for group in lost)]
     twins = equal_tensors(series, hashes, left)
-    faults += [_twins(series, group, unit) for group in twins]
-    return faults + _odd(series, left, twins, unit)
+    faults += [_twins_fault(series, group, unit) for group in twins]
+    return faults + _odd_faults(series, left, twins, unit)
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
@@ -107,7 +107,7 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
     return Series(steps, names, sizes, good[0].resolution, norms, apart, sketched)
 
 
-def _still(run: Run) -> Callable[[int, int], bool]:
+def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
     """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
 
     A Trainer logs the rate of the next update, so the first one is not logged: it is 0 unless the log shows no warm-up.
@@ -143,24 +143,24 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 # === Sentences ===
 
 
-def _infinite(one: TensorStatistics, unit: StepUnit) -> Fault:
+def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     more = f" and {quantity(len(one.infinite) - 1, 'more tensor')}" if len(one.infinite) > 1 else ""
     verb = "hold" if more else "holds"
     what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, unit)} {verb} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
 
 
-def _other_shapes(one: TensorStatistics, unit: StepUnit) -> Fault:
+def _shape_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     what = f"The checkpoint at {point(one.step, unit)} has tensors of other names or shapes than most"
     return Fault((one.step,), "config", f"{what}; {REMEDY}.")
 
 
-def _equal(steps: tuple[int, ...], unit: StepUnit) -> Fault:
+def _equal_fault(steps: tuple[int, ...], unit: StepUnit) -> Fault:
     what = f"The checkpoints at {joined(steps, unit)} have the same weights, number by number; {REMEDY}."
     return Fault(steps, "equal", what)
 
 
-def _swapped(steps: tuple[int, int], unit: StepUnit) -> Fault:
+def _swapped_fault(steps: tuple[int, int], unit: StepUnit) -> Fault:
     what = (
         f"The checkpoints at {joined(steps, unit)} seem to hold each other's weights: exchanged, they are "
         "between neighbours; compare both with their source, and exchange them."
@@ -168,12 +168,12 @@ def _swapped(steps: tuple[int, int], unit: StepUnit) -> Fault:
     return Fault(steps, "swapped", what)
 
 
-def _outside(steps: Sequence[int], unit: StepUnit) -> Fault:
+def _outside_fault(steps: Sequence[int], unit: StepUnit) -> Fault:
     what = f"The weights at {joined(steps, unit)} are not between those of the neighbours, nor do they fit another step"
     return Fault(tuple(steps), "out of line", f"{what}; {REMEDY}.")
 
 
-def _stranger(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
+def _stranger_fault(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
     before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
     what = (
         f"The weights at {joined(steps, unit)} are of another training than the others, such as another seed: "
@@ -182,7 +182,7 @@ def _stranger(steps: Sequence[int], series: Series, found: Strangers, unit: Step
     return Fault(tuple(steps), "out of line", what)
 
 
-def _twins(series: Series, twins: Twins, unit: StepUnit) -> Fault:
+def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
     at, other = point(step, unit), point(series.steps[twins.like], unit)
     named, several = _named(series, twins.tensors)
@@ -196,7 +196,7 @@ def _named(series: Series, tensors: Sequence[int]) -> tuple[str, bool]:
     return runs.shown(series.names[tensors[0]]) + more, bool(more)
 
 
-def _odd(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
+def _odd_faults(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line; small ones of a shard that is named are not repeated."""
     known = {(tensor, group.step) for group in twins for tensor in group.tensors}
     shards = {group.step for group in twins}
@@ -208,10 +208,10 @@ def _odd(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: Ste
     for tensor, step in odd_tensors(series, among, known):
         if step not in shards or series.sizes[tensor] >= MIN_NUMBERS:
             found.setdefault(step, []).append(tensor)
-    return [_out_of_line(series, tensors, step, among, unit) for step, tensors in found.items()]
+    return [_tensor_fault(series, tensors, step, among, unit) for step, tensors in found.items()]
 
 
-def _out_of_line(series: Series, tensors: Sequence[int], step: int, among: Sequence[int], unit: StepUnit) -> Fault:
+def _tensor_fault(series: Series, tensors: Sequence[int], step: int, among: Sequence[int], unit: StepUnit) -> Fault:
     """Return the fault of tensors, with norm and cosines of the first and those of the neighbouring steps."""
     tensor, k = tensors[0], among.index(step)
     near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]

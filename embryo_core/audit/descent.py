@@ -13,10 +13,10 @@ import numpy as np
 
 from embryo_core.audit.series import Series
 
-LOST = 0.1  # largest share that says nothing of the step before is left
+MAX_LOST = 0.1  # largest share that says nothing of the step before is left
 CALM = 4.0  # how many times slower, per time, the intervals beside a break must forget
 CHANCE = 5.0  # standard deviations of the share of unrelated weights
-MOST = 0.6  # share of the large tensors that are lost with a checkpoint; a shard holds fewer
+LOST_SHARE = 0.6  # share of the large tensors that are lost with a checkpoint; a shard holds fewer
 MIN_STEPS = 3  # that can be compared
 
 
@@ -35,16 +35,16 @@ def kept(series: Series, i: int, j: int) -> float:
     norms, used = _large(series, i, j)
     ratio = norms.max(1)[used] / norms.min(1)[used]
     chance = CHANCE * ratio / np.sqrt(series.sizes[used])
-    if not used.any() or np.median(chance) / np.sqrt(used.sum()) > LOST:
+    if not used.any() or np.median(chance) / np.sqrt(used.sum()) > MAX_LOST:
         return np.nan
-    return float(np.quantile(series.cosines(i, j)[used] * ratio, MOST))
+    return float(np.quantile(series.cosines(i, j)[used] * ratio, LOST_SHARE))
 
 
 def forgotten(series: Series, i: int, j: int) -> float:
     """Return how fast training forgets from step i to step j, per unit of steps."""
     norms, used = _large(series, i, j)
     share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
-    left = np.clip(np.quantile(share, MOST) if used.any() else 1.0, LOST, 1.0)
+    left = np.clip(np.quantile(share, LOST_SHARE) if used.any() else 1.0, MAX_LOST, 1.0)
     return float(-np.log(left) / (series.steps[j] - series.steps[i]))
 
 
@@ -65,9 +65,9 @@ def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     pairs = list(itertools.pairwise(among))
     shares = np.array([kept(series, *pair) for pair in pairs])
     rates = np.array([forgotten(series, *pair) for pair in pairs])
-    usual_pairs = np.flatnonzero(~(shares < LOST))
+    usual_pairs = np.flatnonzero(~(shares < MAX_LOST))
     breaks = []
-    for k in np.flatnonzero(shares < LOST).tolist():
+    for k in np.flatnonzero(shares < MAX_LOST).tolist():
         beside = [*usual_pairs[usual_pairs < k][-1:], *usual_pairs[usual_pairs > k][:1]]
         if beside and rates[k] > CALM * rates[beside].max():
             breaks.append(k)

@@ -16,8 +16,8 @@ TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to
 RESTLESS = -0.25  # median turn of a path that turns back in every order, so that none can be inferred
 LEAP = 20.0  # an end's move over the next one, per time between: more is no move of training
 TINY = 1e-300
-MOST = 0.6  # share of the large tensors that turn back with a checkpoint
-SHARD = 0.25  # share of the large tensors that turn back with a shard
+TURNED_SHARE = 0.6  # share of the large tensors that turn back with a checkpoint
+SHARD_SHARE = 0.25  # share of the large tensors that turn back with a shard
 MIN_TENSORS = 3  # of a shard
 MIN_STEPS = 4  # of a series whose order can be inferred
 
@@ -39,7 +39,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
     """Return the steps `among` these indices whose weights do not continue those of their neighbours."""
     if len(among) < MIN_STEPS:
         return Misplaced()
-    return _judge(series.large(among), among)
+    return _find_misplaced(series.large(among), among)
 
 
 def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
@@ -53,14 +53,14 @@ def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ..
     triples = zip(among, among[1:], among[2:], strict=False)
     turned = [turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < TURNED for i, j, k in triples]
     together = max(turned, key=np.sum)
-    if together.sum() < max(MIN_TENSORS, SHARD * len(large.names)):
+    if together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
         return (), Misplaced()
     shard = large.only(together, np.ones(len(large.names)))
-    return shard.names, _judge(shard, among)
+    return shard.names, _find_misplaced(shard, among)
 
 
-def _judge(large: Series, among: Sequence[int]) -> Misplaced:
-    """Return what the path of these tensors shows."""
+def _find_misplaced(large: Series, among: Sequence[int]) -> Misplaced:
+    """Return the steps `among` these indices at which the path of these tensors goes wrong."""
     if not large.names:
         return Misplaced()
     path = _Path(large.steps, *_medians(large), list(among), list(among))
@@ -165,6 +165,6 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
     @lru_cache(maxsize=1_000_000)
     def turned(i: int, j: int, k: int) -> float:
         turns = turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))
-        return float(np.quantile(turns, MOST))
+        return float(np.quantile(turns, TURNED_SHARE))
 
     return move, turned

@@ -32,7 +32,8 @@ def _component(name: str, *scripts: str) -> Component:
     return Component(name, read(f"{name}.html"), read(f"{name}.css"), read(*scripts, f"{name}.js"))
 
 
-def _of_maps(name: str, css: str = "maps.css") -> Component:
+def _map_component(name: str, css: str = "maps.css") -> Component:
+    """Read a component whose script draws maps (see MAPS); several share their `css`."""
     return Component(name, read(f"{name}.html"), read(css), MAPS + read(f"{name}.js"))
 
 
@@ -41,8 +42,8 @@ BAR = "cell_keys figure_zoom hidden_curves row_names tick_labels step_marks time
 
 TIME_BAR = _component("time_bar", *(f"{name}.js" for name in BAR))
 FIGURE_FILES = _component("figure_files", "clipboard.js")
-GROWTH = _of_maps("growth", "growth.css")
-HEAD_GRID = _of_maps("head_grid")
-HEAD_HISTORY = _of_maps("head_history")
+GROWTH = _map_component("growth", "growth.css")
+HEAD_GRID = _map_component("head_grid")
+HEAD_HISTORY = _map_component("head_history")
 HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # has nothing to see
 COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, add_device, positive, whole
-from embryo_core.types import Run
 from embryo_core.words import point
 
 TEXT = "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
@@ -35,13 +34,15 @@ def ask(options: argparse.Namespace) -> int:
     from embryo_core.engine.cache import MODELS
     from embryo_core.engine.device import find_device
     from embryo_core.query import report
+    from embryo_core.query.asking import first_steps
 
     MODELS.device = find_device(options.device, options.dtype)
 
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
     steps = options.steps
-    if options.step is None and steps is None:
-        steps = _log_spaced(run)
+    if options.step is None and steps is None and (steps := first_steps(run)):
+        known = len(runs.loadable(run))
+        print(f"{len(steps)} of {known:,} checkpoints, log-spaced; --step all asks at every one.\n")
     if options.track is not None:
         print(report.report_word(run, options.text, options.track, options.mask, steps if step is None else [step]))
     elif options.lens:
@@ -51,18 +52,6 @@ def ask(options: argparse.Namespace) -> int:
     else:
         print(report.report_step(run, options.text, step, options.top))
     return 0
-
-
-def _log_spaced(run: Run) -> list[int] | None:
-    """Return the steps to ask of a long series, which the Query page asks first too; None: all steps."""
-    from embryo_core.curves.step_scales import log_spaced
-    from embryo_core.query.asking import FIRST
-
-    known = [checkpoint.step for checkpoint in runs.loadable(run)]
-    if len(known) <= FIRST:
-        return None
-    print(f"{FIRST} of {len(known):,} checkpoints, log-spaced; --step all asks at every one.\n")
-    return log_spaced(known, FIRST)
 
 
 def _step(text: str) -> int | str:

@@ -26,7 +26,7 @@ from embryo_core.curves.scores import Floats, Z
 EPSILON = 1e-7  # of RankMe
 RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
 MIN_RANKS = 10  # positive eigenvalues in RANKS, or there is no fit
-KEPT = 0.9  # share of the ratios that TwoNN fits
+FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # distinct states for TwoNN
 HALF = np.dtype("<f2")
 RESOLUTION = 1e-6  # times the largest norm: closer states are equal in float32
@@ -83,7 +83,7 @@ def two_nn(states: Floats) -> tuple[float, int] | None:
     np.fill_diagonal(squares, np.inf)
     first, second = np.partition(squares, 1, axis=1)[:, :2].T
     x = np.sort(np.log(second / first) / 2)
-    fitted = int(KEPT * count)
+    fitted = int(FITTED_SHARE * count)
     y = -np.log1p(-np.arange(1, 1 + fitted) / count)
     x = x[:fitted]
     return (float(x @ y / (x @ x)), count) if x.any() else None

@@ -55,6 +55,7 @@ def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[st
 
 @lru_cache(maxsize=MAX_CHECKPOINTS)
 def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
+    """Return what `heads_of` does; a file in another `_state` is read again."""
     check_weights(path, within, sizes)
     names = _texts(path) if runs.is_pickled(path, within) else tensor_shapes(path, within, sizes)
     layout = FAMILIES.get(sizes.model_type)

@@ -17,7 +17,7 @@ from embryo_core.types import Run
 from embryo_core.words import percent, span
 
 STRONG = 0.9  # rank correlation
-SHOWN = 5  # tasks that are drawn at first; of more, the legend shows the others
+MAX_SHOWN = 5  # tasks that are drawn at first; of more, the legend shows the others
 CURVES = Curves(
     by="task",
     value="rho",
@@ -46,7 +46,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     own = axis.of(runs[0], runs)
     plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
-    hidden = [*map(style.plain, clearest_tasks(table, measure)[SHOWN:])]
+    hidden = [*map(style.plain, clearest_tasks(table, measure)[MAX_SHOWN:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
     caption = Caption(
         f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
@@ -58,7 +58,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
             else "",
         ),
         f"n = {span(table['n'])} runs.",
-        f"Drawn are the {SHOWN} tasks with the earliest signal; click others in the legend." if hidden else "",
+        f"Drawn are the {MAX_SHOWN} tasks with the earliest signal; click others in the legend." if hidden else "",
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
     said = _headline(table[table["task"] == measure], measure, own)

@@ -73,6 +73,12 @@ def ask_layers(
     return Answers(run.name, question, _tabulate_layers(question, mask, found), skipped)
 
 
+def first_steps(run: Run) -> list[int] | None:
+    """Return the log-spaced steps of a long series that are asked first; None for all, which names lost weights."""
+    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    return log_spaced(known, FIRST) if len(known) > FIRST else None
+
+
 class Refinement:
     """The answers of the checkpoints of a run to a question, asked in rounds; every answer in its table is exact.
 

@@ -12,6 +12,17 @@ from embryo_core.types import Run
 from embryo_core.words import point, quantity
 
 WORD_COLUMNS = "word category age earliest latest why children beyond lowest n count".split()
+FACT_COLUMNS = {  # and how they are headed
+    "relation": "relation",
+    "subject": "subject",
+    "object": "true object",
+    "prediction": "answer",
+    "prediction_probability": "p(answer)",
+    "rank": "rank",
+    "probability": "p(object)",
+    "history": "history",
+    "first": "first right",
+}
 
 
 @dataclass(frozen=True)
@@ -59,18 +70,7 @@ def every_fact(run: Run) -> FixedTable:
     if table.empty:
         return FixedTable("Every fact", table, Caption(""), alone=True)
     right = quantity(int((table["rank"] == 1).sum()), "fact")
-    names = {"object": "true object", "prediction": "answer", "prediction_probability": "p(answer)"}
-    names |= {"probability": "p(object)", "first": "first right"}
-    table = table.rename(columns=names)[
-        [
-            "relation",
-            "subject",
-            *[
-                names.get(one, one)
-                for one in ("object", "prediction", "prediction_probability", "rank", "probability", "history", "first")
-            ],
-        ]
-    ]
+    table = table[[*FACT_COLUMNS]].rename(columns=FACT_COLUMNS)
     caption = Caption(f"{right} of {len(table):,} answered correctly at {point(step, run.step_unit)}.")
     return FixedTable("Every fact", table, caption, alone=True)
 

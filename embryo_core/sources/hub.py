@@ -66,7 +66,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
         rest = () if patterns else left_alone(refs, numbered)
         return _with_main(_series(found, rest), top)
     if not top.commit:
-        raise _none(name, "revision", "")
+        raise _not_found(name, "revision", "")
     whole = files(top.repository, top.commit)
     folders = _folders(_below(whole, top.folder))
     if below := match_folders(folders, patterns):
@@ -74,7 +74,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
         return _with_main(_series(found, () if patterns else left_alone(folders, below), whole), top)
     if found := _commits(top, patterns):
         return _with_main(_series(found), top)
-    raise _none(name, "revision, folder or commit", other_format(whole))
+    raise _not_found(name, "revision, folder or commit", other_format(whole))
 
 
 def at(name: str, counts: Counts) -> Found:
@@ -124,7 +124,7 @@ def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
 def _family(pattern: str) -> dict[HubFolder, Counts]:
     matched = match_names(repositories(pattern), [pattern])
     if not matched:
-        raise _none(pattern, "repository", "")
+        raise _not_found(pattern, "repository", "")
     return {_place(one): counts for one, counts in matched.items()}
 
 
@@ -246,7 +246,7 @@ def _side_by_side(look: Callable[[Item], Answer], items: Sequence[Item]) -> list
         pool.shutdown(cancel_futures=True)
 
 
-def _none(name: str, kinds: str, more: str) -> RunError:
+def _not_found(name: str, kinds: str, more: str) -> RunError:
     one = f"; if it is one checkpoint, name its step, STEP:{HUB}{name}" if "@" in name else ""
     return RunError(
         f"{HUB}{name} has no {kinds} whose name has a step, {where()}; name its form with --pattern{one}.{more}"

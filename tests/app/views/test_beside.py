@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
-from app.views.compare import usual_runs
+from app.views.compare import default_runs
 from embryo_core import results, runs
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
@@ -220,9 +220,9 @@ def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_ru
     large = [other("bert", "bert", 64, hidden_size=99), other("electra", "electra", 64, hidden_size=99)]
     decoder = other("decoder", "gpt2")
     known = [dropout, longer, *seeds, *large, decoder]
-    assert usual_runs(decoder, known) == ["seed1", "seed2"]
-    assert usual_runs(large[0], known) == ["electra"]
-    assert usual_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
+    assert default_runs(decoder, known) == ["seed1", "seed2"]
+    assert default_runs(large[0], known) == ["electra"]
+    assert default_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
 
 
 def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:

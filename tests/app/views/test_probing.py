@@ -168,7 +168,7 @@ def test_tasks_without_a_common_step_are_not_compared(dashboard_without_results,
     write_probes(own_run, tasks=("pos",), steps=(0,))
     write_probes(own_run, tasks=("mine",), steps=(8,))
     page = open_page(dashboard_without_results, probing="order")
-    assert any("no step at which both tasks" in info.value for info in page.info)
+    assert any("no step at which both tasks" in caption.value for caption in page.caption)
 
 
 def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run: Run) -> None:
@@ -193,7 +193,7 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     assert layers.query_params["score"] == "selectivity" and layers.info[0].value.replace("\\", "").startswith(told)
     assert layers.session_state["pick_score"] == "f1"
     assert not any("<i>own</i>" in caption.value for page in (layers, order) for caption in page.caption)
-    assert [info.value for info in layers.info][1:] == ["The training curve of this probe was not kept."]
+    assert not layers.info[1:] and any("training curve" in caption.value for caption in layers.caption)
     assert [info.value for info in order.info] == [
         "No layer is above the majority baseline at any step.",
         "Only one task has been probed; a second one is needed.",

@@ -99,11 +99,11 @@ def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
 
 
 def test_a_ring_follows_the_step_along_the_path(frame) -> None:
-    """It is drawn on the point of the last step, and told where those of the others are."""
+    """It is drawn on the point of the last step; the figure carries the points of all steps."""
     table = probing_scores.path(probing_scores.of_layer(frame, 2), "pos", "srl")
     figure = probing.plot_path(table, "pos", "srl", StepAxis("log", step_unit=StepUnit.UPDATES))
     (line,), (ring,) = figure.data, figure.layout.shapes
-    assert [point[0] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
+    assert [point[1] for point in line.customdata] == figure.layout.meta["steps"] == STEPS
     assert figure.layout.meta["points"] == [[x, y] for x, y in zip(line.x, line.y)]
     assert ring.name == STEP_MARK and (ring.xanchor, ring.yanchor) == (line.x[-1], line.y[-1])
     assert list(line.marker.colorbar.ticktext) == ["0", "1", "8", "700"]
