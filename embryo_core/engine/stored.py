@@ -24,7 +24,7 @@ class Stored:
         self._mapped = mapped
         self._missing: list[str] = []
         self._file = runs.weights_file(checkpoint)[0].name
-        self._left = read_tensors(checkpoint, [] if mapped else None)
+        self._left = read_tensors(checkpoint)
 
     def __contains__(self, name: str) -> bool:
         return name in self._left

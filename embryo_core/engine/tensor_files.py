@@ -1,45 +1,30 @@
 """Read the tensors of a checkpoint: safetensors, or torch's pickled files, of which no code is run.
 
-A pickled file is read with `weights_only` and refused beforehand if it names anything but tensors: `weights_only` alone
-would let a small file ask for an array of any length.
+A pickle is a program. torch's own reader runs a safe part of the language, by which a small file can still ask for an
+array of any length, or for hours. Here no call is made at all: what a pickle says of its tensors is noted, and they are
+then mapped from the file as those of safetensors are.
 """
 
-import ctypes
 import mmap
 import pickletools
+import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import IO, Any, Protocol
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from typing import IO, Any, NamedTuple
+from zipfile import ZipFile, ZipInfo, is_zipfile
 
 import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_names import pickles
+from embryo_core.engine.tensor_names import Opcodes, pickles
 from embryo_core.errors import BrokenCheckpoint, first_line
 from embryo_core.runs.trust import REMEDIES, refusal
 from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer normalisations, in models converted long ago
-UNREADABLE = (
-    OSError,
-    UnpicklingError,
-    BadZipFile,
-    RuntimeError,
-    ValueError,
-    EOFError,
-    LookupError,
-    AttributeError,
-    MemoryError,
-)
-
-NAMED = frozenset({"GLOBAL", "INST", "STACK_GLOBAL", "EXT1", "EXT2", "EXT4"})  # opcodes that name an object
-REBUILDERS = frozenset({"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter"})
-MAX_COPIED = 2**21  # values that calls in a pickle copy; a tensor has eight
 STORED_DTYPES = (
     torch.float64,
     torch.float32,
@@ -51,18 +36,23 @@ STORED_DTYPES = (
     torch.bool,
 )
 DTYPES = dict(zip(runs.BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
-
 MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
 
+NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+STORAGES = dict(
+    zip(
+        [f"torch {name}Storage" for name in "Double Float Half BFloat16 Long Int Byte Bool".split()],
+        STORED_DTYPES,
+        strict=True,
+    )
+)
+MORE = "it holds more than tensors, or is damaged"
+Storages = dict[str, tuple[torch.dtype, int]]  # type and number of the numbers that tensors share, by key
+LISTS = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()
 
-class MappedFile(Protocol):
-    """A mapped file, or its parts; `madvise` is missing on Windows."""
 
-    def madvise(self, option: int, /) -> None:
-        """Advise the system about its memory."""
-
-
-def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None) -> dict[str, Tensor]:
+def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
     """Read tensors by name, mapped from their files; names are those of today's transformers.
 
     A file that torch pickled before version 1.6, or on a machine of another byte order, is read into memory.
@@ -77,7 +67,7 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None)
     """
     tensors: dict[str, Tensor] = {}
     for path, within in runs.weights_files(checkpoint):
-        tensors |= read_file(path, within) if mapped is None else _map_file(path, within, mapped)
+        tensors |= read_file(path, within, mapped)
     wrapper = _wrapper(tensors)
     found = {
         _name_of_today(name.removeprefix(wrapper)): tensor
@@ -91,42 +81,39 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[MappedFile] | None = None)
     return found
 
 
-def read_file(path: Path, within: Path) -> dict[str, Tensor]:
-    """Read the tensors of one file by their stored names. Raises BrokenCheckpoint."""
+def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
+    """Read the tensors of one file by their stored names; its mapping is added to `mapped`. Raises BrokenCheckpoint."""
     try:
-        return load_pickled(path) if runs.is_pickled(path, within) else _map_file(path, within, [])
-    except UNREADABLE as reason:
-        pickled = isinstance(reason, UnpicklingError)  # torch's message would explain how to run its code
-        why = "it holds more than tensors, or is damaged" if pickled else first_line(reason)
-        raise refusal(path, f"cannot be read ({why})", BrokenCheckpoint) from None
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns of memory that is read-only
+            if mapped is not None:
+                mapped.append(mapping)
+            if runs.is_pickled(path, within):
+                return _read_pickled(file, mapping)
+        named, start = runs.read_header(path, within)
+        return {
+            name: _numbers(mapping, DTYPES[one.dtype], start + one.data_offsets[0], one.nbytes).reshape(one.shape)
+            for name, one in named.items()
+        }
+    except BrokenCheckpoint:
+        raise
+    except Exception as reason:  # noqa: BLE001, a damaged file may fail anywhere
+        raise refusal(path, f"cannot be read ({first_line(reason)})", BrokenCheckpoint) from None
 
 
-def let_go(mapped: Iterable[MappedFile]) -> None:
+def let_go(mapped: Iterable[mmap.mmap]) -> None:
     """Free the memory of mapped files; what is needed again is read again."""
     if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows, where the system does so by itself
         for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def _map_file(path: Path, within: Path, mapped: list[MappedFile]) -> dict[str, Tensor]:
-    """Map the tensors of a file that was verified, and add its mapping to those of others."""
-    if runs.is_pickled(path, within):
-        tensors = read_file(path, within)
-        mapped += [_Storages([*tensors.values()])] if _can_map(path) else []
-        return tensors
-    named, start = runs.read_header(path, within)
-    with path.open("rb") as file:
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns of memory that is read-only
-    mapped.append(mapping)
-    tensors = {}
-    for name, tensor in named.items():
-        kind = DTYPES[tensor.dtype]
-        count, offset = tensor.nbytes // kind.itemsize, start + tensor.data_offsets[0]
-        flat = (
-            torch.frombuffer(mapping, dtype=kind, count=count, offset=offset) if count else torch.empty(0, dtype=kind)
-        )
-        tensors[name] = flat.reshape(tensor.shape)
-    return tensors
+def _numbers(mapping: mmap.mmap, kind: torch.dtype, start: int, nbytes: int) -> Tensor:
+    """Return the numbers in these bytes of a file, mapped."""
+    count = nbytes // kind.itemsize
+    if not count:
+        return torch.empty(0, dtype=kind)
+    return torch.frombuffer(mapping, dtype=kind, count=count, offset=start)
 
 
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
@@ -172,102 +159,118 @@ def _name_of_today(name: str) -> str:
 # === Pickled files ===
 
 
-def load_pickled(path: Path) -> dict[str, Tensor]:
-    """Read pickled tensors by name, mapped where `_can_map`, without running code of the file.
+class _View(NamedTuple):
+    """A tensor as it is pickled: part of the storage with this key."""
 
-    Raises UnpicklingError for anything but tensors in plain containers, ValueError for tensors that weights do not
-    have, and whatever torch raises for a damaged file.
-    """
-    with path.open("rb") as file:
-        _check_pickles(file)
-    found = torch.load(path, map_location="cpu", weights_only=True, mmap=_can_map(path))
-    tensors = {name: tensor for name, tensor in found.items() if isinstance(tensor, Tensor)}
-    for name, tensor in tensors.items():
-        if not isinstance(name, str):
-            raise ValueError(f"a tensor is named {name!r}, which is no text")  # noqa: TRY004, the fault is in the file
-        if not _is_plain(tensor):
-            kind = "quantised" if tensor.is_quantized else f"{tensor.layout}, {tensor.dtype}".replace("torch.", "")
-            raise ValueError(f"{name} is a tensor of an unsupported kind: {kind} on {tensor.device}")
-    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * path.stat().st_size:
-        # views may repeat numbers; tied tensors appear twice
-        raise ValueError("its tensors are larger than the file")
+    storage: str
+    offset: int
+    size: list[int]
+    stride: list[int]
+
+
+def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
+    """Read pickled tensors by name. Raises whatever a damaged file leads to, and ValueError for other content."""
+    storages: Storages = {}
+    archived, order = is_zipfile(file), str(sys.byteorder)
+    if archived:
+        (content,) = (_values(opcodes, storages) for opcodes in pickles(file))
+        with ZipFile(file) as archive:
+            parts = {part.filename.partition("/")[2]: part for part in archive.infolist()}
+            places = {key: _place(file, parts[f"data/{key}"]) for key in storages}
+            order = archive.read(parts["byteorder"]).decode() if "byteorder" in parts else order
+    else:  # written by torch before version 1.6
+        *_, content, keys = (_values(opcodes, storages) for opcodes in pickles(file))
+        places = {key: _next_place(file, storages[key][0]) for key in keys}
+    sizes = {key: count * dtype.itemsize for key, (dtype, count) in storages.items()}
+    if any(places[key][1] != size for key, size in sizes.items()) or sum(sizes.values()) > len(mapping):
+        raise ValueError("its numbers are not as many as they are said to be")
+    numbers = {key: _numbers(mapping, dtype, places[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
+    if order != sys.byteorder:
+        numbers = {key: _swapped(one) for key, one in numbers.items()}
+    elif not archived:
+        numbers = {key: one.clone() for key, one in numbers.items()}  # they may begin at an odd byte
+    views = {name: view for name, view in dict(content).items() if isinstance(view, _View)}
+    if not all(isinstance(name, str) for name in views):
+        raise ValueError("the name of a tensor is no text")
+    tensors = {name: numbers[one.storage].as_strided(one.size, one.stride, one.offset) for name, one in views.items()}
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * len(mapping):
+        raise ValueError("its tensors are larger than the file")  # tied tensors appear twice
     return tensors
 
 
-class _Storages:
-    """The memory of tensors that torch mapped; it stays mapped as long as this object holds its storages."""
-
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
-        storages = [tensor.untyped_storage() for tensor in tensors]
-        self._parts = {storage.data_ptr(): storage for storage in storages if storage.nbytes()}
-
-    def madvise(self, option: int, /) -> None:
-        """Advise the system about the pages with these parts; nothing was written to any of them."""
-        advise = ctypes.CDLL(None).madvise
-        for start, storage in self._parts.items():
-            before = start % mmap.PAGESIZE
-            advise(ctypes.c_void_p(start - before), ctypes.c_size_t(storage.nbytes() + before), option)
+def _swapped(numbers: Tensor) -> Tensor:
+    """Return numbers [n] with the bytes of each in the opposite order."""
+    return numbers.view(torch.uint8).view(len(numbers), numbers.itemsize).flip(1).view(numbers.dtype).view(-1)
 
 
-def _can_map(path: Path) -> bool:
-    """Return whether torch maps a pickled file as it is: an archive, with numbers in this machine's byte order."""
-    if not is_zipfile(path):
-        return False
-    with ZipFile(path) as archive:
-        for part in archive.infolist():
-            if part.filename.endswith("/byteorder"):
-                with archive.open(part) as order:
-                    return order.read(len("little")) == sys.byteorder.encode()
-    return True
+def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
+    """Return where the bytes of a part of an archive begin, and how many they are."""
+    file.seek(part.header_offset + 26)  # two lengths of two bytes end the header of a part
+    return file.tell() + 4 + sum(memoryview(file.read(4)).cast("H")), part.file_size
 
 
-def _is_plain(tensor: Tensor) -> bool:
-    """Return whether a tensor is dense, in memory, and of a type that safetensors have too."""
-    return (
-        tensor.layout is torch.strided
-        and tensor.device.type == "cpu"
-        and not tensor.is_quantized
-        and tensor.dtype in STORED_DTYPES
-    )
+def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
+    """Return the same of the next storage in a file without parts, and move to its end."""
+    size = int.from_bytes(file.read(8), "little") * dtype.itemsize
+    start = file.tell()
+    file.seek(start + size)
+    return start, size
 
 
-def _check_pickles(file: IO[bytes]) -> None:
-    """Raise UnpicklingError if a pickle in the file names or does more than tensors in containers need.
+def _values(opcodes: Opcodes, storages: Storages) -> Any:
+    """Return what a pickle holds: tensors as views of `storages`, which are added, and tuples as lists.
 
-    That is tensors, their storages and types, and calls that copy few values: a call of a few bytes copies a list or
-    dictionary, and may do so again and again. Values are followed as the lists of their members.
+    Raises ValueError if it names or does more than tensors in containers need.
     """
-    for pickled in pickles(file):
-        stack: list[list] = []
-        marks, memo, copied = list[int](), dict[Any, list](), 0
-        for opcode, argument, _ in pickletools.genops(pickled):
-            name, takes = opcode.name, opcode.stack_before
-            if name in NAMED and not (name == "GLOBAL" and _is_of_tensors(*str(argument).split(" ", 1))):
-                raise UnpicklingError(f"names {argument or name}")
-            if name == "MARK":
-                marks.append(len(stack))
-            elif name.endswith("PUT") or name == "MEMOIZE":
-                memo[len(memo) if argument is None else argument] = stack[-1]
-            elif name.endswith("GET"):
-                stack.append(memo[argument])
-            else:
-                start = marks.pop() if pickletools.markobject in takes else len(stack) - len(takes)
-                start -= name in ("APPENDS", "SETITEMS")
-                first, *others = members = stack[start:] or [[]]
-                del stack[start:]
-                if name in ("APPEND", "APPENDS", "SETITEM", "SETITEMS"):
-                    first += others
-                    members = first
-                elif name in ("REDUCE", "NEWOBJ", "BUILD"):
-                    copied += sum(map(len, [*others, *others[-1]]))
-                    if copied > MAX_COPIED:
-                        raise UnpicklingError(f"copies more than {MAX_COPIED:,} values")
-                    members = first if name == "BUILD" else [value for member in others[-1] for value in member]
-                stack += [members] if opcode.stack_after else []
+    stack: list[Any] = []
+    marks, memo = list[int](), dict[Any, Any]()
+    for opcode, argument in opcodes:
+        name, takes = opcode.name, opcode.stack_before
+        if name == "STOP":
+            return stack[-1]
+        if name == "MARK":
+            marks.append(len(stack))
+        elif name.endswith("PUT") or name == "MEMOIZE":
+            memo[len(memo) if argument is None else argument] = stack[-1]
+        elif name.endswith("GET"):
+            stack.append(memo[argument])
+        elif name == "GLOBAL" and not NAMED.fullmatch(str(argument)):
+            break
+        elif name in CONSTANTS or (argument is not None and not takes):
+            stack += [CONSTANTS.get(name, argument)] if opcode.stack_after else []
+        else:
+            start = marks.pop() if pickletools.markobject in takes else len(stack) - len(takes)
+            members = stack[start - (name in ("APPENDS", "SETITEMS")) :]
+            del stack[len(stack) - len(members) :]
+            stack.append(_made(name, members, storages))
+    raise ValueError(MORE)
 
 
-def _is_of_tensors(module: str, name: str) -> bool:
-    """Return whether stored tensors need this name."""
-    if module == "torch":
-        return name.endswith("Storage") or name == "Size" or isinstance(vars(torch).get(name), torch.dtype)
-    return (module, name) == ("collections", "OrderedDict") or (module == "torch._utils" and name in REBUILDERS)
+def _made(name: str, members: list[Any], storages: Storages) -> Any:
+    """Return what an opcode makes of members of the stack; nothing is copied but what they themselves hold."""
+    if name in LISTS:
+        return members
+    first, *others = members or [{}]
+    match name:
+        case "EMPTY_DICT" | "BUILD":  # a tensor needs no attributes
+            return first
+        case "APPEND" | "APPENDS":
+            first.extend(others)
+            return first
+        case "SETITEM" | "SETITEMS":
+            first.update(zip(others[::2], others[1::2], strict=True))
+            return first
+        case "BINPERSID":
+            _, kind, key, _, count, *view = first
+            if kind not in STORAGES:
+                raise ValueError(f"it has a tensor of an unsupported kind, {str(kind)[:40]}")
+            if not any(view):  # torch wrote views of storages before version 0.4
+                storages[key] = STORAGES[kind], count
+                return key
+        case "REDUCE" if first.startswith("torch._utils _rebuild_tensor") and not any(others[0][6:]):
+            return _View(*others[0][:4])
+        case "REDUCE" if first == "collections OrderedDict":
+            return others[0][0] if others[0] else {}
+        case "REDUCE" if first in ("torch._utils _rebuild_parameter", "torch Size"):
+            return others[0][0]
+    raise ValueError(MORE)

@@ -4,6 +4,7 @@ import pickletools
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import IO
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -15,6 +16,8 @@ from embryo_core.runs.checkpoint_files import check_weights, tensor_shapes
 from embryo_core.runs.manifests import MAX_CHECKPOINTS, state_of
 from embryo_core.types import Checkpoint
 
+Opcodes = Iterator[tuple[pickletools.OpcodeInfo, object]]
+MAX_OPCODES = 2**22  # of a pickle; a tensor takes about 40
 LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
 HEADS = {  # how names of a head begin, after what training wrappers put before them
     "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
@@ -70,18 +73,22 @@ def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object
 def _texts(path: Path) -> list[str]:
     """Return all texts in the pickles of a file, the names of its tensors among them; nothing is unpickled."""
     with path.open("rb") as file:
-        return [text for part in pickles(file) for _, text, _ in pickletools.genops(part) if isinstance(text, str)]
+        return [text for opcodes in pickles(file) for _, text in opcodes if isinstance(text, str)]
 
 
-def pickles(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield the file at the start of each of its pickles."""
+def pickles(file: IO[bytes]) -> Iterator[Opcodes]:
+    """Yield the opcodes of each pickle in a file, with their arguments."""
     if is_zipfile(file):
         with ZipFile(file) as archive:
             for part in archive.infolist():
                 if part.filename.endswith(".pkl"):
                     with archive.open(part) as pickled:
-                        yield pickled
+                        yield _opcodes(pickled)
     else:
         file.seek(0)
         for _ in range(LEGACY_PICKLES):
-            yield file
+            yield _opcodes(file)
+
+
+def _opcodes(pickled: IO[bytes]) -> Opcodes:
+    return ((opcode, argument) for opcode, argument, _ in islice(pickletools.genops(pickled), MAX_OPCODES))

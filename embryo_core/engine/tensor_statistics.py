@@ -8,6 +8,7 @@ of at most m numbers.
 
 import hashlib
 import math
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_files import MappedFile, broken, is_finite, let_go, read_tensors
+from embryo_core.engine.tensor_files import broken, is_finite, let_go, read_tensors
 from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # of all sketches together
@@ -48,7 +49,7 @@ class _Tensors:
 
     step: int
     by_name: dict[str, Tensor]
-    mapped: list[MappedFile]
+    mapped: list[mmap.mmap]
 
     @property
     def shapes(self) -> Shapes:
@@ -92,7 +93,7 @@ class TensorMeter:
 def _read(checkpoint: Checkpoint) -> _Tensors:
     """Map the tensors of floating-point numbers, in the order of their names."""
     runs.verify(checkpoint)
-    mapped: list[MappedFile] = []
+    mapped: list[mmap.mmap] = []
     tensors = read_tensors(checkpoint, mapped)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
         raise broken(checkpoint, f"{runs.weights_file(checkpoint)[0].name} holds no tensors by name")
