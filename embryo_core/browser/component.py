@@ -38,7 +38,7 @@ def _map_component(name: str, css: str = "maps.css") -> Component:
 
 
 MAPS = map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js") + "\n"  # what scripts of maps call
-BAR = "cell_keys figure_zoom hidden_curves row_names tick_labels step_marks time_keys".split()
+BAR = "cell_keys figure_zoom hidden_curves panels row_names tick_labels step_marks time_keys".split()
 
 TIME_BAR = _component("time_bar", *(f"{name}.js" for name in BAR))
 FIGURE_FILES = _component("figure_files", "clipboard.js")

@@ -28,6 +28,7 @@ const stepMarks = {
       cellKeys.meet(plot);
       figureZoom.meet(plot);
       hiddenCurves.meet(plot);
+      panels.meet(plot);
       rowNames.meet(plot);
       tickLabels.meet(plot);
       this.moveOn(plot);

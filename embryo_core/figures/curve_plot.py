@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.file_panels import on_phone
 from embryo_core.words import quantity
 
 MAX_LINES = 6  # in one panel, of several runs
@@ -101,6 +102,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         top = 30 + titles_height
         size = {"width": curves.width, "autosize": True}
         figure.update_layout(**size, margin={"t": top}, legend={"y": 1 + titles_height / height})
+        figure.update_layout(meta={"phone": on_phone(figure)})
     return _add_run_legend(figure, lines) if panels else figure
 
 
@@ -132,7 +134,9 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
     height = 90 + PANEL_HEIGHT * down
     room = 34 + 24 * max(title.count("<br>") for title in titles)
     gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across}
-    return make_subplots(down, across, shared_xaxes="all", subplot_titles=titles, **gaps), room, height
+    filled = [[{} if row * across + i < len(styles) else None for i in range(across)] for row in range(down)]
+    figure = make_subplots(down, across, specs=filled, shared_xaxes="all", subplot_titles=titles, **gaps)
+    return figure, room, height
 
 
 def _look(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
@@ -332,3 +336,5 @@ def _finish(
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
         figure.update_annotations(font={"size": style.FONT})
         figure.update_xaxes(title_text=first.title, row=-(-panels // curves.across), col=1)
+        for number in numbers[-curves.across :]:
+            figure.layout[f"xaxis{number}"].showticklabels = True

@@ -52,6 +52,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         small_print += counted(figure, kept)
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
     file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's updates take many times as long
+    file.pop("meta", None)  # is of the page
     beside, rows = _name_rows(figure, file, width)
     lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS]

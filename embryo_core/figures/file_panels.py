@@ -1,15 +1,17 @@
-"""Panels of a figure's file: as many in a row as its width has room for, without overlapping text."""
+"""Panels of a figure's file, or on a phone: as many in a row as the width has room for, without overlapping text."""
 
 import math
 import textwrap
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from embryo_core.figures import style
 
 LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
-PANEL = 138  # pixels that the plot of a panel takes at least
+PHONE = 342  # pixels of a figure on a phone, without its margins
+PANEL = 122  # pixels that the plot of a panel takes at least
 BESIDE, NUMBERS = 80, 48  # pixels that the numbers of a panel's vertical axis take, with its title and without one
 BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of each axis, or without them
 LINE = 18  # pixels from one line of a heading to the next
@@ -40,18 +42,36 @@ def fit(layout: Layout, width: float, height: float) -> float:
     return height
 
 
+def on_phone(figure: go.Figure) -> dict[str, Any]:
+    """Return what a phone changes in the layout of a figure of panels, by paths as in Plotly.relayout ("xaxis2.domain").
+
+    `browser/panels.js` applies it.
+    """
+    wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
+    around = layout["margin"]["t"] + BELOW
+    inner = fit(layout, PHONE, layout["height"] - around)
+    headings = [note["text"].count("<br>") for note in layout["annotations"]]
+    found = {"height": inner + around, "annotations": layout["annotations"]}
+    found["legend.y"] = 1 + LINE * (1 + max(headings)) / inner
+    for name in [name for name in layout if name[1:].startswith("axis")]:
+        changed = {key: value for key, value in layout[name].items() if value != wide[name].get(key)}
+        found |= {f"{name}.{key}": value for key, value in changed.items()}
+    return found
+
+
 def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height: float) -> float:
     """Lay panels out in rows of as many as fit, which keep their height."""
     before = len({tuple(x["domain"]) for x, _ in found})
     beside = BESIDE if any(y.get("title", {}).get("text") for _, y in found) else NUMBERS
     across = min(before, max(1, int(width // (PANEL + beside))))
-    wide = (width if across == 1 else width / across - beside) / width
+    inner = width - beside  # the numbers of the first panel of a row are in the margin
+    wide = (width / across - beside) / inner
     low, high = found[0][1]["domain"]
     tall = (high - low) * height
     shared_x, shared_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*found))
     headings = [_heading(layout, x, y) for x, y in found]
     for heading in headings:
-        heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * width, HEADING)}
+        heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * inner, HEADING)}
     title = next((x["title"] for x, _ in reversed(found) if x.get("title", {}).get("text")), {"text": ""})
     above = LINE * max(1 + heading["text"].count("<br>") if heading["text"] else 0 for heading in headings)
     room = above + (BELOW_SHARED if shared_x else BELOW)
@@ -59,14 +79,14 @@ def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height
     total = down * tall + (down - 1) * room
     for i, (x, y) in enumerate(found):
         row, column = divmod(i, across)
-        left, top = column / across, 1 - row * (tall + room) / total
+        left, top = column * width / across / inner, 1 - row * (tall + room) / total
         x["domain"], y["domain"] = [left, left + wide], [max(0.0, top - tall / total), top]
         headings[i] |= {"x": left + wide / 2, "y": top}
         if shared_x:
             x["showticklabels"] = i + across >= len(found)
             x["title"] = title if row == down - 1 and column == 0 else {"text": ""}
         elif x.get("title", {}).get("text"):
-            x["title"] = x["title"] | {"text": _wrapped(x["title"]["text"], wide * width, style.FONT)}
+            x["title"] = x["title"] | {"text": _wrapped(x["title"]["text"], wide * inner, style.FONT)}
         if shared_y:
             y["showticklabels"] = column == 0
     return total

@@ -121,6 +121,7 @@ class FigurePart {
 
   async plotted(plot) {
     const { data, layout } = themed(smoothed(recounted(plot, this.now), this.now.smoothing));
+    if (panels.fit(layout)) delete layout.width;
     const draw = (width) => {
       this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(width));
       this.frame.tabIndex = width ? 0 : -1; // what scrolls can be reached with the keyboard
@@ -128,7 +129,7 @@ class FigurePart {
     };
     await draw(layout.width);
     const axes = Object.entries(this.plot._fullLayout).filter(([name]) => /^xaxis\d*$/.test(name));
-    if (!layout.width && Math.min(...axes.map(([, axis]) => axis._length)) < NARROW) await draw(READABLE);
+    if (!layout.width && !layout.meta?.onPhone && Math.min(...axes.map(([, axis]) => axis._length)) < NARROW) await draw(READABLE);
     if (!this.listens) this.plot.on("plotly_click", (event) => this.clicked(event));
     this.listens = true;
   }

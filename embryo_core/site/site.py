@@ -302,7 +302,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         _write(assets / name, _read(name))
     if given["live"]:
         _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
-    _write(assets / "parts.js", component.read("clipboard.js") + _read("curves.js") + _read("parts.js"))
+    _write(assets / "parts.js", component.read("clipboard.js", "panels.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
     shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {

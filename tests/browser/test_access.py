@@ -218,6 +218,26 @@ def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app_of_demo
         assert -4 < name.bounding_box()["x"] - lens.bounding_box()["x"] < 60
 
 
+def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_demo: str):
+    """None is cut, and all are drawn in full; a phone that is turned has the page's again."""
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.open("grammar")
+    frame = visitor.page.locator('[class*="st-key-wide_"]')
+    rows = """plot => {
+        const lefts = Object.values(plot._fullLayout._plots).map(({ xaxis }) => Math.round(xaxis._offset));
+        return new Set(lefts).size;
+    }"""
+    for width, across in ((390, 2), (900, 4)):
+        visitor.page.set_viewport_size({"width": width, "height": 844})
+        visitor.page.wait_for_function(
+            f"across => ({rows})(document.querySelector('[class*=st-key-wide_] .js-plotly-plot')) === across",
+            arg=across,
+        )
+        visitor.rest()
+        assert frame.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
+
+
 def test_the_column_of_the_chosen_step_is_in_sight(visit, app_of_demo: str):
     """Of maps in layers, which are wider than a narrow window."""
     visitor = visit(app_of_demo)

@@ -1,9 +1,13 @@
 """Panels of a file stand below each other where its width is too small for them, and keep what is written at them."""
 
+import pandas as pd
 import pytest
 from plotly.subplots import make_subplots
 
 from embryo_core.figures import file_panels, style
+from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.curve_plot import Curves, Line, plot_curves
+from embryo_core.types import StepUnit
 
 NARROW, WIDE = 372, 772  # pixels
 
@@ -71,3 +75,19 @@ def test_numbers_that_would_touch_are_left_out() -> None:
     kept = narrow["xaxis"]
     assert 1 < len(kept["ticktext"]) < 10
     assert kept["ticktext"] == [f"{i},000" for i in kept["tickvals"]]
+
+
+def test_a_phone_has_two_panels_in_a_row_and_numbers_below_the_last_row():
+    """All of them inside the figure, which is as much taller as it has more rows; 5 panels are no full rows."""
+    rows = pd.DataFrame({"by": list("abcde") * 2, "step": [0] * 5 + [10] * 5, "value": 0.5, "n": 9})
+    curves = Curves(by="by", y_title="", across=4, width=1280)
+    line = Line("a run", StepAxis("linear", step_unit=StepUnit.UPDATES), curves.rows(rows), rows)
+    figure = plot_curves([line], curves)
+    page = figure.layout.height
+    for path, value in figure.layout.meta["phone"].items():
+        figure.update_layout({path.replace(".", "_"): value})
+    found = file_panels.panels(figure.layout.to_plotly_json())
+    assert {tuple(round(end, 2) for end in x["domain"]) for x, _ in found} == {(0, 0.42), (0.58, 1)}
+    assert [bool(x["showticklabels"]) for x, _ in found] == [False] * 3 + [True] * 2
+    assert 1.3 * page < figure.layout.height < 2 * page
+    assert [note.y for note in figure.layout.annotations] == [y["domain"][1] for _, y in found]
