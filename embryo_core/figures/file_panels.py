@@ -43,7 +43,7 @@ def fit(layout: Layout, width: float, height: float) -> float:
 
 
 def on_phone(figure: go.Figure) -> dict[str, Any]:
-    """Return what a phone changes in the layout of a figure of panels, by paths as in Plotly.relayout ("xaxis2.domain").
+    """Return what a phone changes in the layout of a figure of panels, by paths as Plotly.relayout has them.
 
     `browser/panels.js` applies it.
     """
@@ -51,7 +51,7 @@ def on_phone(figure: go.Figure) -> dict[str, Any]:
     around = layout["margin"]["t"] + BELOW
     inner = fit(layout, PHONE, layout["height"] - around)
     headings = [note["text"].count("<br>") for note in layout["annotations"]]
-    found = {"height": inner + around, "annotations": layout["annotations"]}
+    found: dict[str, Any] = {"height": inner + around, "annotations": layout["annotations"]}
     found["legend.y"] = 1 + LINE * (1 + max(headings)) / inner
     for name in [name for name in layout if name[1:].startswith("axis")]:
         changed = {key: value for key, value in layout[name].items() if value != wide[name].get(key)}

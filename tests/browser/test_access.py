@@ -228,7 +228,7 @@ def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_dem
         const lefts = Object.values(plot._fullLayout._plots).map(({ xaxis }) => Math.round(xaxis._offset));
         return new Set(lefts).size;
     }"""
-    for width, across in ((390, 2), (900, 4)):
+    for width, across in ((390, 2), (1000, 4)):
         visitor.page.set_viewport_size({"width": width, "height": 844})
         visitor.page.wait_for_function(
             f"across => ({rows})(document.querySelector('[class*=st-key-wide_] .js-plotly-plot')) === across",
