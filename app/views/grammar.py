@@ -15,8 +15,6 @@ from embryo_core.figures.curves import with_step
 from embryo_core.figures.grammar import LEVELS, METRIC
 from embryo_core.figures.markdown import literal
 
-MAX_PANELS = 24  # of paradigms on the opened page; more would hide what is below them
-
 
 def show() -> None:
     """Draw the page."""
@@ -29,10 +27,10 @@ def show() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
         options: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
-        levels = list(LEVELS) if len(results.pair_shapes(view.run, pairs)) <= MAX_PANELS else [*LEVELS][::-1]
-        level = pickers.pick_one("panels_of", "A panel for each of the", levels, **options)
+        shapes = results.pair_shapes(view.run, pairs)
+        level = pickers.pick_one("panels_of", "A panel for each of the", grammar.levels(shapes), **options)
         pickers.pick_smoothing()
-    accuracies, shapes = results.pair_accuracies(view.run, pairs), results.pair_shapes(view.run, pairs)
+    accuracies = results.pair_accuracies(view.run, pairs)
     with headline:
         widgets.show_headline(grammar.headline(pairs, shapes, accuracies, view.axis))
     st.header("Accuracy over the steps", anchor=False)

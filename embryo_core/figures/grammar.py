@@ -25,6 +25,7 @@ from embryo_core.words import percent, point, quantity, span
 
 METRIC = "minimal_pairs"
 LEVELS = {"paradigms": 2, "phenomena": 1}  # slashes in their names, which begin with the set's
+MAX_PANELS = 24  # of paradigms where a page opens; more would hide what is below them
 TITLE_WIDTH = 34  # characters of a line above a panel
 COLOURS = {"flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
@@ -57,6 +58,11 @@ def sets(run: Run) -> list[str]:
     """Return the sets of pairs on which a run was evaluated. Raises ResultsError."""
     groups = results.read_scores(run, METRIC)["group"].unique()
     return sorted(group for group in groups if "/" not in group)
+
+
+def levels(shapes: pd.DataFrame) -> list[str]:
+    """Return the levels of a set with these `shapes`; the one that a page shows first comes first."""
+    return sorted(LEVELS, reverse=len(shapes) <= MAX_PANELS, key=lambda level: LEVELS[level])
 
 
 def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFrame:

@@ -19,7 +19,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.query import COLOURS
 from embryo_core.query import CONTINUED, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
-from embryo_core.site.packages import add_packages
+from embryo_core.site.packages import LIVE, add_packages
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
@@ -43,7 +43,7 @@ def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[
             found[run.name] = {"why": str(reason)}
     if not any("folder" in one for one in found.values()):
         raise SiteError(" ".join(one["why"] for one in found.values()))
-    add_packages(folder / "assets" / "live")
+    add_packages(LIVE, folder / "assets" / "live")
     return found
 
 

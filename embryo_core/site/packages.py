@@ -1,10 +1,11 @@
-"""The JavaScript that answers live questions in a browser: two packages of npm, fetched once and checked by SHA-256."""
+"""JavaScript from npm, fetched once and checked by SHA-256: a small Plotly, and what answers live questions."""
 
 import hashlib
 import os
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Package:
         return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
 
 
-PACKAGES = (
+LIVE = (
     Package(
         "onnxruntime-web",
         "1.30.0",
@@ -54,23 +55,31 @@ PACKAGES = (
     ),
 )
 
+PLOTLY = Package(  # without maps and 3D; browsers read it in half the time of the whole one
+    "plotly.js-cartesian-dist-min",
+    "4.1.1",
+    "MIT, Copyright Plotly, Inc.",
+    "c5f9a84666b97e571a04de689e09319869e60900e265c89eac2f71d0b5a0de88",
+    {"plotly.min.js": "plotly-cartesian.min.js", "plotly.LICENSE.txt": "LICENSE"},
+)
 
-def add_packages(folder: Path, cache: Path | None = None) -> None:
-    """Write the files of all packages, and a notice that names them, to a folder. Raises SiteError.
+
+def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None = None) -> None:
+    """Write the files of some packages, and a notice that names them, to a folder. Raises SiteError.
 
     `cache` is the folder of their archives; by default that of the user.
     """
     cache = cache or pooch.os_cache("embryo")
-    archives = [_fetch(package, cache) for package in PACKAGES]
+    archives = [_fetch(package, cache) for package in packages]
     folder.mkdir(parents=True, exist_ok=True)
-    for package, archive in zip(PACKAGES, archives, strict=True):
+    for package, archive in zip(packages, archives, strict=True):
         with tarfile.open(archive) as opened:
             for name, path in package.files.items():
                 source = opened.extractfile(f"package/{path}")
                 assert source is not None  # the archive is the one of its SHA-256
                 with (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    notice = [f"{one.name} {one.version} ({', '.join(one.files)}), unchanged: {one.licence}" for one in PACKAGES]
+    notice = [f"{one.name} {one.version} ({', '.join(one.files)}), unchanged: {one.licence}" for one in packages]
     (folder / "NOTICE.txt").write_text("\n".join(notice) + "\n", encoding="utf-8")
 
 
@@ -91,7 +100,7 @@ def _pack(package: Package, path: Path) -> bytes:
     folder = path.with_name(f"{path.name}.{os.getpid()}")
     folder.mkdir()
     try:
-        command = ["npm", "pack", named, "--silent", "--pack-destination", str(folder)]
+        command = ["npm", "pack", named, "--silent", "--fetch-retries=0", "--pack-destination", str(folder)]
         subprocess.run(command, check=True, capture_output=True, timeout=600, cwd=folder)
         content = (folder / package.archive).read_bytes()
     except (OSError, subprocess.SubprocessError) as reason:

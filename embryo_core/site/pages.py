@@ -170,10 +170,11 @@ def _words(runs: Runs) -> SitePage:
 
 def _grammar(runs: Runs) -> SitePage:
     run, sets = runs[0], grammar.sets(runs[0])
-    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs in sets for level in grammar.LEVELS}
     if not sets:
         return SitePage("", [])
     shapes, accuracies = grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
+    drawn = product(sets, grammar.levels(shapes))
+    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
     paradigms = FixedTable(f"Every paradigm of {sets[0]}", shapes.drop(columns=["group", "fallen"]), grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return SitePage(

@@ -59,6 +59,12 @@ const NARROW = 110; // pixels of an axis; where long labels leave less, on a pho
 const READABLE = 560; // pixels wide, and is scrolled
 const PAGE_OF_TILE = { sentence: "query", head: "attention", curves: "tokens" }; // as in browser/growth.py
 
+// Resolves for one caller after the other, when the browser has shown what was drawn for the one before.
+const afterPaint = (() => {
+  let last = Promise.resolve();
+  return () => (last = last.then(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))));
+})();
+
 // A figure with its choices, its caption, its files and its numbers at the chosen step.
 class FigurePart {
   constructor(part) {
@@ -112,6 +118,7 @@ class FigurePart {
     this.drawn = choice.file + look;
     const figure = await load(choice.file);
     if (figure.plots) await plotly();
+    await afterPaint();
     if (this.drawn !== choice.file + look) return;
     figure.component ? this.show(figure) : await this.plotted(figure.plots[now.scale]);
     this.figure = figure;

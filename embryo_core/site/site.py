@@ -35,6 +35,7 @@ from embryo_core.runs.trust import read_json
 from embryo_core.site.drawings import Drawing
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
+from embryo_core.site.packages import PLOTLY, add_packages
 from embryo_core.site.pages import PAGES, Panel, figures
 from embryo_core.site.shared_parts import script
 from embryo_core.site.tables import FixedTable
@@ -304,7 +305,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
     _write(assets / "parts.js", component.read("clipboard.js", "panels.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
-    shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
+    _add_plotly(assets)
     about = {
         **given,
         "template": go.Figure().layout.template.to_plotly_json(),
@@ -335,6 +336,14 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
     return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}
+
+
+def _add_plotly(folder: Path) -> None:
+    """Write the small Plotly, or the one of Plotly's Python package where npm cannot be had."""
+    try:
+        add_packages([PLOTLY], folder)
+    except SiteError:
+        shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), folder / "plotly.min.js")
 
 
 def _components() -> str:

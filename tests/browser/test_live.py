@@ -36,7 +36,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skip where the packages of npm are neither cached nor to be had."""
     try:
-        packages.add_packages(tmp_path_factory.mktemp("packages"))
+        packages.add_packages(packages.LIVE, tmp_path_factory.mktemp("packages"))
     except SiteError as reason:
         pytest.skip(str(reason))
 

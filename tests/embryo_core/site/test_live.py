@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import plotly
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -19,7 +20,7 @@ from embryo_core.types import Run
 @pytest.fixture
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the JavaScript of others."""
-    monkeypatch.setattr(live, "add_packages", lambda folder: None)
+    monkeypatch.setattr(live, "add_packages", lambda packages, folder: None)
 
 
 def change(run: Run, step: int, dtype: torch.dtype, positions: int | None = None) -> None:
@@ -54,7 +55,7 @@ def test_a_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Pat
     monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
     for count in (2, 3, 0):
         site.write_site([tiny_results], tmp_path / "site", live=count)
-        for file in (name for package in packages.PACKAGES for name in package.files if count):
+        for file in (name for package in packages.LIVE for name in package.files if count):
             (tmp_path / "site" / "assets" / "live").mkdir(exist_ok=True)
             (tmp_path / "site" / "assets" / "live" / file).touch()
         assert len([*(tmp_path / "site").rglob("*.safetensors")]) == count
@@ -95,16 +96,26 @@ def test_without_npm_and_network_the_archives_are_named(tmp_path: Path, monkeypa
     """One sentence with the version, the address and the place in the cache; nothing is left there."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SiteError, match=r"onnxruntime-web@1\.30\.0.*npm.*onnxruntime-web-1\.30\.0\.tgz"):
-        packages.add_packages(tmp_path / "site", tmp_path / "cache")
+        packages.add_packages(packages.LIVE, tmp_path / "site", tmp_path / "cache")
     assert not [*(tmp_path / "cache").iterdir()] and not (tmp_path / "site").exists()
+
+
+def test_without_npm_a_site_has_the_whole_plotly(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The one of Plotly's Python package, byte for byte."""
+    monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    site.write_site([tiny_results], tmp_path / "site")
+    own = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    assert (tmp_path / "site" / "assets" / "plotly.min.js").read_bytes() == own.read_bytes()
 
 
 def test_another_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An npm that sends other bytes is not believed."""
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
-    npm.write_text('#!/bin/sh\necho other > "$5/onnxruntime-web-1.30.0.tgz"\n')
+    npm.write_text('#!/bin/sh\necho other > "$6/onnxruntime-web-1.30.0.tgz"\n')
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", f"{npm.parent}:/bin:/usr/bin")
     with pytest.raises(SiteError, match="SHA-256"):
-        packages.add_packages(tmp_path / "site", tmp_path / "cache")
+        packages.add_packages(packages.LIVE, tmp_path / "site", tmp_path / "cache")
