@@ -137,7 +137,7 @@ def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: i
     table = layer_table(run, task, quantity)
     if table.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label} on {label(task)}.")
-    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {label(task)}, layer by layer"
+    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {label(task)}, layer by step"
     return cells.layer_map(runs, axis, table, layer, cell_format(quantity), name, title, METRIC)
 
 
