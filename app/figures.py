@@ -138,7 +138,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     show_files(
         figure.name,
         figure.caption,
-        lambda: figure_files(figure.plot, key, figure.file_name, figure.title, figure.small_print, figure.citation),
+        lambda: figure_files(figure, key),
         File("CSV, the numbers of this figure", f"{figure.file_name}.csv", figure.to_csv),
     )
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import FAMILIES
 from embryo_core.figures import file_layout
+from embryo_core.figures.file_words import legible
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import measured_as
@@ -103,6 +105,22 @@ class Figure:
         ]
         table = table.astype(dict.fromkeys(counts, "Int64"))
         return (table.assign(data=notes) if notes.any() else table).to_csv(index=False)
+
+    @cached_property
+    def file_sizes(self) -> dict[str, Any]:
+        """What a browser needs to draw its SVG and PNG, for each size of a file.
+
+        That is: inches and layout, the columns kept of a heat map of words, and the names in a second legend.
+        """
+        return {
+            columns: {
+                "inches": size.inches,
+                "layout": (file := file_layout.layout(self.plot, columns, self.title, self.small_print)),
+                "kept": legible(self.plot, size.pixels),
+                "long": file_layout.second_legend(self.plot, file),
+            }
+            for columns, size in file_layout.SIZES.items()
+        }
 
     def for_file(self, columns: str = "two") -> go.Figure:
         """Return the plot laid out for a paper: light, with title and small print, one or two columns wide."""

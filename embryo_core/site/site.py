@@ -22,7 +22,7 @@ from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.browser import component
 from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
-from embryo_core.browser.figure_files import file_sizes, map_sizes
+from embryo_core.browser.figure_files import map_sizes
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
@@ -268,11 +268,10 @@ def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
 
 
 def _sizes(figure: Figure) -> dict[str, Any]:
-    """Return the `file_sizes` of a figure without plotly's template, which is the same for all (see `_write_frame`)."""
-    sizes = file_sizes(figure.plot, figure.title, figure.small_print)
-    for size in sizes.values():
-        size["layout"] = {name: part for name, part in size["layout"].items() if name != "template"}
-    return sizes
+    """Return the sizes of a figure's files without plotly's template, the same for all (see `_write_frame`)."""
+    return {
+        columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
+    }
 
 
 def _drawing_data(drawing: Drawing) -> dict[str, Any]:
@@ -290,7 +289,11 @@ def _drawing_data(drawing: Drawing) -> dict[str, Any]:
 
 def _plot(figure: Figure) -> dict[str, Any]:
     plot = figure.plot.to_plotly_json()
-    return {"data": plot["data"], "layout": {name: part for name, part in plot["layout"].items() if name != "template"}}
+    return {"data": plot["data"], "layout": _without_template(plot["layout"])}
+
+
+def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in layout.items() if name != "template"}
 
 
 # === Frame ===
