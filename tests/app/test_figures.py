@@ -169,6 +169,6 @@ def test_a_saved_picture_says_how_its_curves_are_smoothed(
 ) -> None:
     """In its small print, since the caption stays on the page."""
     printed = []
-    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
     dashboard_with_results.open("tokens", smooth=smooth)
     assert printed and any("mean of 3 neighbouring points" in words for words in printed) == (smooth == "3")

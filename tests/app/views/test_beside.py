@@ -75,7 +75,7 @@ def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str
 def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, monkeypatch, page: str) -> None:
     """A file names both runs, and a caption that was written for one run says so."""
     printed = []
-    monkeypatch.setattr(figures, "figure_files", lambda figure, key, name, title, print, copied: printed.append(print))
+    monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
     shown = open_page(page, two, beside="twin")
     own = [words for words in captions_of(shown) if "Numbers up to here are those of tiny." in words]
     assert own and all("twin (n = " in words for words in own)
@@ -234,7 +234,9 @@ def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) 
 def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
     printed, tables = [], []
-    monkeypatch.setattr(figures, "figure_files", lambda *shown: printed.append(shown[3:]))
+    monkeypatch.setattr(
+        figures, "figure_files", lambda figure, key: printed.append((figure.title, figure.small_print, figure.citation))
+    )
     keep = figures._download
 
     def watch(file: figures.File, name: str) -> None:
