@@ -87,12 +87,15 @@ class _PrintVersions(argparse.Action):
 def _parser(requested: str) -> argparse.ArgumentParser:
     """Return a parser of all commands, with arguments for the requested one only: others may import slow packages."""
     parser = argparse.ArgumentParser(
-        "python -m embryo_core", description="Evaluate and query the checkpoints of a run."
+        "python -m embryo_core",
+        description="Show how a language model develops while it is pretrained.",
+        epilog="COMMAND --help prints the options of a command, python -m pretrain --help those of pretraining.",
     )
     parser.add_argument("--version", action=_PrintVersions, nargs=0, help="print the versions of Embryo and packages")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
-        subparser = commands.add_parser(command.name, help=command.help)
+        description = f"{command.help[0].upper()}{command.help[1:]}."
+        subparser = commands.add_parser(command.name, help=command.help, description=description)
         subparser.set_defaults(command=command.execute)
         if command.name == requested:
             command.add_arguments(subparser)

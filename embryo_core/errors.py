@@ -156,6 +156,11 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
     return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
 
 
+def file_reason(reason: OSError | UnicodeDecodeError) -> str:
+    """Return why a text file could not be read, without its path."""
+    return str(reason.strerror) if isinstance(reason, OSError) else "it is not UTF-8"
+
+
 def printable(text: str, kept: str = "") -> str:
     """Return a text with its control characters escaped, except those `kept`."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)

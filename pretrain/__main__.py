@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
+        usage="%(prog)s PRESET --corpus PATH [PATH ...] --run NAME [options]",
         description="Pretrain a language model and keep its checkpoints. "
         "The same command again resumes where it stopped.",
         epilog="python -m pretrain import -h: checkpoints of the original albert, bert and electra as a run; "
@@ -34,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
-    parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text only measured, never trained on")
+    parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text to measure on (default: none)")
     _add_run(parse)
     parse.add_argument(
         "--init-from",
@@ -45,7 +46,13 @@ def parser() -> argparse.ArgumentParser:
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
     )
     add_options(parse)
-    parse.add_argument("--cache", type=Path, default=runs.data_folder("cache"), help="prepared corpora")
+    parse.add_argument(
+        "--cache",
+        type=Path,
+        default=runs.data_folder("cache"),
+        metavar="FOLDER",
+        help="prepared corpora (default: %(default)s)",
+    )
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
 
@@ -54,7 +61,7 @@ def import_parser() -> argparse.ArgumentParser:
     """Return the parser of `import`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain import",
-        description="Checkpoints of TensorFlow 1, written by google-research's albert, bert or electra, as a run.",
+        description="Make a run of checkpoints that google-research's albert, bert or electra wrote with TensorFlow 1.",
     )
     parse.add_argument("path", type=Path, metavar="PATH", help="model.ckpt-N, or a folder for all in it")
     _add_run(parse)

@@ -236,7 +236,7 @@ def _build(
 ) -> None:
     """Build each part and rename it into place when it is whole; corpus.json, written last, marks all as whole."""
     names = ", ".join(source.name for source in train)
-    empty = CorpusError(f"The corpus is empty: no document of {MIN_WORDS} words that is not held out is in {names}.")
+    empty = CorpusError(f"The corpus is empty: {names} has no document of {MIN_WORDS} words that is not held out.")
     if not (folder / "tokenizer").is_dir():
         of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
         progress(f"training the tokenizer on {of}")
@@ -262,9 +262,7 @@ def _build(
     if heldout and len(_open(folder / "heldout").tokens) == 0:
         shutil.rmtree(folder)
         names = ", ".join(source.name for source in heldout)
-        raise CorpusError(
-            f"The held-out text is empty: no document of {MIN_WORDS} words is in {names}; name other text."
-        )
+        raise CorpusError(f"The held-out text is empty: {names} has no document of {MIN_WORDS} words; name other text.")
     parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)

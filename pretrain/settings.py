@@ -37,7 +37,7 @@ FLAGS = (
         "of hidden states and of attention weights",
         ("hidden_dropout_prob", "attention_probs_dropout_prob"),
     ),
-    Flag("--ngram", "N", "most words masked together", ("max_ngram",)),
+    Flag("--ngram", "N", "words masked together, at most", ("max_ngram",)),
     Flag(
         "--mask-rate",
         "START[:END]",
@@ -51,10 +51,15 @@ FLAGS = (
 
 def add_options(parser: ArgumentParser) -> None:
     """Add every option that changes settings."""
-    parser.add_argument("--steps", type=int, help="updates in all; warm-up and phases are scaled in proportion")
-    grids = "checkpoints: N (every N updates), log:K (K per doubling), or both"
+    parser.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="updates in all (default: the preset's); warm-up and phases scale with it",
+    )
+    grids = "checkpoints: N (every N updates), log:K (K per doubling), or both (default: the preset's)"
     parser.add_argument("--save", nargs="+", default=[], metavar="GRID", help=grids)
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change other settings of a preset")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="any setting of the preset")
     group = parser.add_argument_group("design choices, each short for --set (docs/pretraining.md)")
     for flag in FLAGS:
         group.add_argument(flag.name, metavar=flag.metavar, help=flag.help)

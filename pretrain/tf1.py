@@ -89,7 +89,9 @@ def open_checkpoint(prefix: Path) -> Any:
     import tensorflow as tf
 
     if not Path(f"{prefix}.index").is_file():
-        raise BrokenCheckpoint(f"{prefix}.index does not exist; a checkpoint needs it next to its .data files.")
+        raise BrokenCheckpoint(
+            f"{prefix} is no folder, and {prefix}.index does not exist; name one, or .../model.ckpt-N."
+        )
     with _reporting_damage(prefix):
         return tf.train.load_checkpoint(str(prefix))
 

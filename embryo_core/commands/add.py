@@ -97,6 +97,8 @@ def audit_run(options: argparse.Namespace) -> int:
 
 def audit_lines(report: runs.Audit, run: Run) -> list[str]:
     """Return a line for each fault, one with their number, and what a run gives that answers no question."""
+    if not report.faults and not report.checkpoints:
+        return ["Nothing was audited: no checkpoint has its weights here."]
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
     count = f"{faults} in {quantity(report.checkpoints, 'checkpoint')}."
     return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count, *_unanswering(run)]

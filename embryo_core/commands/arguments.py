@@ -33,6 +33,14 @@ def positive(text: str) -> int:
     return number
 
 
+def port(text: str) -> int:
+    """Parse the number of a port."""
+    number = whole(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"received {text}; give a port from 1 to 65535")
+    return number
+
+
 def named_path(text: str) -> tuple[str, Path]:
     """Parse NAME=PATH."""
     name, equals, path = text.partition("=")

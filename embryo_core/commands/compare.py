@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import textwrap
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from embryo_core import runs
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
 ORDERS = ("half", "paper")
+CELL = 30  # characters to a line of a cell: two designs fit 100 columns
 
 
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:
@@ -66,8 +69,10 @@ def print_comparison(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({name: _records(table) for name, table in tables.items()}, indent=1))
         return 0
-    design = tables["design"].assign(differs=tables["design"]["differs"].map({True: "differs", False: ""}))
-    for name, table in (tables | {"design": design}).items():
+    design = tables["design"]
+    design.insert(0, "≠", design.pop("differs").map({True: "≠", False: ""}))
+    design.loc[design["row"] == "seed"] = design.loc[design["row"] == "seed"].map(str)
+    for name, table in tables.items():
         print(f"{name}\n{_text(table)}\n")
     return 0
 
@@ -89,8 +94,22 @@ def _as_json(judgement: "Judgement") -> dict[str, Any]:
 def _text(table: "pd.DataFrame") -> str:
     if table.empty:
         return "nothing to compare: python -m embryo_core evaluate RUN computes what is missing"
-    others = table.select_dtypes(exclude="float").astype(object)  # na_rep applies to float columns only
-    return table.assign(**others.where(others.notna(), "-")).to_string(index=False, na_rep="-")
+    values = table.astype(object).where(table.notna(), "-").itertuples(index=False)
+    rows = [[*table.columns], *([_cell(value) for value in row] for row in values)]
+    cells = [[textwrap.wrap(cell, CELL) or [""] for cell in row] for row in rows]
+    widths = [max(len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
+    sides = ["<" if dtype in ("object", "string") else ">" for dtype in table.dtypes]
+    return "\n".join(
+        "  ".join(f"{part:{side}{width}}" for part, side, width in zip(line, sides, widths, strict=True)).rstrip()
+        for row in cells
+        for line in zip_longest(*row, fillvalue="")
+    )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _records(table: "pd.DataFrame") -> list[dict[str, object]]:

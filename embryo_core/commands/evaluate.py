@@ -16,6 +16,7 @@ from embryo_core.words import quantity
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the metrics and steps, the device, and the data."""
+    command.usage = "%(prog)s RUN [options]"
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
@@ -77,7 +78,9 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         compute=compute,
     )
     if report.left_out:
-        print(f"Left out, because no data were given: {', '.join(report.left_out)}.")
+        without = metrics.get_metrics(report.left_out)
+        named = [f"{metric.name} (--{' and --'.join(metric.sources)})" for metric in without]
+        print(f"Left out, because no data were given: {', '.join(named)}.")
     for sentence in report.thinned:
         print(sentence)
     return print_report(run, report, f"{quantity(report.computed, 'result')} computed")
@@ -113,6 +116,7 @@ def _add_data(command: argparse.ArgumentParser) -> None:
             group.add_argument(
                 f"--{option.name}",
                 type=positive if isinstance(option.default, int) else type(option.default),
+                metavar="N" if isinstance(option.default, int) else None,
                 choices=option.choices,
                 default=option.default,
                 help=f"{option.help} (default %(default)s)",

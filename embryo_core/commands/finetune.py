@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments: tasks and their data, steps and seeds, the protocol, and where to compute."""
+    command.usage = "%(prog)s RUN [options]"
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
     command.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 1 to N (default 1)")
     command.add_argument(
         "--protocol",
+        choices=("quick", "paper"),
         default="quick",
         help="quick (default): 2 epochs, a learning rate chosen once on training data; or paper: its settings",
     )
@@ -74,10 +76,11 @@ def print_report(run: Run, report: "Report", done: str) -> int:
 
 def glue_folders(folder: Path) -> dict[str, Path]:
     """List the folder of each task of GLUE that exists in a folder. Raises CorpusError if none does."""
+    state = "holds no folder named" if folder.is_dir() else "is no folder, so it holds none of"
     found = {name: folder / name for name in GLUE if (folder / name).is_dir()}
     if not found:
         raise CorpusError(
-            f"No task has data: {folder} holds no folder named {', '.join(GLUE)}; give --glue FOLDER, --squad FOLDER "
+            f"No task has data: {folder} {state} {', '.join(GLUE)}; give --glue FOLDER, --squad FOLDER "
             "or --task NAME=FOLDER."
         )
     return found

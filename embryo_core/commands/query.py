@@ -5,6 +5,7 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, add_device, positive, whole
+from embryo_core.errors import QueryError
 from embryo_core.words import point
 
 TEXT = "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
@@ -13,6 +14,7 @@ QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 
 def add_query_arguments(command: argparse.ArgumentParser) -> None:
     """Add the text, the steps, and what to print."""
+    command.usage = "%(prog)s RUN TEXT [options]"
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     command.add_argument("run", metavar="RUN", help=RUN)
     command.add_argument("text", metavar="TEXT", help=TEXT)
@@ -24,13 +26,17 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
     what.add_argument("--lens", action="store_true", help="what each layer would answer")
     command.add_argument(
-        "--mask", type=positive, default=1, metavar="M", help="the [MASK] to track or read, 1 is the first (default)"
+        "--mask", type=positive, metavar="M", help="with --track or --lens: which [MASK]; 1 is the first (default)"
     )
     add_device(command)
 
 
 def ask(options: argparse.Namespace) -> int:
     """Ask the checkpoints, and print the answers as a table."""
+    if options.mask and options.track is None and not options.lens:
+        raise QueryError(
+            "--mask is for --track or --lens, and neither is given; without them every [MASK] is answered."
+        )
     from embryo_core.engine.cache import MODELS
     from embryo_core.engine.device import find_device
     from embryo_core.query import report
@@ -38,15 +44,16 @@ def ask(options: argparse.Namespace) -> int:
 
     MODELS.device = find_device(options.device, options.dtype)
 
+    mask = options.mask or 1
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
     steps = options.steps
     if options.step is None and steps is None and (steps := first_steps(run)):
         known = len(runs.loadable(run))
         print(f"{len(steps)} of {known:,} checkpoints, log-spaced; --step all asks at every one.\n")
     if options.track is not None:
-        print(report.report_word(run, options.text, options.track, options.mask, steps if step is None else [step]))
+        print(report.report_word(run, options.text, options.track, mask, steps if step is None else [step]))
     elif options.lens:
-        print(report.report_layers(run, options.text, options.mask, step, options.top, steps))
+        print(report.report_layers(run, options.text, mask, step, options.top, steps))
     elif step is None:
         print(report.report_history(run, options.text, steps))
     else:
@@ -63,7 +70,7 @@ def _step(text: str) -> int | str:
 def add_examples_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, and the questions to try."""
     command.add_argument("run", metavar="RUN", help=RUN)
-    line = "a text with [MASK], a tab and the word per line"
+    line = "a text with [MASK], a tab and the word per line (default: data/sample/questions.tsv)"
     command.add_argument("--questions", type=Path, default=QUESTIONS, metavar="FILE", help=line)
 
 

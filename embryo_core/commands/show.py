@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command, whole
+from embryo_core.commands.arguments import RUN, Command, port, whole
 from embryo_core.words import points, quantity
 
 
 def add_app_arguments(command: argparse.ArgumentParser) -> None:
     """Add the port; Streamlit's own configuration and environment variables set everything else."""
-    command.add_argument("--port", type=whole, default=8501, metavar="N", help="port (default: %(default)s)")
+    command.add_argument("--port", type=port, default=8501, metavar="N", help="default %(default)s")
 
 
 def open_app(options: argparse.Namespace) -> int:

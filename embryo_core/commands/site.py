@@ -5,7 +5,7 @@ from pathlib import Path
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, positive
-from embryo_core.errors import SiteError
+from embryo_core.errors import SiteError, file_reason
 from embryo_core.words import quantity
 
 
@@ -53,7 +53,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as reason:
-        raise SiteError(f"The note {path} cannot be read ({reason}); give a text file in UTF-8.") from None
+        raise SiteError(f"The note {path} cannot be read ({file_reason(reason)}); give a text file in UTF-8.") from None
 
 
 SITE = Command("site", "write a static site of runs: the dashboard's figures without a server", add_arguments, execute)

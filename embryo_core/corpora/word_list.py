@@ -55,8 +55,10 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
         names, *rows = csv.reader((line for _, line in lines), delimiter=delimiter) if lines else [[]]
     except csv.Error as reason:
         raise CorpusError(f"{path} is no table ({reason}); give a {WORD_LIST}.") from None
+    if not names:
+        raise CorpusError(f"{path} is empty; give a {WORD_LIST}.")
     if not {*WORD} & {*names}:
-        raise CorpusError(f"{path} needs a column {WORD[0]}, its first line has {', '.join(names)[:200] or 'nothing'}.")
+        raise CorpusError(f"{path} needs a column {WORD[0]}; its columns are {', '.join(names)[:200]}.")
     for (location, _), values in zip(lines[1:], rows, strict=False):  # a quoted line break joins two lines
         if len(values) != len(names):
             raise CorpusError(f"{location}: {len(names)} columns were expected, received {len(values)}.")

@@ -89,7 +89,8 @@ def evaluate(
     for plan in plans:
         runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its sentences
     by_metric = {plan.metric.name: plan for plan in plans}
-    with tqdm(total=sum(len(p.pending) for p in plans), desc=run.name, unit="result", disable=not progress) as bar:
+    total = sum(len(plan.pending) for plan in plans)
+    with tqdm(total=total, desc=run.name, unit="result", disable=not progress or not total) as bar:
         for checkpoint, outcome in compute(work_of(plans)):
             bar.set_postfix_str(f"step {checkpoint.step}")
             if isinstance(outcome, MetricResult):

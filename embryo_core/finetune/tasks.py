@@ -117,7 +117,7 @@ def _files(folder: Path, split: str) -> list[Path]:
         layouts.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
     if not layouts:
         raise CorpusError(
-            f"{folder} has no {split}.parquet, but {', '.join(there[:8]) or 'nothing'}; put that split there."
+            f"{folder} has no {split}.parquet; it holds {', '.join(there[:8]) or 'no file'}. Put that split there."
         )
     if len(layouts) > 1:
         one, other, *_ = (min(parts.values()).name for parts in layouts.values())

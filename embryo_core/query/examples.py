@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embryo_core.engine.capabilities import run_gives
-from embryo_core.errors import CorpusError, QueryError
+from embryo_core.errors import CorpusError, QueryError, file_reason
 from embryo_core.query.answers import Answers, leads
 from embryo_core.query.asking import ask
 from embryo_core.query.question import before_mask, parse
@@ -21,8 +21,8 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
     """Read texts with one [MASK] and their words, separated by a tab, one a line. Raises CorpusError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}; give a text file of questions.") from None
+    except (OSError, UnicodeDecodeError) as reason:
+        raise CorpusError(f"{path} cannot be read ({file_reason(reason)}); give a text file of questions.") from None
     questions = []
     for line in filter(str.strip, lines):
         text, tab, word = line.partition("\t")

@@ -64,6 +64,10 @@ def find_run(name: str | Path) -> Path:
     for folder in (Path(name), *(root / "runs" / str(name) for root in roots())):
         if os.path.lexists(folder / "run.json"):
             return folder
+    if Path(name).is_dir():
+        raise UnknownRun(
+            f"The folder {name} is no run: it has no run.json. List the runs with: python -m embryo_core runs"
+        )
     known = [run.name for run in list_runs()]
     raise UnknownRun(unknown("run", str(name), known, "List them with: python -m embryo_core runs"))
 

@@ -103,7 +103,9 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
             raise without_weights(lost)
         return chosen
     if known and not any(one.has_weights for one in known):
-        raise MissingWeights(f"Run '{run.name}' has results and no weights any more; copy its weights back.")
+        raise MissingWeights(
+            f"Run '{run.name}' has results and no weights to compute with; copy its weights back, or name another run."
+        )
     return [one for one in known if one.has_weights]
 
 
@@ -123,7 +125,7 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
     known = [found.step for found in checkpoints(checkpoint.run) if found.has_weights]
     nearest = f"the nearest step with weights is {min(known, key=lambda step: abs(step - checkpoint.step))}"
     return MissingWeights(
-        f"Step {checkpoint.step} of run '{checkpoint.run.name}' has results and no weights any more; "
+        f"Step {checkpoint.step} of run '{checkpoint.run.name}' has results and no weights to compute with; "
         f"{nearest if known else 'no other step has weights'}."
     )
 

@@ -136,7 +136,7 @@ def _refuse_others(folder: Path) -> None:
     inside = [folder, *folder.rglob("*")] if folder.exists() else []
     if other := next((path for path in inside if not _is_own(path, folder)), None):
         raise SiteError(
-            f"{other} is no file of a site, and {folder} is to be replaced; move it elsewhere, or name another folder."
+            f"{folder} would be replaced, and {other} is no file of a site; name a new folder, or move it elsewhere."
         )
 
 

@@ -163,7 +163,7 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     command = ["evaluate", "tiny", "--steps", "16", "--probing", str(sample / "probing"), "--limit", "4"]
     assert main([*command, "--probe", f"mine={mine}", "--probe-memory", "1"]) == 0
     output = capsys.readouterr().out
-    assert "Left out, because no data were given: token_reconstruction" in output
+    assert "Left out, because no data were given: token_reconstruction (--treebank), " in output
     assert "2 results computed" in output
     scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
@@ -253,6 +253,7 @@ def test_query_reads_every_layer(root, capsys):
     ("arguments", "message"),
     [
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
+        (["evaluate", "/"], "The folder / is no run: it has no run.json"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu"], "none.conllu does not exist"),
         (["evaluate", "tiny", "--metrics", "attention", "--lama-variants", "none"], "none does not exist"),
@@ -276,7 +277,10 @@ def test_query_reads_every_layer(root, capsys):
         (["query", "tiny", "The [MASK] .", "--step", "7"], "no checkpoint at step 7; the nearest is 8"),
         (["query", "tiny", "[MASK] " + "word " * 2000, "--step", "8"], "Shorten it"),
         (["query", "tiny", "The [MASK] .", "--mask", "2", "--lens"], "There is no [MASK] 2: the text has 1"),
+        (["query", "tiny", "The [MASK] .", "--mask", "2"], "--mask is for --track or --lens"),
         (["query", "tiny", "The [MASK] .", "--track", " "], "The word to track is empty"),
+        (["examples", "tiny", "--questions", "none.tsv"], "none.tsv cannot be read (No such file or directory)"),
+        (["finetune", "tiny", "--glue", "none"], "none is no folder"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
@@ -294,6 +298,8 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
         ["evaluate", "tiny", "--probe", "mine"],
         ["evaluate", "tiny", "--data", "treebank"],
         ["evaluate", "tiny", "--protocol", "slow"],
+        ["finetune", "tiny", "--protocol", "slow"],
+        ["app", "--port", "65536"],
         ["query", "tiny", "x", "--step", "no"],
         ["query", "tiny", "x", "--step", "8", "--steps", "0", "8"],
         [],

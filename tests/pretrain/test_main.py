@@ -101,7 +101,7 @@ def test_settings_that_cannot_work_are_refused(refused: Refused, texts, tmp_path
     ("content", "sentence"),
     [
         (None, "does not exist; name a text file"),
-        (b"\n\n", "The corpus is empty: no document of 8 words"),
+        (b"\n\n", "has no document of 8 words"),
         (b"\xff\xfe\x00bad", "is not UTF-8 text"),
     ],
 )

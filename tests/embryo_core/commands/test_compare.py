@@ -37,8 +37,10 @@ def test_json_holds_what_the_library_computes(two: list[Run], capsys: pytest.Cap
 def test_text_marks_what_differs(two: list[Run], capsys: pytest.CaptureFixture) -> None:
     """The seed, and no other row."""
     assert main(["compare", "tiny", "twin", "--metric", "token_reconstruction"]) == 0
-    _, *marked = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.endswith(" differs")]
+    lines = capsys.readouterr().out.splitlines()
+    _, *marked = [line.split()[1] for line in lines if line.startswith("≠")]
     assert marked == ["seed"]  # below the names of the columns
+    assert max(map(len, lines)) <= 100
 
 
 def test_what_a_run_does_not_tell_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
@@ -49,7 +51,7 @@ def test_what_a_run_does_not_tell_is_a_dash(two: list[Run], capsys: pytest.Captu
     card.write_text(json.dumps(found))
     assert main(["compare", "tiny", "twin"]) == 0
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "masked share" in line]
-    assert row[2:] == [str(two[0].config["masked_share"]), "-", "differs"]
+    assert row == ["≠", "masked", "share", str(two[0].config["masked_share"]), "-"]
 
 
 def test_a_run_named_twice_is_compared_once(two: list[Run], capsys: pytest.CaptureFixture) -> None:

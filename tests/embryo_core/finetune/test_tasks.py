@@ -212,7 +212,7 @@ def test_a_value_that_is_no_number_is_reported(tmp_path: Path):
 def test_a_folder_without_a_split_tells_what_it_has(tmp_path: Path):
     """The names of the files that are there."""
     write_split(tmp_path, "train", sentence=["a"], label=[0])
-    with pytest.raises(CorpusError, match=r"no validation\.parquet, but train\.parquet"):
+    with pytest.raises(CorpusError, match=r"no validation\.parquet; it holds train\.parquet"):
         read_task("cola", tmp_path)
 
 
