@@ -332,6 +332,9 @@ def test_the_command_names_steps_without_weights(run, capsys):
     runs.remove_weights(runs.checkpoint(run, 2048))
     assert main(["audit", str(run.path)]) == 0
     assert capsys.readouterr().out == "No fault in 9 checkpoints.\n9 of 10 checkpoints kept their weights.\n"
+    for step in STEPS:
+        runs.remove_weights(runs.checkpoint(run, step))
+    assert main(["audit", str(run.path)]) == 0 and capsys.readouterr().out.startswith("Nothing was audited")
 
 
 # === Single checkpoints, made up ===
