@@ -10,7 +10,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
-from embryo_core.runs.pointers import follow
+from embryo_core.runs.pointers import ADDED, follow, list_state
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import read_json, refusal
@@ -23,6 +23,7 @@ MAX_CHECKPOINTS = 16_384  # folders that are read; the rest are reported as one
 MAX_SCANS = 64  # runs whose checkpoints are cached
 
 State = tuple[int, int, int]
+States = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class _Scan:
     """The folders of a run's checkpoints, by name, with what was found in each."""
 
     run: Run
-    states: tuple[tuple[str, State], ...]
+    states: States
     folders: list[tuple[Path, Checkpoint | BrokenCheckpoint]]
 
     @cached_property
@@ -45,7 +46,7 @@ class _Scan:
         return blake2b(found.encode()).hexdigest()
 
 
-_scanned: dict[Path, _Scan] = {}  # the last scan of each run without pointers
+_scanned: dict[Path, _Scan] = {}  # the last scan of each run
 
 
 # === Finding ===
@@ -151,18 +152,22 @@ def _scan(run: Run) -> _Scan:
     if known and (known.states, known.run) == (states, run):
         return known
     found = _Scan(run, states, list(_folders(run)))
-    if states and all(isinstance(one, Checkpoint) and not one.pointer for _, one in found.folders):
+    if states and all(isinstance(one, Checkpoint) for _, one in found.folders):
         if len(_scanned) >= MAX_SCANS:
             _scanned.clear()
         _scanned[run.path] = found
     return found
 
 
-def _states(folder: Path) -> tuple[tuple[str, State], ...]:
-    """Return the folders of checkpoints with the states of their manifests, or nothing unless all can be examined."""
+def _states(folder: Path) -> States:
+    """Return the folders of checkpoints with the states of their manifests, and that of the list of allowed places.
+
+    Return nothing unless all folders can be examined.
+    """
     try:
         names = filter(_is_checkpoint, os.listdir(folder))
-        return tuple((name, _state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names)
+        states = [(name, _state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names]
+        return ((ADDED, list_state(ADDED)), *states)
     except OSError:
         return ()
 
@@ -181,11 +186,9 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     except OSError as reason:
         yield folder, refusal(folder, f"cannot be read: {reason.strerror}", BrokenCheckpoint)
         return
-    for path, found in _manifests(run, folder, names[:MAX_CHECKPOINTS]):
+    for path in (folder / name for name in names[:MAX_CHECKPOINTS]):
         try:
-            if isinstance(found, BrokenCheckpoint):
-                raise found
-            manifest, written = found
+            manifest, written = read_manifest(path, run.path)
             pointer = _pointer(run, manifest.weights, path)
         except BrokenCheckpoint as error:
             yield path, error
@@ -206,22 +209,6 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
     for file in card.pointer.files:
         follow(run, file, folder / "manifest.json")
     return card.pointer
-
-
-def _manifests(
-    run: Run, folder: Path, names: list[str]
-) -> Iterator[tuple[Path, tuple[Manifest, int] | BrokenCheckpoint]]:
-    """Yield the manifest in each of these folders with its time, or why it cannot be read."""
-    try:
-        states = tuple(state_of(f"{folder}/{name}/manifest.json") for name in names)
-        for (path, manifest), (_, written, _) in zip(_parse_all(folder, run.path, tuple(names), states), states):
-            yield path, (manifest, written)
-    except BrokenCheckpoint:
-        for path in (folder / name for name in names):
-            try:
-                yield path, read_manifest(path, run.path)
-            except BrokenCheckpoint as error:
-                yield path, error
 
 
 def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
@@ -248,17 +235,6 @@ def _state_from(found: os.stat_result) -> State:
 @lru_cache(maxsize=MAX_CHECKPOINTS)
 def _parse_manifest(path: str, within: Path, _state: tuple[int, ...]) -> Manifest:
     return read_json(Path(path), within, Manifest, BrokenCheckpoint)
-
-
-@lru_cache(maxsize=64)
-def _parse_all(
-    folder: Path, within: Path, names: tuple[str, ...], states: tuple[tuple[int, ...], ...]
-) -> list[tuple[Path, Manifest]]:
-    """Parse the manifests of all folders at once; cached as a whole while none changes."""
-    return [
-        (folder / name, _parse_manifest(f"{folder}/{name}/manifest.json", within, state))
-        for name, state in zip(names, states)
-    ]
 
 
 # === Writing ===

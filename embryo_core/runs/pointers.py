@@ -33,15 +33,21 @@ def settings_folder() -> Path:
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
     """Return a list of this user's, {} if there is none; parse it again only if it changed. Raise BrokenList."""
+    state = list_state(name)
+    return _parse(settings_folder() / name, kind, state) if state else {}
+
+
+def list_state(name: str) -> tuple[int, ...]:
+    """Return a value that changes whenever a list of this user's does; () if there is none."""
     try:
-        found = os.stat(path := settings_folder() / name)
+        found = os.stat(settings_folder() / name)
     except OSError:
-        return {}
-    return _parse(path, kind, found.st_ino, found.st_mtime_ns, found.st_size)
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=8)
-def _parse(path: Path, kind: Any, *_state: int) -> dict[str, Any]:
+def _parse(path: Path, kind: Any, _state: tuple[int, ...]) -> dict[str, Any]:
     return read_json(path, path.parent, kind, BrokenList)
 
 
