@@ -11,13 +11,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from inspect import unwrap
 from pathlib import Path
 
 import numpy as np
 
 from embryo_core import results
 from embryo_core.curves.scores import POSITIONS, position_weights
-from embryo_core.results import memo
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
 REPEATS = 20
@@ -69,11 +69,11 @@ def measure(run: Run, layer: int, head: int) -> None:
     readings: dict[str, Callable[[], object]] = {
         "all heads at one step": lambda: results.read_attention_step(run, last)[0],
         "the whole table, then that step": lambda: results.read_attention_steps(run)[1][-1],
-        "a head's weights on positions": lambda: results.read_position_weights(run, layer, head)[[*POSITIONS]],
+        "a head's weights on positions": lambda: unwrap(results.read_position_weights)(run, layer, head)[[*POSITIONS]],
         "the head's maps, then the weights": lambda: position_weights(results.read_attention(run, layer, head).weights),
         "one head at all steps": lambda: results.read_attention(run, layer, head).weights,
-        "all scores": lambda: results.read_scores(run),
-        "words of one tag at one step": lambda: results.read_words(run, "mask_prediction", "conjunction", last),
+        "all scores": lambda: unwrap(results.read_scores)(run),
+        "words of one tag at one step": lambda: unwrap(results.read_words)(run, "mask_prediction", "conjunction", last),
     }
     found = [readings[name]() for name in list(readings)[:4]]
     np.testing.assert_array_equal(found[0], found[1])
@@ -81,7 +81,6 @@ def measure(run: Run, layer: int, head: int) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in readings}
     for _ in range(REPEATS):
         for name, read in readings.items():
-            memo.clear()
             start = time.perf_counter()
             read()
             seconds[name].append(time.perf_counter() - start)

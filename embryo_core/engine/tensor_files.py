@@ -20,6 +20,7 @@ from torch import Tensor
 from embryo_core import runs
 from embryo_core.engine.tensor_names import Opcodes, pickles
 from embryo_core.errors import BrokenCheckpoint, first_line
+from embryo_core.runs.checkpoint_files import BYTES
 from embryo_core.runs.trust import REMEDIES, refusal
 from embryo_core.types import Checkpoint
 
@@ -35,7 +36,7 @@ STORED_DTYPES = (
     torch.uint8,
     torch.bool,
 )
-DTYPES = dict(zip(runs.BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
+DTYPES = dict(zip(BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
 MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
 
 NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")

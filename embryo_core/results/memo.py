@@ -49,12 +49,6 @@ def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]
     return reading
 
 
-def clear() -> None:
-    """Forget all frames, so that the next reads are cold."""
-    with _lock:
-        _frames.clear()
-
-
 def _keep(key: Hashable, frame: pd.DataFrame) -> None:
     size = int(frame.memory_usage(deep=True).sum())
     if size > MAX_FRAME_BYTES:

@@ -36,16 +36,8 @@ from embryo_core.results.checks import (
     max_step_rows,
 )
 from embryo_core.results.tables import ATTENTION, TABLES, Table
-from embryo_core.runs import (
-    Checksums,
-    digest,
-    locate,
-    open_inside,
-    read_checksums,
-    replacing,
-    sha256,
-    write_checksums,
-)
+from embryo_core.runs import replacing, sha256
+from embryo_core.runs.trust import Checksums, digest, locate, open_inside, read_checksums, write_checksums
 from embryo_core.types import Run
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embryo_core.errors import ResultsError
-from embryo_core.runs import own_entries, own_folder
 from embryo_core.runs.atomic_files import UNFINISHED, locked, refuse_foreign_files, remove, replacing
+from embryo_core.runs.trust import own_entries, own_folder
 from embryo_core.types import Run
 
 Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)

@@ -4,8 +4,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from embryo_core import runs
 from embryo_core.errors import OtherData, ResultsError
+from embryo_core.runs.schema import Shown, Sources
+from embryo_core.runs.trust import read_json
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -20,8 +21,8 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     if not os.path.lexists(path):
         return {}
     # Parsed twice: `Shown` checks the types of what pages show and drops the rest, which `Sources` keeps.
-    runs.read_json(path, run.results, runs.Shown, ResultsError)
-    return runs.read_json(path, run.results, runs.Sources, ResultsError)
+    read_json(path, run.results, Shown, ResultsError)
+    return read_json(path, run.results, Sources, ResultsError)
 
 
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:

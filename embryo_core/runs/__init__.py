@@ -4,7 +4,6 @@ from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_mo
 from embryo_core.runs.atomic_files import locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import (
-    BYTES,
     is_pickled,
     read_config,
     read_header,
@@ -51,14 +50,10 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
-from embryo_core.runs.schema import Configuration, ModelClass, Shown, Sources
+from embryo_core.runs.schema import Configuration, ModelClass
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.trust import (
-    Checksums,
     digest,
-    locate,
-    open_inside,
-    own_entries,
     own_folder,
     read_bytes,
     read_checksums,
@@ -70,19 +65,15 @@ from embryo_core.runs.trusted import trust_files
 
 __all__ = [
     "AUDIT",
-    "BYTES",
     "GENERATOR",
     "REPOSITORY",
     "Architecture",
     "Audit",
-    "Checksums",
     "Configuration",
     "DecoderConfig",
     "Fault",
     "Measured",
     "ModelClass",
-    "Shown",
-    "Sources",
     "allow",
     "broken",
     "broken_runs",
@@ -104,14 +95,11 @@ __all__ = [
     "left_out",
     "list_runs",
     "loadable",
-    "locate",
     "locked",
     "log_grid",
     "missing_steps",
     "of_the_model",
-    "open_inside",
     "open_run",
-    "own_entries",
     "own_folder",
     "parse_row",
     "place_of",

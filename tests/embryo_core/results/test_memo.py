@@ -57,12 +57,3 @@ def test_large_frames_are_read_each_time(run: Run, reads: list[str], monkeypatch
     for metric in ("m", None, "m", "none", None):
         results.read_scores(run, metric)
     assert len(reads) >= 2
-
-
-def test_cleared_frames_are_read_again(run: Run, reads: list[str]):
-    """As a benchmark of cold reads needs it."""
-    results.write(at(run, 0), "m", find("m", 0))
-    results.read_scores(run)
-    memo.clear()
-    results.read_scores(run)
-    assert len(reads) == 2
