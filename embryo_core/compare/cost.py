@@ -52,7 +52,8 @@ def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
     sizes = runs.read_config(checkpoint, runs.Architecture)
     shapes: dict[str, list[int]] = {}
     for file in runs.weights_files(checkpoint):
-        shapes |= runs.tensor_shapes(*file, sizes)
+        if not runs.is_pickled(*file):
+            shapes |= {name: tensor.shape for name, tensor in runs.read_header(*file)[0].items()}
     counts: dict[str, int] = {}
     for name, shape in shapes.items():
         tied = sizes.tie_word_embeddings and re.search(TIED, name)

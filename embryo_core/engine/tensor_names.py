@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.families import FAMILIES
-from embryo_core.runs.checkpoint_files import check_weights, tensor_shapes
+from embryo_core.runs.checkpoint_files import check_weights, read_header
 from embryo_core.runs.manifests import MAX_CHECKPOINTS, state_of
 from embryo_core.types import Checkpoint
 
@@ -60,7 +60,7 @@ def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[st
 def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
     """Return what `heads_of` does; a file in another `_state` is read again."""
     check_weights(path, within, sizes)
-    names = _texts(path) if runs.is_pickled(path, within) else tensor_shapes(path, within, sizes)
+    names = _texts(path) if runs.is_pickled(path, within) else read_header(path, within)[0]
     layout = FAMILIES.get(sizes.model_type)
     own = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
     return frozenset(

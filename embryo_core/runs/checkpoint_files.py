@@ -113,7 +113,12 @@ def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
 
 def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless the file matches its header and has no more numbers than the sizes allow."""
-    (_check_pickled if is_pickled(path, within) else _check_tensors)(path, within, sizes)
+    if is_pickled(path, within):
+        return _check_pickled(path, within, sizes)
+    tensors, _ = read_header(path, within)
+    if (count := sum(prod(tensor.shape) for tensor in tensors.values())) > sizes.max_parameters:
+        most = f"config.json makes it at most {sizes.max_parameters:,}"
+        raise refusal(path, f"has {count:,} numbers, and {most}", BrokenCheckpoint)
 
 
 def is_pickled(path: Path, within: Path) -> bool:
@@ -127,42 +132,22 @@ def is_pickled(path: Path, within: Path) -> bool:
         return file.read(9)[8:] != b"{"  # in a file of safetensors the header follows its length
 
 
-def tensor_shapes(path: Path, within: Path, sizes: Architecture) -> dict[str, list[int]]:
-    """Return the shape of each tensor of a file by name; none if torch pickled it. Raise BrokenCheckpoint."""
-    if is_pickled(path, within):
-        return {}
-    tensors, _, _ = _read_header(path, within, max_weights_bytes(sizes))
-    return {name: tensor.shape for name, tensor in tensors.items()}
-
-
 def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
-    """Return the tensors of a file of safetensors by name, and where their bytes begin. Raise BrokenCheckpoint."""
-    tensors, length, _ = _read_header(path, within, MAX_WEIGHTS_BYTES)
-    return tensors, 8 + length
+    """Return the tensors of a file of safetensors by name, and where their bytes begin.
 
-
-def _check_tensors(path: Path, within: Path, sizes: Architecture) -> None:
-    named, length, total = _read_header(path, within, max_weights_bytes(sizes))
-    tensors = list(named.values())
-    counts = [prod(tensor.shape) for tensor in tensors]
-    described = [BYTES.get(tensor.dtype, 0) * count for tensor, count in zip(tensors, counts, strict=True)]
-    if described != [tensor.nbytes for tensor in tensors] or sum(described) != total - 8 - length:
-        raise refusal(path, "does not have the tensors of its header (truncated or changed)", BrokenCheckpoint)
-    if sum(counts) > sizes.max_parameters:
-        most = f"config.json makes it at most {sizes.max_parameters:,}"
-        raise refusal(path, f"has {sum(counts):,} numbers, and {most}", BrokenCheckpoint)
-
-
-def _read_header(path: Path, within: Path, limit: int) -> tuple[dict[str, TensorHeader], int, int]:
-    """Return the tensors by name, the bytes of the header, and the bytes of the file."""
-    with open_inside(path, within, BrokenCheckpoint, limit) as file:
+    Raise BrokenCheckpoint unless the bytes of the tensors are all that follows.
+    """
+    with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
             raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
         header = parse_json(file.read(length), path, Header, BrokenCheckpoint)
     header.pop("__metadata__", None)
     tensors = {name: parse_json(bytes(tensor), path, TensorHeader, BrokenCheckpoint) for name, tensor in header.items()}
-    return tensors, length, total
+    described = [BYTES.get(tensor.dtype, 0) * prod(tensor.shape) for tensor in tensors.values()]
+    if described != [tensor.nbytes for tensor in tensors.values()] or sum(described) != total - 8 - length:
+        raise refusal(path, "does not have the tensors of its header (truncated or changed)", BrokenCheckpoint)
+    return tensors, 8 + length
 
 
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:

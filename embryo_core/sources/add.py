@@ -219,7 +219,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
     check_parts({file: file.parent for file in files}, sizes)  # a cut file would take the place of an earlier copy
     if found.index and files:
-        check_shards(found.index, files, sizes)
+        check_shards(found.index, files)
     if copy and found.index:
         join(found.index, files, folder / SAFETENSORS)
     elif copy:

@@ -21,14 +21,14 @@ def shard_names(index: Path) -> list[str]:
     return sorted({*_shard_of(index).values()})
 
 
-def check_shards(index: Path, shards: Sequence[Path], sizes: runs.Architecture) -> None:
+def check_shards(index: Path, shards: Sequence[Path]) -> None:
     """Raise BrokenCheckpoint if a shard lacks a tensor of the index; `shards` in the order of `shard_names`.
 
     Those that torch pickled are checked when they are read.
     """
     for path, names in _tensors_of(index, shards):
         if not runs.is_pickled(path, path.parent):
-            _refuse_lacking(path, names, runs.tensor_shapes(path, path.parent, sizes))
+            _refuse_lacking(path, names, runs.read_header(path, path.parent)[0])
 
 
 def join(index: Path, shards: Sequence[Path], file: Path) -> None:
