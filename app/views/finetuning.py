@@ -78,7 +78,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
     number = st.column_config.NumberColumn
     table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
-        table.assign(best=axis.column(table["best"])),
+        table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
         "How much pretraining each task needs",
         "tasks_table",
         lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
@@ -109,7 +109,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
     st.header("Does the accuracy on masked words predict the task?", anchor=False)
     number = st.column_config.NumberColumn
     columns: dict[str, Any] = {
-        "value": number("Spearman's correlation", format="%.2f"),
+        "value": number("rho", help="Spearman's correlation", format="%.2f"),
         "low": number("from", format="%.2f"),
         "high": number("to", format="%.2f"),
         "steps": "steps (n)",

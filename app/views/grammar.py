@@ -61,7 +61,10 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
     """Draw a row for each paradigm: when it rises, where its accuracy turns, and where it ends."""
     st.header("Every paradigm", anchor=False)
     show_rows(
-        table.assign(**{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")}),
+        table.drop(columns="phenomenon").assign(
+            **{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")},
+            phenomenon=table["phenomenon"],
+        ),
         "Every paradigm",
         "paradigm_table",
         lambda row: permalink.choose("paradigm", table["group"].iloc[row]),

@@ -111,7 +111,7 @@ def _one_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str 
             "step": number(step_name(view.run.step_unit), format="localized"),
             "prediction": "answer",
             "prediction_probability": number("p(answer)", **PERCENT),
-            "rank": number("rank of the object", format="localized"),
+            "rank": number("rank", help="Of the true object among all words", format="localized", width=60),
             "probability": number("p(object)", **PERCENT),
             "right": st.column_config.CheckboxColumn("right"),
         },

@@ -1,10 +1,10 @@
-"""The Tokens page, words: those of one category at a step, or a search among all, each a click away from a question."""
+"""The Tokens page, words: those of one category at a step, or a search among all, each with a question about it."""
 
 import pandas as pd
 import streamlit as st
 
 from app import permalink, pickers, results, widgets
-from app.tables import show_rows
+from app.components import messages
 from app.view import View
 from embryo_core import query
 from embryo_core.figures import tags, tokens
@@ -63,17 +63,23 @@ def _words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFram
 
 
 def _table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None:
-    columns = ["category"] * with_category + ["word", "tag", "n", "correct", "accuracy"]
-    show_rows(
+    """Draw the words, and a button that asks the chosen one, at first the first: an arrow key only chooses."""
+    columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
+    chosen = st.dataframe(
         words.assign(tag=words["tag"].map(tags.named))[columns],
-        "Words of the chosen category",
-        f"words_{key}",
-        lambda row: _ask(run, *words[["word", "tag"]].iloc[row]),
-        {
-            "n": st.column_config.NumberColumn("n", help="How often the treebank has the word with this tag"),
+        alt="Words of the chosen category",
+        hide_index=True,
+        key=f"words_{key}",
+        on_select="rerun",
+        selection_mode="single-cell",
+        column_config={
             "accuracy": st.column_config.ProgressColumn("accuracy", format="percent", min_value=0, max_value=1),
+            "n": st.column_config.NumberColumn("n", help="How often the treebank has the word with this tag"),
         },
     )
+    if len(words):
+        word, tag = words[["word", "tag"]].iloc[messages.clicked_row(chosen, len(words)) or 0]
+        st.button(f"Ask “{literal(word)}”", help="Opens the Query page", on_click=_ask, args=(run, word, tag))
 
 
 def _ask(run: Run, word: str, tag: str) -> None:

@@ -1,4 +1,5 @@
-// Labels of the steps below a heat map: on a page too narrow for all of them, every second, third, ... is shown.
+// Labels of the steps below a heat map: on a page too narrow for all of them, every second, third, ... is shown; the title
+// of an axis that long names leave little width ends at the edge of its figure.
 const tickLabels = {
   APART: 4, // pixels between two labels
 
@@ -15,6 +16,11 @@ const tickLabels = {
       let every = 1;
       while (every < labels.length && !this.apart(labels.filter((_, i) => i % every === 0))) every++;
       labels.forEach(({ text }, i) => (text.style.visibility = i % every ? "hidden" : ""));
+    }
+    for (const title of plot.querySelectorAll(".xtitle")) {
+      title.style.transform = "";
+      const over = title.getBoundingClientRect().right - plot.getBoundingClientRect().right;
+      if (over > 0) title.style.transform = `translateX(${-over}px)`;
     }
   },
 

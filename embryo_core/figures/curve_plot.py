@@ -134,7 +134,9 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
     height = 90 + PANEL_HEIGHT * down
     room = 34 + 24 * max(title.count("<br>") for title in titles)
     gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across}
-    filled = [[{} if row * across + i < len(styles) else None for i in range(across)] for row in range(down)]
+    filled: list[list[dict | None]] = [
+        [{} if row * across + i < len(styles) else None for i in range(across)] for row in range(down)
+    ]
     figure = make_subplots(down, across, specs=filled, shared_xaxes="all", subplot_titles=titles, **gaps)
     return figure, room, height
 

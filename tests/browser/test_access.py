@@ -120,6 +120,23 @@ def test_a_table_chooses_nothing_while_tab_goes_through(visit, app):
     page.wait_for_function("before => location.href !== before", arg=before)
 
 
+def test_an_arrow_key_chooses_a_word_and_asks_nothing(visit, app):
+    """The button below the table names the word, and opens the Query page."""
+    visitor = visit(app)
+    visitor.open("tokens")
+    ask = visitor.page.get_by_role("button", name="Ask “")
+    first = ask.inner_text()
+    visitor.page.get_by_test_id("stDataFrame").first.locator("canvas").first.focus()
+    for _ in range(2):
+        visitor.page.keyboard.press("ArrowDown")
+    expect(ask).not_to_have_text(first)
+    expect(visitor.heading("Tokens")).to_be_visible()
+    word = ask.inner_text()[len("Ask “") : -1]
+    ask.press("Enter")
+    expect(visitor.heading("Query")).to_be_visible()
+    visitor.expect_query(word=word)
+
+
 def test_a_phone_lists_the_findings_in_full(visit, app):
     """In place of the table, which would cut them."""
     visitor = visit(app)
