@@ -27,7 +27,7 @@ METRIC = "minimal_pairs"
 LEVELS = {"paradigms": 2, "phenomena": 1}  # slashes in their names, which begin with the set's
 MAX_PANELS = 24  # of paradigms where a page opens; more would hide what is below them
 TITLE_WIDTH = 34  # characters of a line above a panel
-COLOURS = {"flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
+COLOURS = {"": style.SKY, "flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
     "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
 )
@@ -167,7 +167,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
 
     def styles(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
         shape = rows["shape"].to_dict()
-        return {one: (_colour(shape.get(one, "flat")), "circle") for one in order if one in groups}
+        return {one: (_colour(shape.get(one, "")), "circle") for one in order if one in groups}
 
     figure = curves_figure(
         runs,
@@ -184,7 +184,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
 
 
 def _colour(shape: str) -> str:
-    """Return the colour of a shape; of several moves, that of the last."""
+    """Return the colour of a shape; of several moves, that of the last; "" is a group of paradigms, which has none."""
     return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
 
 

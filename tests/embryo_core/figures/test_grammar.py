@@ -82,14 +82,14 @@ def test_the_headline_counts_paradigms(run):
 
 
 def test_a_panel_for_each_paradigm_in_that_order(run):
-    """After the set as a whole; its colour is that of the shape, its dashed line chance."""
+    """After the set as a whole, which has no shape; the colour is that of the shape, its dashed line chance."""
     figure = grammar.accuracy([run], AXIS, "zorro")
     titles = [one.text.split("<br>")[0] for one in figure.plot.layout.annotations]
     assert titles == ["zorro, all pairs", "early", "late", "dips", "lost"]
     colours = [
         trace.line.color for trace in figure.plot.data if trace.mode == "lines+markers" and trace.x[0] is not None
     ]
-    assert colours == [style.GREY, style.BLUE, style.BLUE, style.ORANGE, style.VERMILION]
+    assert colours == [style.SKY, style.BLUE, style.BLUE, style.ORANGE, style.VERMILION]
     assert {y for trace in figure.plot.data if trace.line.dash == "dash" for y in trace.y if y is not None} == {0.5}
     assert "at most 1 of 160 pairs, at step 16" in str(figure.caption) and "PLL-word-l2r" in str(figure.caption)
     assert figure.plot.layout.yaxis.range == figure.plot.layout.yaxis5.range
