@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from zipfile import ZipFile, ZipInfo, is_zipfile
+from zipfile import ZIP_STORED, ZipFile, ZipInfo, is_zipfile
 
 import torch
 from torch import Tensor
@@ -205,7 +205,9 @@ def _swapped(numbers: Tensor) -> Tensor:
 
 
 def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
-    """Return where the bytes of a part of an archive begin, and how many they are."""
+    """Return where the bytes of a part of an archive begin, and how many they are. Raises ValueError."""
+    if part.compress_type != ZIP_STORED:
+        raise ValueError("its numbers are compressed, which torch never does")
     file.seek(part.header_offset + 26)  # two lengths of two bytes end the header of a part
     return file.tell() + 4 + sum(memoryview(file.read(4)).cast("H")), part.file_size
 

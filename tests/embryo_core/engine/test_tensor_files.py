@@ -5,7 +5,7 @@ from collections import OrderedDict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
@@ -124,6 +124,19 @@ def test_a_quantised_tensor(tmp_path: Path):
     content = {"a": torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8)}
     with pytest.raises(BrokenCheckpoint, match="holds more than tensors, or is damaged"):
         read_file(save(content, tmp_path), tmp_path)
+
+
+def test_an_archive_that_was_packed_again(tmp_path: Path):
+    """Compressed numbers are refused; they would be read as other numbers."""
+    numbers = torch.arange(500.0)
+    path, packed = save({"a.weight": numbers}, tmp_path), tmp_path / "packed" / "pytorch_model.bin"
+    packed.parent.mkdir()
+    with ZipFile(path) as archive, ZipFile(packed, "w", ZIP_DEFLATED) as other:
+        for part in archive.infolist():
+            other.writestr(part.filename, archive.read(part))
+    assert torch.equal(read_file(path, tmp_path)["a.weight"], numbers)
+    with pytest.raises(BrokenCheckpoint, match="compressed"):
+        read_file(packed, packed.parent)
 
 
 def test_a_file_that_is_cut(tmp_path: Path):
