@@ -8,8 +8,7 @@ from pathlib import Path
 from time import monotonic
 from traceback import walk_tb
 
-from embryo_core.errors import first_line
-from embryo_core.runs import shown
+from embryo_core.errors import first_line, printable
 
 SILENT_FOR = 60.0  # seconds after a message of one kind
 MAX_LENGTH = 300  # characters of a message that may quote a browser
@@ -34,7 +33,8 @@ class _Shorten(logging.Filter):
         self._logged[place] = monotonic()
         if not own:
             why = f": {type(error).__name__}: {first_line(error)}" if error else ""
-            record.msg, record.args, record.exc_info = shown(record.getMessage().strip() + why)[:MAX_LENGTH], (), None
+            message = printable(record.getMessage().strip() + why)
+            record.msg, record.args, record.exc_info = message[:MAX_LENGTH], (), None
         return True
 
 

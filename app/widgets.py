@@ -19,7 +19,7 @@ from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
-from embryo_core.errors import EmbryoError, QueryError, TooCostly
+from embryo_core.errors import EmbryoError, QueryError, TooCostly, printable
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.overview import evaluate_command
@@ -75,7 +75,7 @@ def open_page(
     known = {run.name: run for run in runs.list_runs()}
     labels = pickers.group_runs(known.values())
     known = {name: known[name] for name in labels}
-    broken = {runs.shown(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
+    broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
     if not known and not broken:
         st.title(title, anchor=False)
         folders = " and ".join(str(root / "runs") for root in runs.roots())

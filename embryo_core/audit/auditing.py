@@ -16,7 +16,7 @@ from embryo_core.audit.order import misplaced, misplaced_shard
 from embryo_core.audit.series import Series
 from embryo_core.engine.hub_cache import fetched_ahead, not_cached
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
-from embryo_core.errors import BrokenCheckpoint, MissingWeights
+from embryo_core.errors import BrokenCheckpoint, MissingWeights, printable
 from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import joined, percent, point, quantity
@@ -144,9 +144,8 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 
 
 def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
-    more = f" and {quantity(len(one.infinite) - 1, 'more tensor')}" if len(one.infinite) > 1 else ""
-    verb = "hold" if more else "holds"
-    what = f"{runs.shown(one.infinite[0])}{more} at {point(one.step, unit)} {verb} NaN or infinity; {REMEDY}."
+    named, several = _named(one.infinite)
+    what = f"{named} at {point(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
 
 
@@ -185,15 +184,15 @@ def _stranger_fault(steps: Sequence[int], series: Series, found: Strangers, unit
 def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
     at, other = point(step, unit), point(series.steps[twins.like], unit)
-    named, several = _named(series, twins.tensors)
+    named, several = _named([series.names[tensor] for tensor in twins.tensors])
     what = f"{named} at {at} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
     return Fault((step,), "tensor", what)
 
 
-def _named(series: Series, tensors: Sequence[int]) -> tuple[str, bool]:
+def _named(tensors: Sequence[str]) -> tuple[str, bool]:
     """Return the names of tensors, the first of many, and whether there are several."""
     more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
-    return runs.shown(series.names[tensors[0]]) + more, bool(more)
+    return printable(tensors[0]) + more, bool(more)
 
 
 def _odd_faults(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
@@ -219,7 +218,7 @@ def _tensor_fault(series: Series, tensors: Sequence[int], step: int, among: Sequ
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
     first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
     neighbours = joined([series.steps[j] for j in near], unit)
-    named, several = _named(series, tensors)
+    named, several = _named([series.names[one] for one in tensors])
     what = (
         f"{named} at {point(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
         f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch
+from embryo_core.errors import BrokenCheckpoint, BrokenRun, TokenizerMismatch, printable
 from embryo_core.runs import Fault
 from embryo_core.runs.manifests import read_manifest
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
@@ -79,7 +79,7 @@ def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
 def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
     names = [name for name in sorted({*own, *usual}) if own.get(name) != usual.get(name)]
     return (
-        f"config.json at {at} differs from that of the other checkpoints in {runs.shown(', '.join(names[:5]))}; "
+        f"config.json at {at} differs from that of the other checkpoints in {printable(', '.join(names[:5]))}; "
         "make sure that it belongs to the same pretraining, or leave the checkpoint out."
     )
 
@@ -184,7 +184,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
         Fault(
             (one.step,),
             "swapped",
-            f"The folder {runs.shown(one.path.name)} has the manifest of the checkpoint at "
+            f"The folder {printable(one.path.name)} has the manifest of the checkpoint at "
             f"{point(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from their "
             "source.",
         )

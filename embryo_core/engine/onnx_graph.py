@@ -58,7 +58,7 @@ class _Graph(OnnxGraph):
             tensor = self._tensors.get(name)
             if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
                 what = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
-                raise MissingCapability(f"its tensor {runs.shown(name)} {what}")
+                raise MissingCapability(f"its tensor {name} {what}")
             self.input(name, kind, tensor.shape)
             self._weights[name] = self.add("Cast", name, to=FLOAT) if kind == FLOAT16 else name
         return self._weights[name]

@@ -57,7 +57,6 @@ from embryo_core.runs.trust import (
     read_bytes,
     read_checksums,
     read_json,
-    shown,
     write_checksums,
 )
 from embryo_core.runs.trusted import trust_files
@@ -122,7 +121,6 @@ __all__ = [
     "replacing",
     "roots",
     "sha256",
-    "shown",
     "snapshot",
     "step_grid",
     "to_remove",

@@ -93,7 +93,10 @@ def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], 
 
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
-    opened = _open_to_lock(folder)
+    if os.name != "nt":
+        opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
+    else:  # Windows opens no folders, but a file in it
+        opened = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         if not lock_descriptor(opened, blocking=False):
             if busy:
@@ -103,13 +106,6 @@ def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], 
         yield
     finally:
         os.close(opened)
-
-
-def _open_to_lock(folder: Path) -> int:
-    """Return a descriptor of the folder, or of a file in it on Windows, where no folder can be opened."""
-    if os.name != "nt":
-        return os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
-    return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
 
 
 def remove(path: Path) -> None:

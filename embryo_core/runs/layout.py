@@ -153,7 +153,7 @@ def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as reason:  # a folder that may not be entered, a link in a circle
-                found.append((path, refusal(path, f"cannot be read: {reason.strerror}", BrokenRun)))
+                found.append((path, refusal(path, reason, BrokenRun)))
             except BrokenRun as error:
                 found.append((path, error))
     return found

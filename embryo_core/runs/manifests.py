@@ -184,7 +184,7 @@ def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
     except FileNotFoundError:
         return
     except OSError as reason:
-        yield folder, refusal(folder, f"cannot be read: {reason.strerror}", BrokenCheckpoint)
+        yield folder, refusal(folder, reason, BrokenCheckpoint)
         return
     for path in (folder / name for name in names[:MAX_CHECKPOINTS]):
         try:
@@ -222,10 +222,8 @@ def state_of(path: str) -> State:
     """Return inode, mtime (ns) and size of a file. Raise BrokenCheckpoint."""
     try:
         return _state_from(os.stat(path))
-    except (FileNotFoundError, NotADirectoryError):
-        raise refusal(Path(path), "does not exist", BrokenCheckpoint) from None
     except OSError as reason:
-        raise refusal(Path(path), f"cannot be read: {reason.strerror}", BrokenCheckpoint) from None
+        raise refusal(path, reason, BrokenCheckpoint) from None
 
 
 def _state_from(found: os.stat_result) -> State:

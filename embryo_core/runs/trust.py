@@ -70,10 +70,8 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     try:
         actual = Path(os.path.realpath(path, strict=True))
         found = os.stat(actual)
-    except (FileNotFoundError, NotADirectoryError):
-        raise refusal(path, "does not exist", error) from None
     except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+        raise refusal(path, reason, error) from None
     if not actual.is_relative_to(os.path.realpath(within)):
         raise refusal(path, f"is a link that leads out of {within}", error)
     if not stat.S_ISREG(found.st_mode):
@@ -89,7 +87,7 @@ def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int |
     try:
         return open(os.open(actual, os.O_RDONLY | SAFELY), "rb")
     except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+        raise refusal(path, reason, error) from None
 
 
 def read_bytes(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
@@ -122,7 +120,7 @@ def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     try:
         return _digest(actual, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
     except OSError as reason:
-        raise refusal(path, f"cannot be read: {reason.strerror}", error) from None
+        raise refusal(path, reason, error) from None
 
 
 @lru_cache(maxsize=65_536)
@@ -188,7 +186,7 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as reason:
-        raise refusal(folder, f"cannot be read: {reason.strerror}", error) from None
+        raise refusal(folder, reason, error) from None
     for entry in entries:
         if entry.is_symlink() or (os.name == "nt" and is_link(entry.path)):
             raise _refuse_link(entry.path, error)
@@ -198,8 +196,11 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
 # === Messages ===
 
 
-def refusal(path: Path | str, what: str, error: type[Refusal]) -> Refusal:
+def refusal(path: Path | str, what: str | OSError, error: type[Refusal]) -> Refusal:
     """Return the error for a file or folder of a run: one sentence that names it, what is wrong, and what to do."""
+    if isinstance(what, OSError):
+        missing = isinstance(what, FileNotFoundError | NotADirectoryError)
+        what = "does not exist" if missing else f"cannot be read: {what.strerror}"
     return error(f"{path} {what}; {REMEDIES[error]}.")
 
 
@@ -208,9 +209,3 @@ def _refuse_link(path: Path | str, error: type[Refusal]) -> Refusal:
         f"{path} is a link, and Embryo changes only files of the run itself; remove the link, or put a copy of "
         "what it leads to in its place."
     )
-
-
-def shown(path: Any) -> str:
-    """Return a path or name for a message, with control characters and bytes that are no text escaped."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from embryo_core.engine.hub_cache import fetch, fetch_file
 from embryo_core.engine.tensor_names import first_with_heads
-from embryo_core.errors import BrokenCheckpoint, BrokenTrainerState, RunError
-from embryo_core.runs import GENERATOR, hub_folder, shown
+from embryo_core.errors import BrokenCheckpoint, BrokenTrainerState, RunError, printable
+from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
@@ -140,7 +140,7 @@ def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]
     titles = history(top.repository, top.commit)[:MAX_COMMITS]
     matched = match_titles((title for _, title in titles), patterns)
     named = [
-        (replace(top, name=f"{top.name} '{shown(title)}'", commit=commit), matched.get(title))
+        (replace(top, name=f"{top.name} '{printable(title)}'", commit=commit), matched.get(title))
         for commit, title in titles
     ]
     if not matched and not patterns:
