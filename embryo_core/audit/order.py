@@ -31,7 +31,7 @@ class Misplaced:
 
     @property
     def indices(self) -> set[int]:
-        """All these steps."""
+        """Return all these steps."""
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
@@ -91,18 +91,18 @@ class _Path:
 
     @property
     def turns(self) -> list[float]:
-        """How far the path turns back at each inner position, as most tensors do."""
+        """Return how far the path turns back at each inner position, as most tensors do."""
         triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
         return [self.turn(*triple) for triple in triples]
 
     @property
     def faults(self) -> int:
-        """How often the path turns back, or begins or ends in a leap."""
+        """Return how often the path turns back, or begins or ends in a leap."""
         return sum(value < TURNED for value in self.turns) + len(self._leaps())
 
     @property
     def oddity(self) -> tuple[int, float, float]:
-        """What the right order minimizes: faults, length, and (a reversed path is as long) unevenness in time."""
+        """Return what the right order minimizes: faults, length and (a reversed path is as long) unevenness in time."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())

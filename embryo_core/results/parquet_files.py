@@ -37,6 +37,7 @@ from embryo_core.results.checks import (
 )
 from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.runs import replacing, sha256
+from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.runs.trust import Checksums, digest, locate, open_inside, read_checksums, write_checksums
 from embryo_core.types import Run
 
@@ -51,7 +52,6 @@ MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 NOTHING = hashlib.sha256().hexdigest()
 EVERYTHING = pc.scalar(True)
-MAX_CHECKPOINTS = 16_384  # steps of a table
 
 State = tuple[int, ...]
 

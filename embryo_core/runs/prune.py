@@ -38,8 +38,9 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     if not with_weights:
         checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
-    going = [(found, _size(found)) for found in checkpoints(run) if found.step not in kept]
-    return [(found, size) for found, size in going if size]
+    going = [found for found in checkpoints(run) if found.step not in kept]
+    sizes = [sum(path.stat().st_size for path in _weights(found)) for found in going]
+    return [(found, size) for found, size in zip(going, sizes, strict=True) if size]
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
@@ -80,7 +81,3 @@ def _nearest(steps: Collection[int], wanted: int, kind: str) -> int:
 
 def _weights(found: Checkpoint) -> list[Path]:
     return [path for name in WEIGHTS for path in found.path.rglob(name) if path.is_file()]
-
-
-def _size(found: Checkpoint) -> int:
-    return sum(path.stat().st_size for path in _weights(found))

@@ -232,7 +232,8 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
             "sha256": hashes[0],
             "parts": dict(zip(found.pointer.parts, hashes[1:], strict=True)),
         }
-    runs.write_manifest(folder, found.step, counts.sequences, counts.tokens or _tokens(found), **more)
+    tokens = counts.tokens or _state(found).num_input_tokens_seen or None  # a Trainer counts them only on request
+    runs.write_manifest(folder, found.step, counts.sequences, tokens, **more)
 
 
 def _tokenizer(last: Found, named: str | None) -> "Converted":
@@ -312,11 +313,6 @@ def _seed(names: Sequence[str], config: dict[str, Any]) -> int | None:
 
 def _local(pointer: Pointer) -> Path:
     return fetch(pointer) if pointer.repository else Path(pointer.file)
-
-
-def _tokens(found: Found) -> int | None:
-    """Return the tokens that a Trainer counted, which it does only on request."""
-    return _state(found).num_input_tokens_seen or None
 
 
 def _saved_every(found: Found) -> int:

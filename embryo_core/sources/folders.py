@@ -31,7 +31,8 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
             f"{folder} is not a folder; give one that holds checkpoints, hf:OWNER/NAME, or a list of STEP:PATH."
         )
     depth = max((pattern.count("/") for pattern in patterns), default=0)
-    names = [path.relative_to(folder).as_posix() for path in _below(folder, depth)][:MAX_NAMES]
+    below = sorted(folder.glob("/".join("*" * (depth + 1))))
+    names = [path.relative_to(folder).as_posix() for path in below][:MAX_NAMES]
     matched = match_names(names, patterns)
     if not matched:
         tried, more = ", ".join(patterns or KNOWN), other_format(_files_of_others(folder))
@@ -89,7 +90,3 @@ def _weights(folder: Path) -> Path:
 def _files_of_others(folder: Path) -> Iterable[str]:
     """Return the names of files in a folder and in those below, down to where Megatron has its own."""
     return [path.name for depth in range(3) for path in islice(folder.glob("*/" * depth + "*"), MAX_NAMES)]
-
-
-def _below(folder: Path, depth: int) -> Iterable[Path]:
-    return sorted(folder.glob("/".join("*" * (depth + 1))))

@@ -23,7 +23,7 @@ class Found:
 
     @property
     def step(self) -> int:
-        """Its number on the axis, in the unit of the axis."""
+        """Return its number on the axis, in the unit of the axis."""
         return self.counts.first[0]
 
 

@@ -57,7 +57,9 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     there are none, and if the Hub does not answer.
     """
     if FIELD.search(name):
-        return _series(_family(name))
+        if not (matched := match_names(repositories(name), [name])):
+            raise _not_found(name, "repository", "")
+        return _series({_place(one): counts for one, counts in matched.items()})
     refs = revisions(_split(name)[0])
     top = _place(name, refs)
     numbered = {} if "@" in name or top.folder else match_names(refs, patterns)
@@ -119,13 +121,6 @@ def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
         known = ", ".join(sorted(refs)[:10]) or "none"
         raise RunError(f"{HUB}{repository} has no revision '{revision}' {where()}; known: {known}.")
     return HubFolder(HUB + name, repository, refs.get(revision or "main", ""), folder)
-
-
-def _family(pattern: str) -> dict[HubFolder, Counts]:
-    matched = match_names(repositories(pattern), [pattern])
-    if not matched:
-        raise _not_found(pattern, "repository", "")
-    return {_place(one): counts for one, counts in matched.items()}
 
 
 def _folders(names: Iterable[str]) -> list[str]:

@@ -48,7 +48,7 @@ class Counts:
 
     @property
     def first(self) -> tuple[int, str]:
-        """The number that places a checkpoint on the axis, and its unit."""
+        """Return the number that places a checkpoint on the axis, and its unit."""
         return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
 
 
