@@ -3,6 +3,8 @@
 import argparse
 import re
 import sys
+import textwrap
+from collections import defaultdict
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command
@@ -87,9 +89,12 @@ def _print_contents(run: Run) -> list[str]:
     from embryo_core import results
 
     def print_results() -> None:
-        done = results.done(run)
+        done, named = results.done(run), defaultdict(list)
         for metric in results.read_sources(run):
-            print(f"    {metric}: {quantity(len(done[metric]), 'step')}")
+            named[len(done[metric])].append(metric)
+        for count in sorted(named, reverse=True):
+            line = f"{quantity(count, 'step')}: {', '.join(named[count])}"
+            print(textwrap.fill(line, 100, initial_indent="    ", subsequent_indent=" " * 8))
 
     def print_log() -> None:
         if damaged := runs.damaged_lines(run):

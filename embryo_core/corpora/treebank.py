@@ -127,7 +127,7 @@ def _conllu_word(location: str, line: str) -> Word | Contraction | None:
     columns = line.split("\t")
     if len(columns) != 10:
         raise CorpusError(
-            f"{location}: CoNLL-U has 10 columns divided by tabs, this line has {len(columns)}: {line[:60]!r}."
+            f"{location}: CoNLL-U has 10 columns divided by tabs; this line has {len(columns)}: {line[:60]!r}."
         )
     number, form, _, universal, tag, _, head, _, _, misc = columns
     blank = "SpaceAfter=No" not in misc.split("|")

@@ -156,7 +156,7 @@ def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
     lacking = [name for name in metric.sources if name not in data]
     fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
     named = " and ".join(f"--{name} PATH" for name in lacking)
-    return CorpusError(f"Metric '{metric.name}' needs data and none were given; name them with {named}{fetched}")
+    return CorpusError(f"Metric '{metric.name}' needs data that were not given; name them with {named}{fetched}")
 
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:

@@ -93,7 +93,8 @@ class Judgement:
         """Describe how many comparisons hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
-        holding = f"{self.holding} of {quantity(len(cases), 'comparison')} hold{'s' if self.holding == 1 else ''}"
+        hold = "holds" if 1 in (self.holding, len(cases)) else "hold"
+        holding = f"{self.holding} of {quantity(len(cases), 'comparison')} {hold}"
         opposed = f"{self.opposed or 'none'} {'are' if self.opposed > 1 else 'is'} opposed"
         return f"{holding}, {opposed} (n = {n})"
 

@@ -56,7 +56,7 @@ def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
     if not steps:
         raise ResultsError(
             f"Run '{run.name}' has no attention maps yet; make them with: "
-            f"python -m embryo_core evaluate {run.name} --metrics {METRIC}"
+            f"python -m embryo_core evaluate {run.name} --metrics {METRIC} --treebank PATH"
         )
     layers, heads = results.read_attention_step(run, min(steps))[0].shape[:2]
     if not (1 <= layer <= layers and 1 <= head <= heads):

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -49,11 +50,12 @@ def test_what_is_printed_does_not_steer_a_terminal(root, capsys):
 
 
 def test_runs_lists_checkpoints_and_results(root, capsys):
-    """One line per run, one per metric computed for it."""
+    """One line per run, and one for the metrics computed at the same number of steps."""
     assert main(["runs"]) == 0
     output = capsys.readouterr().out
     assert "tiny  albert, 3 checkpoints, steps 0 to 16" in output
-    assert "mask_prediction: 3 steps" in output
+    (listed,) = re.findall("    3 steps: (.*(?:\n        .*)*)", output)
+    assert {"mask_prediction", "attention"} <= set(re.split(r",\s+", listed))
 
 
 def test_commands_name_what_steps_count(root, capsys, tmp_path, monkeypatch):
@@ -168,7 +170,7 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     scores = results.read_scores(runs.open_run("tiny"), "edge_probing_f1")
     assert set(scores["group"]) == {"pos", "constituent", "coref", "srl", "mine"}
     assert main(["runs"]) == 0
-    assert "edge_probing:mine: 1 step" in capsys.readouterr().out
+    assert "1 step: edge_probing, edge_probing:mine\n" in capsys.readouterr().out
 
 
 def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, monkeypatch, capsys):
@@ -185,7 +187,7 @@ def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, 
     scores = results.read_scores(runs.open_run("tiny"), "last_piece")
     assert list(scores["step"]) == [0, 8, 16] and set(scores["n"]) == {2}
     assert main(["runs"]) == 0
-    assert "last_piece: 3 steps" in capsys.readouterr().out
+    assert "3 steps: last_piece\n" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["evaluate", "-h"])
     assert "text file with a proverb a line" in capsys.readouterr().out

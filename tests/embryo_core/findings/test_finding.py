@@ -40,6 +40,7 @@ def test_a_summary_counts_comparisons_and_names_their_cases():
     few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))
     for comparisons, expected in (
         ((HOLDS, OPPOSED, many), "1 of 3 comparisons holds, 1 is opposed (n = 9 to 1,200)"),
+        ((few,), "0 of 1 comparison holds, none is opposed (n = 9)"),
         ((HOLDS, HOLDS, few), "2 of 3 comparisons hold, none is opposed (n = 9)"),
     ):
         assert Judgement(FINDINGS[0], "partly", comparisons, "").summary == expected

@@ -114,7 +114,7 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
 def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
     """Not a broken file: the weights were taken away, and the message says where to ask instead."""
     for ask in (lambda: query.ask(thinned, TEXT, [8]), lambda: query.attend(thinned, TEXT, 8)):
-        with pytest.raises(MissingWeights, match="no weights any more; the nearest step with weights is 0"):
+        with pytest.raises(MissingWeights, match="no weights to compute with; the nearest step with weights is 0"):
             ask()
 
 
