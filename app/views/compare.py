@@ -30,8 +30,8 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), default_runs=default_runs)
     with suppress(FigureError):
-        parts = tuple(SETS["parts of speech"])
-        orders = results.agreement(view.drawn, view.choice, METRICS[0], parts)
+        parts = tuple(default_categories("parts of speech", SETS["parts of speech"]))
+        orders = results.agreement(view.drawn, view.choice, METRICS[0], parts, next(iter(RULES)))
         first = next(iter(designs(view.drawn)))
         widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
     if view.compared_runs:

@@ -63,6 +63,7 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
     show_rows(
         table.drop(columns="phenomenon").assign(
             **{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")},
+            turns=grammar.name_turns(table, axis),
             phenomenon=table["phenomenon"],
         ),
         "Every paradigm",

@@ -44,6 +44,7 @@ PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
 
 
+@runs.read_once
 def design(run: Run) -> dict[str, Value]:
     """Describe a run row by row, None if a value is unknown. Raises BrokenRun if its log cannot be read."""
     settings, checkpoints = convert(run.config, Settings), runs.checkpoints(run)

@@ -254,7 +254,7 @@ def describe_comparisons(judgement: Judgement, note: str) -> Caption:
     counts = sorted(comparison.n for comparison in judgement.comparisons)
     n = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
     return Caption(
-        f"Predicted: {judgement.finding.predicts}",
+        f"The paper expects: {judgement.finding.predicts}",
         "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
         "or none. The comparisons are not independent of each other. docs/metrics.md has the rules.",
         f"Data: {note}; n = {n}." if note else f"n = {n}.",

@@ -118,7 +118,7 @@ def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
         "last": values[-1],
         "end": "above" if last["low"] > CHANCE else "below" if last["high"] < CHANCE else "at",
         "shape": turns.shape,
-        "turns": ", ".join(f"{steps_of_pairs[i]:,}" for i in turns.points),
+        "turns": [int(steps_of_pairs[i]) for i in turns.points],
         "fallen": falls_after_rise(turns),
         "n": int(last["n"]),
         "ties": int(last["ties"]),
@@ -132,6 +132,11 @@ def right_answers(run: Run, paradigm: str) -> tuple[np.ndarray, np.ndarray]:
     right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([table["pair"], table["step"]]).first()
     wide = right.unstack().dropna()
     return wide.columns.to_numpy(), wide.to_numpy(float)
+
+
+def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
+    """Return the turns of `shapes` as text, in what the axis counts."""
+    return [", ".join(map(axis.bare, steps)) for steps in table["turns"]]
 
 
 # === Figures ===

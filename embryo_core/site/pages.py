@@ -175,7 +175,8 @@ def _grammar(runs: Runs) -> SitePage:
     shapes, accuracies = grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
     drawn = product(sets, grammar.levels(shapes))
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
-    paradigms = FixedTable(f"Every paradigm of {sets[0]}", shapes.drop(columns=["group", "fallen"]), grammar.SHAPES)
+    listed = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, Axis().of(run)))
+    paradigms = FixedTable(f"Every paradigm of {sets[0]}", listed, grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return SitePage(
         grammar.headline(sets[0], shapes, accuracies, Axis().of(run)),

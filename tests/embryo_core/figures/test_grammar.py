@@ -63,7 +63,7 @@ def test_paradigms_are_sorted_by_when_they_rise(run):
     assert list(table.index) == ["early", "late", "dips", "lost"]
     assert table["onset"].fillna(-1).tolist() == [8, 16, 16, -1]
     assert table["shape"].tolist() == ["rises", "rises", "falls, rises", "rises, falls"]
-    assert table["turns"]["dips"] == "0, 8, 16" and table["fallen"].tolist() == [False, False, False, True]
+    assert table["turns"]["dips"] == [0, 8, 16] and table["fallen"].tolist() == [False, False, False, True]
     assert table["end"].tolist() == ["above", "above", "above", "at"]
     assert table["ties"].tolist() == [0, 1, 0, 0]
     assert list(with_step(table.reset_index(), grammar.accuracy_table(run, "zorro"), 8, "group", "first")["now"]) == [
