@@ -11,7 +11,6 @@ from embryo_core.runs.checkpoint_files import (
     weights_file,
     weights_files,
 )
-from embryo_core.runs.data_folders import remember_folder, remembered_folders
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken_runs,
@@ -47,7 +46,16 @@ from embryo_core.runs.manifests import (
     loadable,
     write_manifest,
 )
-from embryo_core.runs.pointers import allow, check_text, hub_folder, place_of, places, was_added
+from embryo_core.runs.pointers import (
+    allow,
+    check_text,
+    hub_folder,
+    place_of,
+    places,
+    remember_folder,
+    remembered_folders,
+    was_added,
+)
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
 from embryo_core.runs.schema import Configuration, ModelClass
 from embryo_core.runs.snapshot import read_once, snapshot

@@ -1,12 +1,13 @@
-"""Weights outside a run's folder: pointers, and the user's own list of the places that each run may read.
+"""What a run may read outside its folder: lists in the user's own settings, and pointers to weights.
 
 A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m
 embryo_core add` notes in the user's settings which run may read which folders and repositories. Any other pointer is
-refused with a sentence.
+refused with a sentence. Data of an evaluation are named by the hash of their content, never by a path.
 """
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +17,15 @@ from msgspec import Meta, to_builtins
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
 from embryo_core.runs.trust import read_json
-from embryo_core.runs.value_types import Text
+from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # begins the name of a repository
 SHARED = "blobs"  # folder in the cache of huggingface_hub with files that its repositories link to
 ADDED = "added.json"
+TASKS = "tasks.json"
+MAX_FOLDERS = 1000  # of data, that are remembered
+Folders = Annotated[dict[Sha256, Text], Meta(max_length=MAX_FOLDERS)]
 Added = Annotated[dict[Text, Annotated[frozenset[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
@@ -57,6 +61,21 @@ def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
     with locked(path.parent):
         write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
     return path
+
+
+def remember_folder(sha256: str, folder: Path) -> None:
+    """Note in this user's settings where the data of this hash are; do nothing if these cannot be written."""
+    with suppress(OSError, UnicodeEncodeError), locked(settings_folder()):
+        known = remembered_folders() | {sha256: os.path.realpath(folder)}
+        write_json(settings_folder() / TASKS, dict([*known.items()][-MAX_FOLDERS:]))
+
+
+def remembered_folders() -> dict[str, str]:
+    """Return folders by the hash of their data; nothing if the list cannot be read."""
+    try:
+        return read_list(TASKS, Folders)
+    except BrokenList:
+        return {}
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:

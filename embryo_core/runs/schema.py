@@ -255,7 +255,6 @@ class TrainerState(Struct, frozen=True):
     """trainer_state.json: the log and counts of a Trainer."""
 
     global_step: Count = 0
-    max_steps: Whole = 0
     save_steps: Annotated[float, Meta(ge=0, le=1e15)] = 0
     num_input_tokens_seen: Count = 0
     best_model_checkpoint: Text | None = None

@@ -13,12 +13,11 @@ from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.found import Found, SourceSeries
+from embryo_core.sources.found import Found, SourceSeries, with_unnumbered
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.trainer import read_state
-from embryo_core.sources.unnumbered import with_unnumbered
 from embryo_core.types import Pointer
 
 MAX_NAMES = 100_000  # of a folder that are looked at

@@ -1,10 +1,14 @@
-"""Checkpoints of a source before they are part of a run."""
+"""Checkpoints of a source before they are part of a run, and the model beside a series that no name numbers."""
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from embryo_core.runs import sha256
+from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.patterns import Counts
-from embryo_core.types import Pointer
+from embryo_core.types import Pointer, StepUnit
+from embryo_core.words import point
 
 
 @dataclass(frozen=True)
@@ -35,3 +39,41 @@ class SourceSeries:
     incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
     left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern matched
     notes: list[str] = field(default_factory=list)  # sentences on what else was left out
+
+
+# === The last model of a Trainer's folder, or of the Hub's main branch ===
+
+
+def with_unnumbered(series: SourceSeries, last: Found, state: TrainerState | None) -> SourceSeries:
+    """Return a series with its unnumbered model as the last step, if a Trainer's state beside it counts that step.
+
+    The state of a Trainer that may have gone back to its best checkpoint does not. A model that is not the last step,
+    nor has the weights of another, is named among the notes.
+    """
+    best = Path(state.best_model_checkpoint or "").name if state else ""
+    known = {*series.incomplete, *(one.step for one in series.found)}
+    if any(_same(last, one) for one in _candidates(series, last, best)):
+        return series
+    step = state.global_step if state else 0
+    if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(known) and not best:
+        return replace(series, found=[*series.found, replace(last, counts=Counts(step=step))])
+    at = f"it may be {point(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
+    note = f"{last.name} itself has a model without a step in its name, and {at}; to add it, give a list of STEP:PATH."
+    return replace(series, notes=[*series.notes, note])
+
+
+def _candidates(series: SourceSeries, last: Found, best: str) -> list[Found]:
+    """Return the checkpoints to compare with: all if the Hub lists hashes, else the last one and the best."""
+    if last.pointer.repository:
+        return series.found
+    final = max((one.step for one in series.found), default=-1)
+    return [one for one in series.found if one.step == final or (best and one.folder and one.folder.name == best)]
+
+
+def _same(one: Found, other: Found) -> bool:
+    if one.pointer == other.pointer:
+        return True
+    if one.pointer.repository or other.pointer.repository:
+        return None not in one.hashes and one.hashes == other.hashes
+    files = [[Path(file.file) for file in each.pointer.files] for each in (one, other)]
+    return all([*map(what, files[0])] == [*map(what, files[1])] for what in (os.path.getsize, sha256))

@@ -18,13 +18,12 @@ from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
-from embryo_core.sources.found import Found, SourceSeries
+from embryo_core.sources.found import Found, SourceSeries, with_unnumbered
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_folders, match_names, match_titles
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.trainer import STATE, read_state
-from embryo_core.sources.unnumbered import with_unnumbered
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer
 
