@@ -87,7 +87,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             "metric": st.column_config.TextColumn(width=150),
             "now": number(view.point(step), format="%.3f", width=90),
             "last": number("last step", format="%.3f", width=65),
-            "best": number("best", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64),
+            "best": number("best at", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64),
             "control": number("control", format="%.3f", width=60),
             "n": number("examples", format="localized", width=70),
             "seeds": number(width=50),

@@ -41,7 +41,7 @@ def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) ->
 
 def _pick_named() -> bool:
     """Return whether facts whose subject's name holds the object are listed too."""
-    return pickers.pick_switch("named", "Also facts whose name holds the answer", optional=True)
+    return pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
 
 
 def _pick(precision: pd.DataFrame, asked: set[str], default: str | None) -> tuple[str, str, str]:

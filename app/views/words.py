@@ -14,7 +14,7 @@ from embryo_core.figures.words import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
 BESIDE = (  # figures in two columns, by their titles
-    {"Beside children": word_ages.children, "What predicts the age": word_ages.predictors},
+    {"Compared with children": word_ages.children, "What predicts a word's age": word_ages.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
 )
 
@@ -33,7 +33,7 @@ def show() -> None:
         st.header("One word", anchor=False)
         _show_word(view, ages, measured)
     with second:
-        st.header("Acquired by a step", anchor=False)
+        st.header("Words acquired", anchor=False)
         pickers.pick_smoothing()
         figures.show_or_explain(view, words.acquired)
     st.header("Every word", anchor=False)

@@ -96,7 +96,8 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
         if counts[verdict]
     )
     shown = f"This run shows {counts['reproduced']} of {quantity(len(tested), 'finding')} of the paper{steps}"
-    return f"{shown}; {others}." if others else f"{shown}."
+    unsaid = len(judgements) - len(tested)
+    return "; ".join(filter(None, [shown, others, f"{unsaid} more cannot be said" if unsaid else ""])) + "."
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:

@@ -18,7 +18,7 @@ from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
 from embryo_core.figures.rows import error_bar
 from embryo_core.types import Run
-from embryo_core.words import layer_name, point, span
+from embryo_core.words import layer_name, point, sentence_case, span
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bo
     drawn += "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
     drawn += "; band: 95 % interval" if bands else ""
     return Caption(
-        f"{label(task)}: {QUANTITIES[quantity].means}.",
+        f"{sentence_case(label(task))}: {QUANTITIES[quantity].means}.",
         sentences(f"A line for each layer, embeddings included{thick}.", f"{drawn}."),
         f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(run, task)}.",
         "Click a point for its layer and step.",

@@ -80,11 +80,11 @@ def test_a_verdict_without_curves_has_bars():
 
 
 def test_the_headline_counts_what_can_be_judged():
-    """What cannot be said is left out; a run of which nothing can be said has no headline."""
+    """What cannot be said is counted apart; a run of which nothing can be said has no headline."""
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)
-    assert "3 of 7 findings" in words and words.endswith("2 in part, 1 not, 1 contradicted.")
+    assert "3 of 7 findings" in words and "2 in part, 1 not, 1 contradicted; 1 more" in words
     assert findings.headline(judgements[-1:], 16, 16, StepUnit.UPDATES) == ""
     assert "up to step 1,600 of 40,000" in findings.headline(judgements, 1600, 40_000, StepUnit.UPDATES)
 
