@@ -20,9 +20,9 @@ from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
 from embryo_core.errors import EmbryoError, QueryError, TooCostly, printable
+from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.overview import evaluate_command
 from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case

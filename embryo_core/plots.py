@@ -68,18 +68,13 @@ class Plots:
 
     def tokens(self, metric: str = "mask_prediction", groups: Sequence[str] | None = None) -> Figure:
         """Return the accuracy by category, by default the nine parts of speech of the paper."""
-        known = self._groups(metric)
-        default = [group for group in tokens.SETS["parts of speech"] if group in known]
-        return self._make(tokens.accuracy, metric=metric, groups=_subset("group", groups, known, default))
+        return self._make(tokens.accuracy, metric=metric, groups=self._groups(metric, groups))
 
     def acquisition(
         self, metric: str = "mask_prediction", groups: Sequence[str] | None = None, rule: Rule = "half"
     ) -> Figure:
         """Return the order in which categories are acquired."""
-        known = self._groups(metric)
-        default = [group for group in tokens.SETS["parts of speech"] if group in known]
-        chosen = _subset("group", groups, known, default)
-        return self._make(acquisition.acquisition, metric=metric, groups=chosen, rule=rule)
+        return self._make(acquisition.acquisition, metric=metric, groups=self._groups(metric, groups), rule=rule)
 
     def word(self, word: str) -> Figure:
         """Return the surprisal of a word of the evaluated list."""
@@ -186,14 +181,16 @@ class Plots:
     def _make(self, make: Callable[..., Figure], **options: Any) -> Figure:
         return make(self.runs, self.axis, **options)
 
-    def _groups(self, metric: str) -> list[str]:
+    def _groups(self, metric: str, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted categories, by default the parts of speech that a run was evaluated on."""
         scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
         known = [str(group) for table in scores for group in table["group"].unique()]
         if not known:
             raise FigureError(
                 unknown("metric", metric, sorted({name for run in self.runs for name in results.done(run)}))
             )
-        return list(dict.fromkeys(known))
+        default = [group for group in tokens.SETS["parts of speech"] if group in known]
+        return _subset("group", wanted, list(dict.fromkeys(known)), default)
 
 
 def _subject(found: "Answers", mask: int) -> asked.Subject:

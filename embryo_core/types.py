@@ -1,6 +1,5 @@
 """The vocabulary of the project: runs, checkpoints, examples, facts, and the findings of a metric."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -373,11 +372,6 @@ class Prediction:
     probability: float
     rank: int
     exact: bool = True  # False: a joint answer, whose true rank is at least this
-
-
-def spans_of_words(words: Sequence[str], labels: Sequence[str]) -> Example:
-    """Return an example with one single-word target per word, as in part-of-speech tagging."""
-    return Example(tuple(words), tuple(Target((i, i + 1), label) for i, label in enumerate(labels)))
 
 
 # === Views of results ===

@@ -50,10 +50,8 @@ class Progress:
         return Progress(self.step + 1, (self.sequences or 0) + len(batch.ids), (self.tokens or 0) + tokens)
 
 
-def save_state(
-    model: PretrainingModel, run_path: Path, progress: Progress, keep: int = 2, seconds: float = 0.0
-) -> None:
-    """Write state/step{N}.npz, whole or not at all, and delete all but the last `keep` states.
+def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seconds: float = 0.0) -> None:
+    """Write state/step{N}.npz, whole or not at all, and delete all but the last two states.
 
     `seconds` are those of training, for a run that ends by the clock.
     """
@@ -64,7 +62,7 @@ def save_state(
         np.savez(file, progress=counts, seconds=np.float32(seconds), **arrays)
         file.flush()
         os.fsync(file.fileno())
-    for _, old in _states(run_path)[:-keep]:
+    for _, old in _states(run_path)[:-2]:
         old.unlink()
 
 

@@ -14,7 +14,6 @@ from embryo_core.curves import HISTORIES
 from embryo_core.figures import grammar_pairs
 from embryo_core.figures.grammar import label
 from embryo_core.metrics import pair_sentences
-from embryo_core.metrics.pair_sentences import PairWords
 from embryo_core.query import cost
 from embryo_core.types import MinimalPair, Run
 
@@ -85,12 +84,12 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
 def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
     with widgets.explaining():
         found = _words(view.run, pair, view.step)
-        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found.table, view.step))
+        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found, view.step))
 
 
 @cached(
     lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
 )
-def _words(run: Run, pair: MinimalPair, step: int) -> PairWords:
+def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
     seconds = 20 * cost.attend(run, pair.good)  # a pass for each piece of both sentences
     return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

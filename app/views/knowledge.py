@@ -12,10 +12,10 @@ from app.views import knowledge_facts
 from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
+from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.overview import evaluate_command
 
 
 def show() -> None:

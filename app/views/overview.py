@@ -16,7 +16,7 @@ from app.views import card
 from embryo_core.browser.growth import TILES
 from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
-from embryo_core.figures import ngrams, overview, positions
+from embryo_core.figures import coverage, ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.growth import LEADING, PAPER, leading
 from embryo_core.figures.markdown import literal
@@ -175,10 +175,10 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 def _coverage(view: View) -> None:
     """Draw what has been computed, with the command for the rest."""
     gives = results.given(view.run)
-    if not figures.show_or_explain(view, overview.coverage, gives=gives):
+    if not figures.show_or_explain(view, coverage.coverage, gives=gives):
         return
-    if missing := overview.missing_metrics(view.run, gives):
-        st.code(overview.evaluate_command(view.run, missing), "bash", wrap_lines=True)
+    if missing := coverage.missing_metrics(view.run, gives):
+        st.code(coverage.evaluate_command(view.run, missing), "bash", wrap_lines=True)
 
 
 def _phases(view: View) -> None:

@@ -60,7 +60,7 @@ def show() -> None:
     with left:
         own = figure.table[figure.table["run"] == figure.table["run"].iloc[0]]
         step = view.evaluated(own["step"].unique())
-        tokens_words.show(view, metric, list(own["group"].unique()), tokens.most_changed(own), step)
+        tokens_words.show(view, metric, list(own["group"].unique()), tokens.most_changed(own, 1)[0], step)
     with right:
         show_acquisition(view, **drawn)
     if any(map(new_pieces.new_words, view.drawn)):

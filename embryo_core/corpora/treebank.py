@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from embryo_core.corpora.data_files import Lines, read_json_lines, read_lines, split_file, without_compression
 from embryo_core.corpora.groups import are_penn
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, Target, spans_of_words
+from embryo_core.types import Example, Target
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # what read_treebank reads
 # How CoNLL-2012 escapes the characters that its format uses.
@@ -55,7 +55,7 @@ def read_treebank(path: Path) -> list[Example]:
 def _example(sentence: Sequence[Word], universal: bool) -> Example:
     """Return a sentence with its universal tags or those of its language; "_" is no tag."""
     words, tags, universal_tags, heads, blanks = zip(*sentence, strict=True)
-    targets = spans_of_words(words, universal_tags if universal else tags).targets
+    targets = tuple(Target((i, i + 1), tag) for i, tag in enumerate(universal_tags if universal else tags))
     return Example(
         words,
         tuple(target for target in targets if target.label != "_"),

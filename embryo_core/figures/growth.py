@@ -49,9 +49,7 @@ def changed_most(run: Run) -> pd.DataFrame:
     table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
     if table["step"].nunique() < 2:
         return table.iloc[:0]
-    accuracy = table.groupby("group", sort=False)["accuracy"]
-    chosen = (accuracy.max() - accuracy.min()).nlargest(CURVES).index
-    return table[table["group"].isin(chosen)][["group", "step", "accuracy"]]
+    return table[table["group"].isin(tokens.most_changed(table, CURVES))][["group", "step", "accuracy"]]
 
 
 def leading(judgements: Iterable[Judgement]) -> list[Judgement]:

@@ -115,10 +115,10 @@ def with_baselines(table: pd.DataFrame, known: pd.DataFrame, rescaled: bool) -> 
     )
 
 
-def most_changed(table: pd.DataFrame) -> str:
-    """Return the category of an `accuracy_table` whose accuracy as measured has the widest range."""
+def most_changed(table: pd.DataFrame, count: int) -> list[str]:
+    """Return the categories of an `accuracy_table` whose accuracies as measured have the widest ranges."""
     accuracy = table.groupby("group", sort=False)["accuracy"]
-    return (accuracy.max() - accuracy.min()).idxmax()
+    return (accuracy.max() - accuracy.min()).nlargest(count).index.tolist()
 
 
 def is_cased(run: Run) -> bool:

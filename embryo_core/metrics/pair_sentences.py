@@ -4,7 +4,6 @@ Results hold no text. As for fine-tuning, data are looked up in this user's fold
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,23 +63,12 @@ def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
 # === Words ===
 
 
-@dataclass(frozen=True, eq=False)
-class PairWords:
-    """Which words make the difference: `table` has a row for each step and place where the sentences are aligned.
+def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataFrame:
+    """Score the words of two sentences at some steps, as for the run's results: which words make the difference.
 
-    Columns: step, place (from 0), good and bad (the words there; empty where a sentence has none), good_score and
-    bad_score (the sums of their log probabilities in nats). `skipped` says why checkpoints were left out.
-    """
-
-    table: pd.DataFrame
-    skipped: tuple[str, ...]
-
-
-def score_words(run: Run, good: str, bad: str, steps: Iterable[int] | None = None) -> PairWords:
-    """Score the words of two sentences at every readable checkpoint of a run, or at given steps.
-
-    Sentences are scored as for the run's results. Raises QueryError for a sentence longer than the model reads, and as
-    `query.ask` does.
+    Columns, with a row for each step and place where the sentences are aligned: step, place (from 0), good and bad (the
+    words there; empty where a sentence has none), good_score and bad_score (the sums of their log probabilities in
+    nats). Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
     """
     tokenizer, whole_words = load_tokenizer(run), _scored_by(run) == WORD_L2R
     places = _align(*(_words(tokenizer, text) for text in (good, bad)))
@@ -93,7 +81,7 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int] | None = Non
             raise QueryError(f"A sentence has {longest} pieces; the model reads {model.max_positions}.")
         return score_sentences(model, encoded, whole_words)
 
-    found, skipped = sweep_run(run, lambda models: [score(model) for model in models], steps)
+    found, _ = sweep_run(run, lambda models: [score(model) for model in models], steps)
     rows = []
     for step, pieces in found.items():
         sums = [np.bincount(one.words, own, len(one.words)) for one, own in zip(encoded, pieces, strict=True)]
@@ -101,7 +89,7 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int] | None = Non
             own = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
             rows.append((step, place, *texts, *own))
     names = ["step", "place", "good", "bad", "good_score", "bad_score"]
-    return PairWords(pd.DataFrame(rows, columns=names), skipped)
+    return pd.DataFrame(rows, columns=names)
 
 
 def _scored_by(run: Run) -> str:

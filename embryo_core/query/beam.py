@@ -122,19 +122,17 @@ def search(
     return [Reply(*part) for part in parts]
 
 
-def continue_greedily(
-    models: Sequence["Model"], question: Question, drafts: list[np.ndarray], count: int = CONTINUED
-) -> list[Reply]:
+def continue_greedily(models: Sequence["Model"], question: Question, drafts: list[np.ndarray]) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable one after those before it.
 
-    A continuation has `count` pieces; fewer if the positions of the models end, or if a token ends the text. The first
+    A continuation has CONTINUED pieces; fewer if the positions of the models end, or a token ends the text. The first
     pass reads the text and a draft after it: the last of `drafts`, the continuations of other models. A prediction is
     right once the draft before it is, so a pass settles at least one place, and all of a draft that is right. The next
     pass reads on from the settled pieces. A model whose weights stay in their file reads one piece, because each takes
     time; others read all that the pass before predicted (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
     found, length = [], len(question.ids)
-    count = min(count, models[0].max_positions - length + 1)
+    count = min(CONTINUED, models[0].max_positions - length + 1)
     for model in models:
         ends = end_tokens(model.checkpoint)
         pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)

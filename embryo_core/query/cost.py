@@ -55,7 +55,7 @@ def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> 
     sizes, checkpoints = _sizes(run, steps)
     length = len(_parsed(run, question, sizes).ids)
     states = sizes.num_hidden_layers + 1
-    passed = _projection(sizes, 1, length) + sizes.num_hidden_layers * _layer(sizes, 1, length)
+    passed = _projection(sizes, length) + sizes.num_hidden_layers * _layer(sizes, 1, length)
     return checkpoints * (CHECKPOINT + 2 * PASS + passed / RATE + _head(sizes, states))
 
 
@@ -65,7 +65,7 @@ def attend(run: Run, text: str, steps: int | None = 1) -> float:
     length = len(read_sentence(text, load_tokenizer(run), sizes.max_position_embeddings))
     weights = 6 * length * sizes.hidden_size**2 + 2 * length**2 * sizes.hidden_size
     layers = sizes.num_hidden_layers * (_layer(sizes, 1, length) + weights)
-    return checkpoints * (CHECKPOINT + PASS + (_projection(sizes, 1, length) + layers) / RATE)
+    return checkpoints * (CHECKPOINT + PASS + (_projection(sizes, length) + layers) / RATE)
 
 
 # === Parts ===
@@ -79,16 +79,16 @@ def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> in
     """
     hidden, inner, width = sizes.hidden_size, sizes.intermediate_size or 0, sizes.width
     once = length + filled * (rows - 1)
-    entered = _projection(sizes, 1, once) - 6 * (rows * length - once) * hidden**2
+    entered = _projection(sizes, once) - 6 * (rows * length - once) * hidden**2
     last = 6 * rows * length * hidden**2 + rows * (4 * length * hidden + 2 * hidden**2 + 4 * hidden * inner)
     head = 2 * rows * width * (hidden + sizes.vocab_size)
     return entered + (sizes.num_hidden_layers - 1) * _layer(sizes, rows, length) + last + head
 
 
-def _projection(sizes: Architecture, rows: int, length: int) -> int:
-    """Count the operations between embeddings and hidden states, if these differ in size."""
+def _projection(sizes: Architecture, length: int) -> int:
+    """Count the operations of a row between embeddings and hidden states, if these differ in size."""
     width, hidden = sizes.width, sizes.hidden_size
-    return 2 * rows * length * width * hidden if width != hidden else 0
+    return 2 * length * width * hidden if width != hidden else 0
 
 
 def _layer(sizes: Architecture, rows: int, length: int) -> int:

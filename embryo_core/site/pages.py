@@ -15,6 +15,7 @@ from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import (
     acquisition,
     compare,
+    coverage,
     early_signals,
     findings,
     finetuning,
@@ -103,7 +104,7 @@ def _overview(runs: Runs) -> SitePage:
     if _scored(run, positions.COSINE):
         titles = {title: {"metric": metric} for metric, title in positions.TITLES.items()}
         parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
-    parts.append(Panel("computed", overview.coverage, {"": {"gives": run_gives(run)}}))
+    parts.append(Panel("computed", coverage.coverage, {"": {"gives": run_gives(run)}}))
     table, caption = phases.phase_changes(run)
     return SitePage(f"{watch}. {model}", [*parts, FixedTable("Phases", table, caption)])
 

@@ -1,14 +1,14 @@
-"""The vocabulary: where a run's results lie, and what an example and an attention map are."""
+"""The vocabulary: where a run's results are, and what findings and an attention map are."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from embryo_core.types import AttentionMap, Findings, Run, Target, spans_of_words
+from embryo_core.types import AttentionMap, Findings, Run
 
 
-def test_results_lie_beside_the_runs(tiny_run: Run):
+def test_results_are_beside_the_runs(tiny_run: Run):
     """<root>/runs/<run> has its results in <root>/results/<run>."""
     root = tiny_run.path.parents[1]
     assert tiny_run.results == root / "results" / "tiny"
@@ -20,13 +20,6 @@ def test_a_run_is_hashable_and_frozen(tiny_run: Run):
     assert hash(tiny_run) == hash(tiny_run)
     with pytest.raises(AttributeError):
         tiny_run.path = Path("elsewhere")
-
-
-def test_spans_of_words_cover_one_word_each():
-    """Part-of-speech tagging in the edge-probing form: one target per word, end excluded."""
-    example = spans_of_words(["Bees", "make", "honey"], ["NNS", "VBP", "NN"])
-    assert example.words == ("Bees", "make", "honey")
-    assert example.targets == (Target((0, 1), "NNS"), Target((1, 2), "VBP"), Target((2, 3), "NN"))
 
 
 def test_attention_maps_compare_by_identity():

@@ -42,7 +42,7 @@ def test_words_add_up_to_the_scores_of_the_results(evaluated):
     for paradigm, pairs in read_sentences(evaluated, SAMPLE_DATA["pairs"]).items():
         stored = results.read_pairs(evaluated, paradigm).set_index(["pair", "step"])
         for pair in pairs[:2]:
-            table = score_words(evaluated, pair.good, pair.bad, [8, 16]).table
+            table = score_words(evaluated, pair.good, pair.bad, [8, 16])
             for step, own in table.groupby("step"):
                 sums = own[["good_score", "bad_score"]].sum().tolist()
                 assert sums == pytest.approx(stored.loc[(pair.number, step), ["good", "bad"]].tolist(), abs=1e-3)
@@ -51,7 +51,7 @@ def test_words_add_up_to_the_scores_of_the_results(evaluated):
 
 
 def test_a_word_that_one_sentence_lacks_has_a_place(evaluated):
-    table = score_words(evaluated, "He lives in Paris.", "Him lives Paris.", [16]).table
+    table = score_words(evaluated, "He lives in Paris.", "Him lives Paris.", [16])
     assert list(zip(table["good"], table["bad"], strict=True)) == [
         ("He", "Him"),
         ("lives", "lives"),

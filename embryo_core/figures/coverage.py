@@ -1,0 +1,99 @@
+"""Which metrics have been computed at which checkpoints of a run, and the command that computes the rest."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from embryo_core import results
+from embryo_core import runs as run_files
+from embryo_core.errors import FigureError
+from embryo_core.figures import style
+from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.metrics import METRICS, get_metrics
+from embryo_core.types import Run
+from embryo_core.words import quantity
+
+ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is around the rows
+
+
+def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
+    """Return which metrics have been computed at which checkpoints of the first run: a row of marks for each metric.
+
+    `gives` is what the run's models give (see `capabilities.gives`). Raises FigureError if all have been computed at
+    all planned steps.
+    """
+    run = runs[0]
+    checkpoints = run_files.checkpoints(run)
+    steps = [checkpoint.step for checkpoint in checkpoints]
+    written = results.done(run)
+    done = {metric.name: written.get(metric.name, set()) for metric in METRICS if metric.needs <= gives}
+    table = coverage_table(run.planned_steps, steps, done)
+    if table["done"].all():
+        raise FigureError(f"All metrics have been computed for '{run.name}'.")
+    without_weights = {checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights}
+    with_results = len(without_weights & set().union(*written.values()))
+    caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, gives))
+    plot = plot_coverage(table, axis.of(run, runs))
+    return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
+
+
+def missing_metrics(run: Run, gives: frozenset[str]) -> list[str]:
+    """Return the names of the metrics that lack a checkpoint with weights."""
+    loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
+    written = results.done(run)
+    wanted = [metric.name for metric in METRICS if metric.needs <= gives]
+    return [name for name in wanted if not loadable <= written.get(name, set())]
+
+
+def evaluate_command(run: Run, missing: Sequence[str]) -> str:
+    """Return the command that computes the metrics of these names, with an option for each of their data."""
+    sources = dict.fromkeys(source for metric in get_metrics(missing) for source in metric.sources)
+    data = " ".join(f"--{source} PATH" for source in sources)
+    return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
+
+
+def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:
+    """Return metric (as shown), step and done; the rows of checkpoints come first, with all `planned` steps."""
+    rows = [("checkpoint", step, step in steps) for step in sorted({*planned, *steps})]
+    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
+    return pd.DataFrame(rows, columns=["metric", "step", "done"])
+
+
+def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
+    """Return the plot of a `coverage_table`: a row for each metric, in it a mark for each checkpoint."""
+    figure = go.Figure()
+    for there, label in ((True, "computed"), (False, "not computed")):
+        rows = done[done["done"] == there]
+        figure.add_scatter(
+            x=axis.values(rows["step"]),
+            y=rows["metric"],
+            name=label,
+            mode="markers",
+            marker={
+                "symbol": "line-ns" if there else "x-thin",
+                "size": 16 if there else 7,
+                "line": {"width": 2.5 if there else 1.5, "color": style.GREEN if there else style.GREY},
+            },
+            customdata=rows["step"],
+            hovertemplate=f"%{{y}}, {axis.hover('customdata')}: {label}<extra></extra>",
+        )
+    axis.draw(figure, list(done["step"]))
+    metrics = list(dict.fromkeys(done["metric"]))
+    style.finish(figure, "", height=MARGINS + ROW_HEIGHT * len(metrics))
+    figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
+    return figure
+
+
+def describe_coverage(
+    run: Run, steps: int, without_weights: int, with_results: int, missing: Collection[str]
+) -> Caption:
+    """Return how many checkpoints there are, how many lack weights (and have results), and whether metrics lack."""
+    every, details = "every checkpoint", ""
+    if without_weights:
+        known = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"
+        details = f"Without weights (hollow on the time bar): {without_weights}, {known} of them with results."
+        every = "every checkpoint with weights"
+    done = "To compute what is missing, run the command below." if missing else f"All metrics are computed at {every}."
+    return Caption(f"{quantity(steps, 'checkpoint')} of {len(run.planned_steps):,} planned.", sentences(details, done))
