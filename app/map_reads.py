@@ -27,11 +27,11 @@ def evaluated(run: Run) -> set[int]:
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
     """Return the steps whose averaged maps a page has: all, or log-spaced ones and the one `chosen` of all."""
     known = evaluated(run)
-    return tuple(sorted({*spread(run), chosen(known)})) if known else ()
+    return tuple(sorted({*grid_steps(run), chosen(known)})) if known else ()
 
 
 @runs.read_once
-def spread(run: Run) -> list[int]:
+def grid_steps(run: Run) -> list[int]:
     """Return the steps whose maps are read together and define the colours: all, or log-spaced ones."""
     return log_spaced(sorted(evaluated(run)), MAPS)
 
@@ -62,7 +62,7 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 @kept_whole(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the numbers of layers and heads, and all maps at the steps of `spread` as the browser takes them.
+    """Return the numbers of layers and heads, and all maps at the steps of `grid_steps` as the browser takes them.
 
     `at` as in `head_maps.head_history`. Raises ResultsError.
     """
@@ -73,11 +73,11 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
 
 @kept_whole(results_state, 16)
 def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
-    """Return the maps of the one of these steps that is not in `spread`, as the browser takes them; empty if all are.
+    """Return the maps of the one of these steps that is not in `grid_steps`, for the browser; empty if all are.
 
     Raises ResultsError.
     """
-    of_grid = spread(run)
+    of_grid = grid_steps(run)
     for step, of_bar in zip(steps, at or steps, strict=True):
         if step not in of_grid:
             return head_maps.added_payload(run.name, step, at_step(run, step, normalised), of_bar)
@@ -103,7 +103,7 @@ def _weights(
 
 @kept_whole(results_state, 2)
 def _maps_at_first(run: Run) -> tuple[list[int], np.ndarray, int]:
-    steps, weights, sentences = store.read_attention_steps(run, spread(run))
+    steps, weights, sentences = store.read_attention_steps(run, grid_steps(run))
     return steps.tolist(), weights, sentences
 
 

@@ -73,7 +73,7 @@ def _compared_state(run: Run) -> str:
 
 designs = cached(_compared_state, 16)(compare.designs)
 agreement = cached(run_state, 32)(acquisition.agreement)
-early_measures = cached(run_state, 16)(early_signals.measured)
+early_measures = cached(run_state, 16)(early_signals.common_measures)
 
 # === As stored ===
 
@@ -145,16 +145,16 @@ relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables
 # === Geometry ===
 
 
-geometry = cached(results_state, 32)(geometry_figures.table)
+geometry = cached(results_state, 32)(geometry_figures.measure_table)
 state_phases = cached(results_state, 32)(geometry_figures.state_phases)
 
 
 # === Minimal pairs ===
 
 
-pair_sets = cached(results_state, 32)(grammar.sets)
+pair_sets = cached(results_state, 32)(grammar.pair_sets)
 pair_accuracies = cached(results_state, 32)(grammar.accuracy_table)
-pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.shapes)
+pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.paradigm_shapes)
 
 
 # === Words of a list ===

@@ -89,14 +89,14 @@ def open_page(
     run = known[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale, smoothing = _scale(), pickers.chosen_smoothing()
+    scale, smoothing = _chosen_scale(), pickers.chosen_smoothing()
     with overlay:
         if alone:
             st.caption(alone)
         compared = () if alone else _pick_compared_runs(run, known, labels, default_runs(run, known.values()))
         view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
         sharing.show_command(title, view)
-    view = _counted(view)
+    view = _with_supported_axis(view)
     _show_time(view, stops, phases)
     _name_unknown(view, known, broken)
     return view
@@ -148,7 +148,7 @@ def _pick_unit() -> Unit:
     return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=name, optional=True, report=False)
 
 
-def _counted(view: View) -> View:
+def _with_supported_axis(view: View) -> View:
     """Return the view with an axis that its run supports: steps if the run does not record the chosen unit.
 
     Compared runs that do not record it are named.
@@ -164,7 +164,7 @@ def _counted(view: View) -> View:
     return replace(view, unit="step")
 
 
-def _scale() -> Scale:
+def _chosen_scale() -> Scale:
     """Return the scale that the reader chose, by the time bar or a link; learning is squeezed on a linear one."""
     return "linear" if permalink.get("scale") == "linear" else "log"
 

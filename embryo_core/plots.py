@@ -135,7 +135,7 @@ class Plots:
 
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
         """Return accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
-        known = list(dict.fromkeys(name for run in self.runs for name in grammar.sets(run)))
+        known = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
         return self._make(grammar.accuracy, pairs=_known("set of pairs", pairs, known), level=level)
 
     def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
@@ -152,7 +152,7 @@ class Plots:
 
     def early_signals(self, measure: str | None = None) -> Figure:
         """Return how early a measure ranks three runs or more as they rank in the end."""
-        known = early_signals.measured(self.runs)
+        known = early_signals.common_measures(self.runs)
         return self._make(early_signals.early_signals, measure=_known("measure", measure, known))
 
     # === Questions ===

@@ -114,7 +114,7 @@ def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float,
     ending = "_beside" if at else ""
     steps = tuple(history.steps.tolist())
     places = dict(zip(steps, at, strict=True)) if at else {}
-    of_grid = tuple(places[step] for step in map_reads.spread(view.run)) if at else ()
+    of_grid = tuple(places[step] for step in map_reads.grid_steps(view.run)) if at else ()
     layers, heads, grid = map_reads.grid(view.run, drawn.normalised, of_grid)
     added = map_reads.added_to_grid(view.run, steps, drawn.normalised, at)
     _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
@@ -146,7 +146,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     note = results.note(run, METRIC)
     caption = attention.describe_all_heads(
         run,
-        len(map_reads.spread(run)),
+        len(map_reads.grid_steps(run)),
         -(-length // GRID_SIZE),
         drawn.shared,
         drawn.normalised,

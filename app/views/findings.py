@@ -37,7 +37,7 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
         "paper": column.TextColumn("In the paper", width=146),
     }
     names = [judgement.finding.name for judgement in judgements]
-    table = findings.overview(judgements, list(compared.values()))
+    table = findings.finding_table(judgements, list(compared.values()))
     with st.container(key="findings_table"):
         show_rows(
             table,

@@ -23,7 +23,7 @@ def show(view: View) -> None:
     step = view.evaluated(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.value, what=what, step=step, chosen=chosen)
+        values = figures.draw(view, head_behaviour.at_step, what=what, step=step, chosen=chosen)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.headed("Present since"), anchor=False)

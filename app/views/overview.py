@@ -142,7 +142,7 @@ def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: A
 
 def _accuracy_by_position(view: View) -> None:
     """Draw the accuracies by length and position for one way of masking, if the log has them."""
-    measures = positions.measures(view.run)
+    measures = positions.measure_table(view.run)
     if measures.empty:
         st.caption("The log of this run has no accuracies by length and position.")
         return

@@ -12,7 +12,7 @@ from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
-from app.views.query_rounds import Found, Known, asked_later, know, load_ahead, show_rounds
+from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, asked_later, load_ahead, show_rounds
 from embryo_core import query, runs
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
@@ -24,7 +24,7 @@ from embryo_core.words import natural
 ALL_MASKS = "all together"  # the choice of all masks at once, in the URL too
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 
-Part = Callable[[Known, int], None]  # draws a part of a question, the `number`-th of the page
+Part = Callable[[AskedQuestion, int], None]  # draws a part of a question, the `number`-th of the page
 
 
 def show() -> None:
@@ -46,10 +46,10 @@ def show() -> None:
     mask = _pick_mask(max(request.masks for request in requests))
     if mask == TOGETHER:
         widgets.show_caption(JOINTLY)
-    found: Found = [None] * len(requests)
+    found: AskedQuestions = [None] * len(requests)
     for i, column in enumerate(_columns(len(requests))):
         with column, widgets.explaining():
-            found[i] = know(requests[i], mask, asked_later(requests[i], requests))
+            found[i] = ask_request(requests[i], mask, asked_later(requests[i], requests))
     known = [one for one in found if one]
     if known:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
@@ -112,7 +112,7 @@ def _pick_curves() -> tuple[str, bool]:
 # === Answers, in columns ===
 
 
-def _show_answers(found: Found, curves: str, log: bool) -> None:
+def _show_answers(found: AskedQuestions, curves: str, log: bool) -> None:
     """Draw all questions, on shared axes: at the chosen step, and over the steps asked so far."""
     known = [one for one in found if one]
     shared = share_axes([one.table for one in known], [one.request.view.axis for one in known], log)
@@ -133,7 +133,7 @@ def _columns(count: int) -> list[DeltaGenerator]:
     return [column for _ in range(0, count, 2) for column in st.columns(min(count, 2), gap="large")]
 
 
-def _show_compared(found: Found, parts: list[Part]) -> None:
+def _show_compared(found: AskedQuestions, parts: list[Part]) -> None:
     """Draw questions in pairs, with a row for each kind of answer, so that like is next to like."""
     for first in range(0, len(found), 2):
         pair = found[first : first + 2]
@@ -143,14 +143,14 @@ def _show_compared(found: Found, parts: list[Part]) -> None:
             _show_row(pair, first + 1, partial(_show_headed, draw, row))
 
 
-def _show_row(pair: Found, first: int, draw: Part) -> None:
+def _show_row(pair: AskedQuestions, first: int, draw: Part) -> None:
     for number, (column, known) in enumerate(zip(_columns(len(pair)), pair), start=first):
         if known:
             with column:
                 draw(known, number)
 
 
-def _show_headed(draw: Part, row: int, known: Known, number: int) -> None:
+def _show_headed(draw: Part, row: int, known: AskedQuestion, number: int) -> None:
     """Draw a cell of a `row` with its question, which only a narrow window shows: see page.css."""
     with st.container(key=f"again_{row}_{number}"):
         query_figures.show_question(known)

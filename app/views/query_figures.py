@@ -11,7 +11,7 @@ import streamlit as st
 from app import figures, permalink, pickers, results, widgets
 from app.tables import show_ranking
 from app.view import View
-from app.views.query_rounds import Known, by_layer
+from app.views.query_rounds import AskedQuestion, by_layer
 from embryo_core import runs
 from embryo_core.figures import lens, query
 from embryo_core.figures.markdown import literal
@@ -24,7 +24,7 @@ FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
 CURVES = {"probability": query.probability, "rank": query.rank}  # drawn one at a time: each takes long to draw
 
 
-def show_question(known: Known) -> None:
+def show_question(known: AskedQuestion) -> None:
     """Draw the run and its text as a heading."""
     text = " ".join(known.request.text.split())
     st.markdown(f"**{literal(known.request.view.run.name)}**: {literal(text)}")
@@ -33,7 +33,7 @@ def show_question(known: Known) -> None:
 # === At the chosen step ===
 
 
-def show_step(known: Known, number: int) -> None:
+def show_step(known: AskedQuestion, number: int) -> None:
     """Draw the answers at the chosen step; `number` distinguishes the questions of a page."""
     request, view = known.request, known.request.view
     st.header(f"At {view.point(view.step)}", anchor=False)
@@ -63,7 +63,7 @@ def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
 
-def _show_fact(known: Known, best: Prediction, number: int) -> None:
+def _show_fact(known: AskedQuestion, best: Prediction, number: int) -> None:
     fact, rows = known.request.fact, _fact_rows(known, best)
     if fact is None or not rows:
         return
@@ -74,7 +74,7 @@ def _show_fact(known: Known, best: Prediction, number: int) -> None:
     widgets.show_caption(query.describe_fact(fact.object, "stored" in rows))
 
 
-def _fact_rows(known: Known, best: Prediction) -> dict[str, tuple]:
+def _fact_rows(known: AskedQuestion, best: Prediction) -> dict[str, tuple]:
     """Return answer and true object at the chosen step: as asked "now", and as "stored" by the evaluation."""
     fact, view = known.request.fact, known.request.view
     if fact is None:
@@ -94,7 +94,7 @@ def _fact_rows(known: Known, best: Prediction) -> dict[str, tuple]:
 # === Over the steps ===
 
 
-def show_lead(known: Known, number: int) -> None:
+def show_lead(known: AskedQuestion, number: int) -> None:
     """Draw the final answer, when it first led, and from when for good, if several steps were asked."""
     view, answers = known.request.view, known.answers
     lead, last = answers.lead(known.mask), answers.steps[-1]
@@ -117,7 +117,7 @@ def show_lead(known: Known, number: int) -> None:
         widgets.show_caption(query.describe_single(view.run, view.point(last), others))
 
 
-def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
+def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
     """Draw the probability or the rank of each answer over the steps; nothing of a run with weights at one step."""
     if len(known.request.view.loadable) < 2:
         return
@@ -126,7 +126,7 @@ def show_curves(known: Known, number: int, curves: str, shared: Shared) -> None:
     figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
 
 
-def show_continuations(found: list[Known]) -> None:
+def show_continuations(found: list[AskedQuestion]) -> None:
     """Draw the greedy continuation at each step of each text that is continued."""
     continued = [known for known in found if known.answers.question.continues]
     if continued:
@@ -148,7 +148,7 @@ def show_continuations(found: list[Known]) -> None:
 # === Layer by layer ===
 
 
-def show_lens(found: list[Known]) -> None:
+def show_lens(found: list[AskedQuestion]) -> None:
     """Draw the lens of each question: the answer of each layer at each step, with the words of one pinned cell."""
     st.header("Lens", anchor=False)
     if any(known.mask == TOGETHER for known in found):
@@ -165,7 +165,7 @@ def show_lens(found: list[Known]) -> None:
             _show_one_lens(known, number, show_first)
 
 
-def _show_one_lens(known: Known, number: int, show_first: bool) -> None:
+def _show_one_lens(known: AskedQuestion, number: int, show_first: bool) -> None:
     view, subject = known.request.view, known.subject(number)
     answers = known.layers
     log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
@@ -235,7 +235,7 @@ def _cell_name(view: View, layer: int, step: int) -> str:
     return f"{_layer_name(layer)} at {view.point(step)}"
 
 
-def _show_pinned(known: Known, answers: Answers, pin: tuple[int, int], name: str) -> None:
+def _show_pinned(known: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
     """Draw the ten best words of the pinned cell; a step that the lens lacks is asked alone."""
     (layer, step), view = pin, known.request.view
     st.markdown(f"**{_cell_name(view, layer, step)}**")

@@ -122,7 +122,7 @@ def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class AskedQuestion:
     """All that is known about one question of the page, at one mask or at all of them together."""
 
     request: Request
@@ -173,7 +173,7 @@ class Known:
         return answers.best(view.step, self.mask if mask is None else mask)
 
 
-def know(request: Request, mask: int, later: bool = False) -> Known:
+def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuestion:
     """Return what is known about a question by now, with the true object and the tracked word; ask the first round.
 
     The chosen step is asked too, unless it is asked `later`, with the next round. If the text has fewer masks than
@@ -195,15 +195,15 @@ def know(request: Request, mask: int, later: bool = False) -> Known:
             problems.append(str(error))
     if len({found.question.tracked.pieces for _, found in words.values()}) < len(words):
         del words[TRACKED]
-    return Known(request, mask, rounds, answers, words, tuple(problems))
+    return AskedQuestion(request, mask, rounds, answers, words, tuple(problems))
 
 
 # === The page, round by round ===
 
-Found = list[Known | None]  # of each question; None if it cannot be answered
+AskedQuestions = list[AskedQuestion | None]  # of each question; None if it cannot be answered
 
 
-def show_rounds(found: Found, draw: Callable[[Found], None]) -> None:
+def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -> None:
     """Call `draw` with what is known; if checkpoints are left, ask round by round and draw again after each."""
     goes_on = _goes_on(found)
 
@@ -238,13 +238,13 @@ def _rounds_of(request: Request) -> Rounds:
     return in_rounds(request.view.run, request.text)
 
 
-def _by_now(found: Found) -> Found:
+def _by_now(found: AskedQuestions) -> AskedQuestions:
     """Return found questions with what has been asked since."""
     together = [one.request for one in found if one]
-    return [one and know(one.request, one.mask, asked_later(one.request, together)) for one in found]
+    return [one and ask_request(one.request, one.mask, asked_later(one.request, together)) for one in found]
 
 
-def _goes_on(found: Found) -> bool:
+def _goes_on(found: AskedQuestions) -> bool:
     known = [one for one in found if one]
     left = any(one.unfinished for one in known) and st.session_state.get(STOPPED) != _questions(found)
     return left and _affordable(rounds for one in known for rounds in one.all_rounds)
@@ -261,11 +261,11 @@ def _affordable(together: Iterable[Rounds]) -> bool:
     return True
 
 
-def _questions(found: Found) -> list[tuple[str, str]]:
+def _questions(found: AskedQuestions) -> list[tuple[str, str]]:
     return [(one.request.view.run.name, one.request.text) for one in found if one]
 
 
-def _show_progress(found: Found) -> None:
+def _show_progress(found: AskedQuestions) -> None:
     """Show how many checkpoints have been asked, and a button to stop or to go on; nothing once all are asked."""
     unfinished = [one for one in found if one and one.unfinished]
     if not unfinished:

@@ -29,7 +29,7 @@ CURVES = Curves(
 )
 
 
-def measured(runs: Sequence[Run]) -> list[str]:
+def common_measures(runs: Sequence[Run]) -> list[str]:
     """Return the measures that at least three runs have. Raises ResultsError, BrokenRun."""
     names = [name for run in runs for name in compare.measures(run)]
     return [name for name in dict.fromkeys(names) if names.count(name) >= MIN_RUNS]

@@ -14,7 +14,7 @@ from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import FAMILIES
 from embryo_core.figures import file_layout
-from embryo_core.figures.file_words import legible
+from embryo_core.figures.file_words import legible_columns
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import measured_as
@@ -116,7 +116,7 @@ class Figure:
             columns: {
                 "inches": size.inches,
                 "layout": (file := file_layout.layout(self.plot, columns, self.title, self.small_print)),
-                "kept": legible(self.plot, size.pixels),
+                "kept": legible_columns(self.plot, size.pixels),
                 "long": file_layout.second_legend(self.plot, file),
             }
             for columns, size in file_layout.SIZES.items()

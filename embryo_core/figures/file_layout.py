@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, STEP_MARK
-from embryo_core.figures.file_panels import LETTER, fit
-from embryo_core.figures.file_words import counted, draw_columns, legible
+from embryo_core.figures.file_panels import LETTER, fit_panels
+from embryo_core.figures.file_words import describe_left_out, draw_columns, legible_columns
 
 # Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -47,9 +47,9 @@ SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in
 def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
     """Return the layout of a figure's file for Plotly; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
-    kept = legible(figure, width)
+    kept = legible_columns(figure, width)
     if kept:
-        small_print += counted(figure, kept)
+        small_print += describe_left_out(figure, kept)
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
     file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's updates take many times as long
     file.pop("meta", None)  # is of the page
@@ -65,7 +65,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     axes = [name for name in file if name.startswith("yaxis")]
     named = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
     legends, room = _legends(figure, file, width - SIDES - (beside if named else NUMBERS))
-    inner = fit(file, width - SIDES, max(rows, _tall(figure, width)))
+    inner = fit_panels(file, width - SIDES, max(rows, _tall(figure, width)))
     more = LINE * _break_title(file, width - SIDES - beside) if rows else 0
     text["yshift"] -= more
     top, below = 16 + 19 * len(heading) + room, 64 + more + LINE * len(lines)

@@ -28,7 +28,7 @@ def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
     return [(x, y) for x, y in axes if "domain" in x and "domain" in y]
 
 
-def fit(layout: Layout, width: float, height: float) -> float:
+def fit_panels(layout: Layout, width: float, height: float) -> float:
     """Change the panels of a layout, or its only one, so that they fit into this width; return the height they take.
 
     `height` is what they take on the page. Width and heights are in pixels.

@@ -13,7 +13,7 @@ WORDS = "words"  # `meta` of a heat map that shows nothing without the words in 
 LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
 
 
-def legible(figure: go.Figure, width: int) -> list[int] | None:
+def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     """Return the columns of a heat map of words that a file this many pixels wide draws, or None for all.
 
     They are spread evenly over the columns whose step is written below; the last is always among them.
@@ -45,7 +45,7 @@ def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
     ]
 
 
-def counted(figure: go.Figure, kept: Sequence[int]) -> str:
+def describe_left_out(figure: go.Figure, kept: Sequence[int]) -> str:
     """Return the small print about columns that are left out."""
     (words,) = (trace for trace in figure.data if trace.meta == WORDS)
     return f" {len(kept)} of the {len(words.x)} steps on the page are drawn."

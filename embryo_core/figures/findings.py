@@ -45,7 +45,7 @@ def verdict_name(verdict: Verdict) -> str:
 # === All findings ===
 
 
-def overview(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
+def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
     """Return a row for each finding: verdict, finding, hold, picture, comparisons, paper.
 
     `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts them ("9 of 9"). Each `compared`
@@ -101,7 +101,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
-    """Return the caption of `overview`: the rules of the verdicts.
+    """Return the caption of `finding_table`: the rules of the verdicts.
 
     `compared` are the names of compared runs.
     """

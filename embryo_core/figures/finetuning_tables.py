@@ -202,7 +202,7 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
     It is that of the training log, of the widest sample of held-out text over these `steps` if the log has several;
     else that of mask prediction, or of next words for a decoder. Raises ResultsError.
     """
-    widest = widest_sample(positions.measures(run), steps)
+    widest = widest_sample(positions.measure_table(run), steps)
     if len(widest):
         return widest, _logged(widest["n"])
     log = pd.DataFrame(runs.read_log(run))

@@ -84,7 +84,7 @@ MEASURES = {
 }
 
 
-def table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame:
+def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame:
     """Return a measure of every layer: layer, step, value, n, and what else it has; sorted. Raises ResultsError.
 
     `to` is the step with which "cka_step" compares (see `similarity.to_step`).
@@ -106,11 +106,11 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
     return curves_figure(
         runs,
         axis,
-        lambda one: table(one, measure, to),
+        lambda one: measure_table(one, measure, to),
         curves,
         f"{run.name}-geometry-{measure}",
         f"{_name(run, measure, to)}, layer by layer",
-        lambda rows: describe(run, rows, measure, bold),
+        lambda rows: describe_measure(run, rows, measure, bold),
         METRIC,
         headline=lambda rows: headline(rows, axis.of(run, runs)) if measure == "rank_me" else "",
     )
@@ -123,7 +123,7 @@ def _name(run: Run, measure: str, to: int | None) -> str:
     return f"Similarity to {'the last step' if to is None else point(to, run.step_unit)}"
 
 
-def describe(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Caption:
+def describe_measure(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Caption:
     """Return what a measure is, and of which words."""
     thick = "" if bold is None else f"; thick: {layer_name(bold)}"
     return Caption(
@@ -139,7 +139,7 @@ def state_phases(run: Run) -> list[Stretch]:
 
     Li et al. (2025, https://arxiv.org/abs/2509.23024) find such phases in language models.
     """
-    return _phases(_last_layer(table(run, "rank_me")))
+    return _phases(_last_layer(measure_table(run, "rank_me")))
 
 
 def _last_layer(rows: pd.DataFrame) -> pd.Series:
@@ -170,7 +170,7 @@ def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int 
     Raises FigureError if the run does not have the measure, and ResultsError.
     """
     run, drawn = runs[0], MEASURES[measure]
-    rows = table(run, measure, to)
+    rows = measure_table(run, measure, to)
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"

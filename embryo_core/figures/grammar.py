@@ -54,7 +54,7 @@ def label(group: str) -> str:
 # === Tables ===
 
 
-def sets(run: Run) -> list[str]:
+def pair_sets(run: Run) -> list[str]:
     """Return the sets of pairs on which a run was evaluated. Raises ResultsError."""
     groups = results.read_scores(run, METRIC)["group"].unique()
     return sorted(group for group in groups if "/" not in group)
@@ -84,7 +84,7 @@ def _of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
     return scores.loc[own, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
 
 
-def shapes(run: Run, pairs: str) -> pd.DataFrame:
+def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     """Return how the accuracy of each paradigm of a set develops, in the order in which they rise.
 
     Columns: group, paradigm, phenomenon, onset, earliest, latest (`curves.onset` from chance), first, lowest, highest,
@@ -158,7 +158,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
     Raises FigureError and ResultsError.
     """
     run = runs[0]
-    known = shapes(run, pairs)
+    known = paradigm_shapes(run, pairs)
     if known.empty:
         raise FigureError(f"Run '{run.name}' was not evaluated on the set '{pairs}'.")
     rows = known.set_index("group")

@@ -33,7 +33,7 @@ BASELINE_RULE = "baseline"  # the rule by which a head has to reach the best fix
 Head = tuple[int, int]  # layer and head, both from 1
 
 
-def value(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -> Figure:
+def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -> Figure:
     """Return a pattern at one step by layer and head of the first run; colours cover the values of all steps."""
     run, pattern = runs[0], PATTERNS[what]
     rows = _rows(run, what)

@@ -63,7 +63,7 @@ def label(relation: str) -> str:
 # === Tables ===
 
 
-def measured(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+def scores_and_baselines(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return scores (group, step, value, n) and baselines (see `baselines.of_facts`) of a run. Raises ResultsError.
 
     Both are over all facts or, if `unnamed`, over those whose subject's name does not contain the object.
@@ -78,17 +78,20 @@ def measured(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame, pd.DataFram
 
 def precision_table(run: Run, unnamed: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError."""
-    return with_baselines(*measured(run, unnamed))
+    return with_baselines(*scores_and_baselines(run, unnamed))
 
 
 def precision_by_type(run: Run, unnamed: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of all facts, of each type, then of the relations by type and number."""
-    tables = (pd.concat([table, baselines.over_types(table)], ignore_index=True) for table in measured(run, unnamed))
+    tables = (
+        pd.concat([table, baselines.over_types(table)], ignore_index=True)
+        for table in scores_and_baselines(run, unnamed)
+    )
     return by_type(with_baselines(*tables))
 
 
 def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `measured`).
+    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `scores_and_baselines`).
 
     Columns: relation, step, value, n, baseline, answer, low, high.
     """

@@ -7,7 +7,7 @@ from embryo_core import curves, results
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.groups import ALL
 from embryo_core.figures.figure import Caption, sentences
-from embryo_core.figures.knowledge import METRIC, NAMES, measured, precision_table
+from embryo_core.figures.knowledge import METRIC, NAMES, precision_table, scores_and_baselines
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
@@ -41,7 +41,7 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
 def relation_table(run: Run) -> pd.DataFrame:
     """Return `summarize_relations` of a run. Raises ResultsError."""
     coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
-    without, _ = measured(run, unnamed=True)
+    without, _ = scores_and_baselines(run, unnamed=True)
     return summarize_relations(precision_table(run), coverage, facts, without)
 
 

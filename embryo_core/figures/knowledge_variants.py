@@ -43,7 +43,7 @@ CURVES = Curves(
 )
 
 
-def table(run: Run, relation: str = ALL) -> pd.DataFrame:
+def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
     """Return the shares of a relation, or of all facts: kind, step, value, n, low, high (Wilson's 95 % interval)."""
     scores = results.read_scores(run, prefix=METRIC)
     rows = scores[scores["group"] == relation]
@@ -58,16 +58,16 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
     return curves_figure(
         runs,
         axis,
-        lambda one: table(one, relation),
+        lambda one: variant_table(one, relation),
         CURVES,
         f"{run.name}-variants-{relation}",
         f"Right facts asked in other ways: {label(relation)}",
-        lambda rows: describe(run, rows),
+        lambda rows: describe_variants(run, rows),
         METRIC,
     )
 
 
-def describe(run: Run, rows: pd.DataFrame) -> Caption:
+def describe_variants(run: Run, rows: pd.DataFrame) -> Caption:
     """Describe each share, and of how many facts it is."""
     counts = {KINDS[kind][0]: own["n"] for kind, own in rows.groupby("kind", sort=False)}
     return Caption(

@@ -28,7 +28,7 @@ def new_words(run: Run) -> frozenset[str]:
         return frozenset()
 
 
-def table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
+def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
     """Return the accuracy at the last step, of words with new pieces in `tokenizer` and of others, by group.
 
     Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if no
@@ -60,7 +60,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
     if owner is None:
         raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")
     tokenizer = load_tokenizer(owner)
-    tables = {run: own for run in runs if len(own := table(run, metric, groups, tokenizer))}
+    tables = {run: own for run in runs if len(own := accuracy_table(run, metric, groups, tokenizer))}
     if not tables:
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
     whole = {run: own[own["group"] == ALL].set_index("words")["value"] for run, own in tables.items()}

@@ -42,10 +42,10 @@ def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
 
 def divergence_table(run: Run) -> pd.DataFrame:
     """Return the divergences of a run with their 95 % intervals: group, step, value, low, high, n."""
-    return with_intervals(results.read_scores(run, METRIC), results.read_scores(run, f"{METRIC}_error"))
+    return with_standard_errors(results.read_scores(run, METRIC), results.read_scores(run, f"{METRIC}_error"))
 
 
-def with_intervals(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
+def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
     """Return `scores` with 95 % intervals; `errors` are their standard errors."""
     table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
     reach = Z * table["value_error"]

@@ -32,7 +32,7 @@ MASKINGS = {"training": "as in training"}  # names of ways of masking; others ar
 # === Accuracy by length and position ===
 
 
-def measures(run: Run) -> pd.DataFrame:
+def measure_table(run: Run) -> pd.DataFrame:
     """Return held-out accuracy by length, masking and position: the fields of `runs.Measured`; empty if unmeasured."""
     try:
         return pd.DataFrame(run_files.read_measures(run), columns=run_files.Measured._fields)
@@ -41,7 +41,7 @@ def measures(run: Run) -> pd.DataFrame:
 
 
 def maskings(table: pd.DataFrame) -> list[str]:
-    """Return the ways of masking among `measures`; 15 % of single pieces, which runs share, comes first."""
+    """Return the ways of masking in a `measure_table`; 15 % of single pieces, which runs share, comes first."""
     found = list(dict.fromkeys(table["masking"]))
     return sorted(found, key=lambda masking: (not masking.startswith("single"), masking == "training"))
 
@@ -88,7 +88,7 @@ def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: 
     run = runs[0]
 
     def read(one: Run) -> pd.DataFrame:
-        table = position_table(measures(one), masking, sample if one == run else None)
+        table = position_table(measure_table(one), masking, sample if one == run else None)
         word = most_frequent_piece(one)
         return table.assign(baseline=word[1]) if word else table
 

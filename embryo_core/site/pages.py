@@ -87,7 +87,7 @@ def _overview(runs: Runs) -> SitePage:
     watch, model = growth.describe_run(run, last.step, last.tokens)
     log = overview.training_log(run)
     logged = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
-    measures = positions.measures(run)
+    measures = positions.measure_table(run)
     maskings = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
     parts: list[Panel | FixedTable] = [
         Panel("growth", drawings.tiles, alone=True),
@@ -113,7 +113,7 @@ def _findings(runs: Runs) -> SitePage:
     judged, *others = [judge(run) for run in runs]
     last = max((step for steps in results.done(runs[0]).values() for step in steps), default=0)
     planned = max(runs[0].planned_steps, default=0)
-    table = findings.overview(judged, others).drop(columns=["picture", "comparisons"])
+    table = findings.finding_table(judged, others).drop(columns=["picture", "comparisons"])
     caption = findings.describe_findings(judged, [run.name for run in runs[1:]])
     choices = {one.finding.claim: {"name": one.finding.name} for one in judged if one.comparisons}
     return SitePage(
@@ -170,10 +170,10 @@ def _words(runs: Runs) -> SitePage:
 
 
 def _grammar(runs: Runs) -> SitePage:
-    run, sets = runs[0], grammar.sets(runs[0])
+    run, sets = runs[0], grammar.pair_sets(runs[0])
     if not sets:
         return SitePage("", [])
-    shapes, accuracies = grammar.shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
+    shapes, accuracies = grammar.paradigm_shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
     drawn = product(sets, grammar.levels(shapes))
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
     listed = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, Axis().of(run)))
@@ -217,10 +217,14 @@ def _probing(runs: Runs) -> SitePage:
 
 
 def _geometry(runs: Runs) -> SitePage:
-    run, ranks = runs[0], geometry.table(runs[0], "rank_me")
+    run, ranks = runs[0], geometry.measure_table(runs[0], "rank_me")
     if ranks.empty:
         return SitePage("", [])
-    known = {one.label: {"measure": name} for name, one in geometry.MEASURES.items() if len(geometry.table(run, name))}
+    known = {
+        one.label: {"measure": name}
+        for name, one in geometry.MEASURES.items()
+        if len(geometry.measure_table(run, name))
+    }
     last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in known.items()}
     parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
@@ -319,7 +323,7 @@ def _compare(runs: Runs) -> SitePage:
     measures = ("mask_prediction", "token_reconstruction")
     orders = {name_measures(runs, one).capitalize(): {"metric": one, "groups": groups} for one in measures}
     changed = {compare.title_of(choices): {"choices": choices} for choices in compare.changed_choices(runs)}
-    signals = {name: {"measure": name} for name in early_signals.measured(runs)}
+    signals = {name: {"measure": name} for name in early_signals.common_measures(runs)}
     headline = ""
     with suppress(FigureError):
         agreement = acquisition.agreement(runs, Axis(), measures[0], groups)

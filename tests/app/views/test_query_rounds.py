@@ -140,7 +140,7 @@ def test_the_last_round_after_a_stop_is_drawn(
     app.button("query_stop").click().run()
     by_now = query_rounds._by_now
 
-    def clicked_go_on(found: query_rounds.Found) -> query_rounds.Found:
+    def clicked_go_on(found: query_rounds.AskedQuestions) -> query_rounds.AskedQuestions:
         st.session_state[query_rounds.STOPPED] = None
         return by_now(found)
 

@@ -9,7 +9,7 @@ import pytest
 from embryo_core import results
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.early_signals import clearest_tasks, early_signals, measured
+from embryo_core.figures.early_signals import clearest_tasks, common_measures, early_signals
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
 
@@ -28,7 +28,7 @@ def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, 
     """Before the last step, or not at all."""
     early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
     runs = [scored(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
-    assert "mask prediction" in measured(runs) and measured(runs[:2]) == []
+    assert "mask prediction" in common_measures(runs) and common_measures(runs[:2]) == []
     figure = early_signals(runs, Axis(), "mask prediction")
     assert "step 8" in figure.headline and "6 pairs" in figure.headline
     assert figure.table["n"].unique().tolist() == [4]

@@ -4,7 +4,7 @@ import pandas as pd
 
 from embryo_core.figures import file_layout, lens
 from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.file_words import legible
+from embryo_core.figures.file_words import legible_columns
 from embryo_core.types import StepUnit
 
 STEPS = tuple(range(0, 2000, 100))
@@ -20,8 +20,8 @@ def grid(word: str, folded: tuple[int, ...] = ()):
 
 def test_columns_are_left_out_where_words_could_not_be_read() -> None:
     """The longer the words and the narrower the file, the fewer columns; the last one always stays."""
-    assert legible(grid("in"), TWO) is None
-    few, fewer = legible(grid("university"), TWO), legible(grid("university"), ONE)
+    assert legible_columns(grid("in"), TWO) is None
+    few, fewer = legible_columns(grid("university"), TWO), legible_columns(grid("university"), ONE)
     assert len(STEPS) > len(few) > len(fewer) > 1
     assert few[-1] == fewer[-1] == len(STEPS) - 1 and fewer[0] == 0
 
@@ -29,14 +29,14 @@ def test_columns_are_left_out_where_words_could_not_be_read() -> None:
 def test_folded_steps_are_left_out_first() -> None:
     """Their one column is empty, and what is written in it goes with it."""
     figure = grid("university", STEPS[:5])
-    assert 0 not in legible(figure, ONE) and len(figure.layout.annotations) == 1
+    assert 0 not in legible_columns(figure, ONE) and len(figure.layout.annotations) == 1
     assert [note["yref"] for note in file_layout.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
 
 
 def test_the_layout_has_the_columns_that_are_kept() -> None:
     """Their steps below them, outlines around the cells that are left, and the count in the small print."""
     figure = grid("university")
-    kept = legible(figure, ONE)
+    kept = legible_columns(figure, ONE)
     layout = file_layout.layout(figure, "one", "Lens", "Run demo.")
     below = dict(zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"]))
     assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(kept)}
@@ -49,4 +49,4 @@ def test_the_layout_has_the_columns_that_are_kept() -> None:
 def test_a_figure_without_words_keeps_its_columns() -> None:
     """Colours tell what a heat map of numbers shows."""
     figure = grid("university").update_traces(meta=None)
-    assert legible(figure, ONE) is None
+    assert legible_columns(figure, ONE) is None

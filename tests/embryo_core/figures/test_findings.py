@@ -46,7 +46,7 @@ def test_names_are_no_markup():
 
 def test_the_overview_has_a_row_for_each_finding():
     """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
-    table = findings.overview([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
+    table = findings.finding_table([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
     assert table["comparisons"].tolist() == [[1, 0, -1], []]
     assert table["hold"].fillna("").tolist() == ["1 of 3", ""]
 

@@ -44,7 +44,7 @@ def run(own_run: Run) -> Run:
 
 def test_accuracies_are_those_of_the_set_and_its_groups(run):
     """Of a set as a whole and of each paradigm or phenomenon, with Wilson's interval; other sets are left out."""
-    assert grammar.sets(run) == ["other", "zorro"]
+    assert grammar.pair_sets(run) == ["other", "zorro"]
     table = grammar.accuracy_table(run, "zorro")
     assert set(table["group"]) == {"zorro", *(name for name in RIGHT if name.startswith("zorro"))}
     last = table[table["step"] == 16].set_index("group")
@@ -59,7 +59,7 @@ def test_accuracies_are_those_of_the_set_and_its_groups(run):
 
 def test_paradigms_are_sorted_by_when_they_rise(run):
     """From chance to their last value; one that ends at chance comes last. Turns are those of the same pairs."""
-    table = grammar.shapes(run, "zorro").set_index("paradigm")
+    table = grammar.paradigm_shapes(run, "zorro").set_index("paradigm")
     assert list(table.index) == ["early", "late", "dips", "lost"]
     assert table["onset"].fillna(-1).tolist() == [8, 16, 16, -1]
     assert table["shape"].tolist() == ["rises", "rises", "falls, rises", "rises, falls"]
@@ -75,7 +75,7 @@ def test_paradigms_are_sorted_by_when_they_rise(run):
 
 
 def test_the_headline_counts_paradigms(run):
-    shapes, accuracies = grammar.shapes(run, "zorro"), grammar.accuracy_table(run, "zorro")
+    shapes, accuracies = grammar.paradigm_shapes(run, "zorro"), grammar.accuracy_table(run, "zorro")
     sentence = grammar.headline("zorro", shapes, accuracies, AXIS.of(run))
     for part in ("82.8 %", "160 pairs", "3 of 4 paradigms", "0 below", "1 falls"):
         assert part in sentence

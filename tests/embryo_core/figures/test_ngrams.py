@@ -12,7 +12,7 @@ def divergences(*rows: tuple[int, float, float]) -> pd.DataFrame:
     """Return a table of divergences from (step, unigrams, bigrams), each known to about 0.1."""
     values = [(group, step, one) for step, *both in rows for group, one in zip(("unigram", "bigram"), both)]
     scores = pd.DataFrame(values, columns=["group", "step", "value"]).assign(n=70)
-    return ngrams.with_intervals(scores, scores.assign(value=0.05))
+    return ngrams.with_standard_errors(scores, scores.assign(value=0.05))
 
 
 def test_intervals_are_two_standard_errors_and_never_negative() -> None:

@@ -46,7 +46,7 @@ def test_rows_are_what_was_measured(table: pd.DataFrame) -> None:
 
 def test_curves_are_in_the_order_of_length_and_position(own_run: Run) -> None:
     """A run has a curve for each group of positions and one baseline; a run without measures has no table."""
-    assert positions.measures(own_run).empty
+    assert positions.measure_table(own_run).empty
     groups = [{"first": first, "last": first + 31, "accuracy": 0.25, "n": 40} for first in (0, 32)]
     measures = [{"length": length, "masking": "training", "positions": groups[:n]} for length, n in ((64, 2), (32, 1))]
     row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
