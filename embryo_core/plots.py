@@ -169,7 +169,8 @@ class Plots:
         words = {asked.TRACKED: query.ask(run, found.question.track(track, mask))} if track else {}
         table = asked.curve_table(found, mask, words)
         shared = asked.share_axes([table], [axis.of(run)], log_probability=False)
-        return asked.probability([run], axis, _subject(found, mask), table, found.lead(mask), shared)
+        lead, subject = found.lead(mask), _subject(found, mask)
+        return asked.answer_curves([run], axis, subject, table, lead, shared, "probability")
 
     def lens(self, text: str, mask: int = 1) -> Figure:
         """Return the best answer of each layer of the first run over its checkpoints. Raises QueryError."""

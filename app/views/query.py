@@ -102,8 +102,7 @@ def _pick_mask(masks: int) -> int:
 def _pick_curves() -> tuple[str, bool]:
     """Draw the pickers of what the curves show, and whether the axis of probability is logarithmic."""
     how: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
-    options = tuple(query_figures.CURVES)
-    curves = pickers.pick_one("curves", "Curves", options, format_func=str.capitalize, **how)
+    curves = pickers.pick_one("curves", "Curves", query_figures.CURVES, format_func=str.capitalize, **how)
     if curves == "rank":
         return curves, False
     return curves, pickers.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"

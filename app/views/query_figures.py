@@ -21,7 +21,7 @@ from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
-CURVES = {"probability": query.probability, "rank": query.rank}  # drawn one at a time: each takes long to draw
+CURVES = ("probability", "rank")  # drawn one at a time: each takes long to draw
 
 
 def show_question(known: AskedQuestion) -> None:
@@ -122,8 +122,8 @@ def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) 
     if len(known.request.view.loadable) < 2:
         return
     lead = known.answers.lead(known.mask)
-    drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared}
-    figures.show(figures.draw(known.request.view, CURVES[curves], **drawn))
+    drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared, "column": curves}
+    figures.show(figures.draw(known.request.view, query.answer_curves, **drawn))
 
 
 def show_continuations(found: list[AskedQuestion]) -> None:

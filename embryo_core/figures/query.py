@@ -146,48 +146,30 @@ def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
 # === Figures ===
 
 
-def probability(
-    runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared
+def answer_curves(
+    runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared, column: str
 ) -> Figure:
-    """Return the probability of each answer over the steps; `table` as of `curve_table`.
+    """Return the "probability" or the "rank" (1 at the top) of each answer over the steps; `table` as of `curve_table`.
 
     Stars mark the final answer at the steps where it first led and from which it led for good, if there are several
     steps. A point whose rank is not exact is hollow.
     """
     (run,) = runs
-    table = with_smoothed(table, "probability", axis.smoothing, ["token", "role"])
-    plot = plot_probability(table, lead, shared, axis.of(run))
+    table = with_smoothed(table, column, axis.smoothing, ["token", "role"])
     count = quantity(table["step"].nunique(), "checkpoint")
-    caption = Caption(
-        f"Probability at {count} of run '{run.name}', one text{subject.which}.",
-        "All answers that ever led, the five best at the last step, and the marked words. "
-        "Grey: all but the first six; point at a line to read its answer.",
-    )
-    return _figure(run, "probability", "Probability of each answer", subject, plot, table, caption)
-
-
-def rank(runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared) -> Figure:
-    """Return the rank of each answer over the steps, 1 at the top; as `probability`."""
-    (run,) = runs
-    table = with_smoothed(table, "rank", axis.smoothing, ["token", "role"])
-    together = f"all joint answers (hollow points, {AT_LEAST})"
-    among = together if subject.mask == TOGETHER else "all pieces of the vocabulary"
-    count = quantity(table["step"].nunique(), "checkpoint")
-    caption = Caption(
-        f"Rank among {among} at {count}{subject.which}; 1 is the top answer.",
-        "Grey: all but the first six; point at a line to read its answer.",
-    )
-    plot = plot_rank(table, lead, shared, axis.of(run))
-    return _figure(run, "rank", "Rank of each answer", subject, plot, table, caption)
-
-
-def _figure(
-    run: Run, what: str, title: str, subject: Subject, plot: go.Figure, table: pd.DataFrame, caption: Caption
-) -> Figure:
-    network = describe_networks([run], NEEDS)
-    caption = Caption(caption.summary, sentences(caption.details, network))
-    title = f"{title}: {subject.text}{subject.which}"
-    return make_figure([run], subject.name(run, what), title, plot, subject.label(table), caption)
+    if column == "rank":
+        together = f"all joint answers (hollow points, {AT_LEAST})"
+        among = together if subject.mask == TOGETHER else "all pieces of the vocabulary"
+        plot, drawn = plot_rank(table, lead, shared, axis.of(run)), ""
+        summary = f"Rank among {among} at {count}{subject.which}; 1 is the top answer."
+    else:
+        plot = plot_probability(table, lead, shared, axis.of(run))
+        drawn = "All answers that ever led, the five best at the last step, and the marked words."
+        summary = f"Probability at {count} of run '{run.name}', one text{subject.which}."
+    grey = "Grey: all but the first six; point at a line to read its answer."
+    caption = Caption(summary, sentences(drawn, grey, describe_networks([run], NEEDS)))
+    title = f"{column.capitalize()} of each answer: {subject.text}{subject.which}"
+    return make_figure([run], subject.name(run, column), title, plot, subject.label(table), caption)
 
 
 def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:

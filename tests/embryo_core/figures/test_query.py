@@ -168,15 +168,17 @@ def test_one_step_has_no_star() -> None:
 # === Figures of answers ===
 
 
-@pytest.mark.parametrize("make", [query.probability, query.rank])
+@pytest.mark.parametrize("column", ["probability", "rank"])
 @pytest.mark.parametrize(("text", "mask", "end"), [("a [MASK] .", 1, ""), ("a [MASK] [MASK] .", TOGETHER, "-together")])
-def test_a_figure_is_made_of_answers(tiny_run: Run, make: Callable, text: str, mask: int, end: str) -> None:
+def test_a_figure_is_made_of_answers(tiny_run: Run, column: str, text: str, mask: int, end: str) -> None:
     """Its table has the rows that are drawn, with the text and the mask; smoothing adds columns and words."""
     answers = ask(tiny_run, text)
     subject = query.Subject(answers.question.text, mask, answers.masks, number=2)
     table = query.curve_table(answers, mask, {})
-    figure = make([tiny_run], Axis(smoothing=3), subject, table, answers.lead(mask), shared(table))
-    assert figure.name == f"tiny-query-{make.__name__}{end}-2" and figure.runs == ("tiny",)
+    figure = query.answer_curves(
+        [tiny_run], Axis(smoothing=3), subject, table, answers.lead(mask), shared(table), column
+    )
+    assert figure.name == f"tiny-query-{column}{end}-2" and figure.runs == ("tiny",)
     assert figure.title.endswith(text + subject.which)
     assert {*query.COLUMNS, "text", "mask", "smoothed"} <= set(figure.table)
     assert set(figure.table["token"]) == set(answers.history(mask)["token"]) and len(figure.table) == len(table)
