@@ -13,7 +13,8 @@ from embryo_core.browser import head_maps
 from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
-from embryo_core.figures.attention import of_rows
+from embryo_core.figures.attention import METRIC, of_rows
+from embryo_core.figures.figure import data_note
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
@@ -21,7 +22,7 @@ from embryo_core.types import Run
 
 def evaluated(run: Run) -> set[int]:
     """Return the steps that have averaged maps. Raises ResultsError."""
-    return steps_done(run, "attention")
+    return steps_done(run, METRIC)
 
 
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
@@ -45,7 +46,7 @@ def head_history(
     """
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
-    history = averaged(run, layer, head, maps, sources(run).get("attention", {}))
+    history = averaged(run, layer, head, maps, sources(run).get(METRIC, {}))
     if shared:
         history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
@@ -87,7 +88,7 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """Return the averaged maps of all heads at these steps as a GIF. Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    note = sources(run).get("attention", {}).get("note", "") + of_rows(normalised)
+    note = data_note(run, METRIC) + of_rows(normalised)
     return all_heads_gif(run.name, np.array(steps), weights, scale, shared, unit=run.step_unit, note=note)
 
 

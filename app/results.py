@@ -120,11 +120,6 @@ def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
 _answers = kept_whole(results_state, 2)(store.read_relation)
 
 
-def note(run: Run, metric: str, default: str = "") -> str:
-    """Return what a metric was measured on, in a few words; the default if its evaluation did not say."""
-    return sources(run).get(metric, {}).get("note", default)
-
-
 def templates(run: Run) -> dict[str, str]:
     """Return the template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}."""
     return sources(run).get(FACTS, {}).get("templates", {})

@@ -12,7 +12,7 @@ from app.view import View
 from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
-from embryo_core.figures.figure import listed
+from embryo_core.figures.figure import data_note, listed
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, map_style
 
@@ -143,7 +143,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
     """Draw the caption of the small maps, whose full maps have this length, and the menu of their files."""
     step, run = view.evaluated(steps), view.run
     name = grid_name(run.name)
-    note = results.note(run, METRIC)
+    note = data_note(run, METRIC)
     caption = attention.describe_all_heads(
         run,
         len(map_reads.grid_steps(run)),

@@ -28,6 +28,11 @@ POSITIONS = {  # names of `scores.POSITIONS`: how they are written, and their fo
 }
 
 
+def normalised_note(run: Run) -> str:
+    """Return what the maps of a run were averaged over, and that their rows were normalised."""
+    return f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", ")
+
+
 def of_rows(normalised: bool) -> str:
     """Return what follows a title or a note if the rows of maps were `normalised`."""
     return ", each row divided by its sum" if normalised else ""
@@ -72,7 +77,7 @@ def position_table(run: Run, layer: int, head: int, normalised: bool) -> pd.Data
     if not results.steps_done(run, METRIC):
         return pd.DataFrame(columns=["step", "position", "weight", "layer", "head"])
     table = by_position(results.read_position_weights(run, layer, head, normalised)).assign(layer=layer, head=head)
-    return table.assign(data=f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", ")) if normalised else table
+    return table.assign(data=normalised_note(run)) if normalised else table
 
 
 def by_position(weights: pd.DataFrame) -> pd.DataFrame:

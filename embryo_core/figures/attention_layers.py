@@ -11,10 +11,10 @@ from embryo_core import results
 from embryo_core.curves import normalise_rows
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.attention import METRIC, describe_sharing, of_rows
+from embryo_core.figures.attention import METRIC, describe_sharing, normalised_note, of_rows
 from embryo_core.figures.axis import STEP_COLUMN, Axis
 from embryo_core.figures.cells import add_points, outline
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.share.all_heads import shrink
 from embryo_core.share.map_style import CLIP, colour_end
 from embryo_core.types import Run, StepUnit
@@ -43,7 +43,7 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
     block = maps.shape[-1] // small.shape[-1]
     table = layers_table(small, head, steps, block)
     if normalised:
-        table = table.assign(data=f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", "))
+        table = table.assign(data=normalised_note(run))
     blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
     return make_figure(
         [run],

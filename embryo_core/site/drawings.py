@@ -13,7 +13,7 @@ from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, query
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.figure import Caption, citation, sentences, small_print
+from embryo_core.figures.figure import Caption, citation, data_note, sentences, small_print
 from embryo_core.share import averaged
 from embryo_core.types import Run
 
@@ -104,7 +104,7 @@ def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
     block = -(-weights.shape[-1] // head_maps.GRID_SIZE)
     caption = attention.describe_all_heads(run, len(steps), block, False, False, more)
     payload = head_maps.grid_payload(run.name, head_maps.grid(found, weights), unit=run.step_unit)
-    note = attention.print_all_heads(_note(run), "linear", False)
+    note = attention.print_all_heads(data_note(run, METRIC), "linear", False)
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
 
 
@@ -131,7 +131,3 @@ def _steps(run: Run, most: int) -> tuple[list[int], int]:
 
 def _describe_steps(shown: int, known: int) -> str:
     return "" if shown == known else f"{shown} of {known:,} steps have their maps here, spread over the logarithm."
-
-
-def _note(run: Run) -> str:
-    return results.read_sources(run).get(METRIC, {}).get("note", "")

@@ -30,10 +30,10 @@ from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
 from embryo_core.sources import earlier, folders, hub, trainer
-from embryo_core.sources.found import Found, SourceSeries
 from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import check_shards, join
+from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries
 from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import listed, point
 
@@ -104,15 +104,14 @@ def add(
         whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
-        odd: list[str] = []
-        troubles += _write_log(added, old, folder / "log.jsonl", odd)
+        unread, odd = _write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
     made = runs.read_run(target)
-    also = {"notes": tuple(series.notes), "remarks": (*_describe(made), *filter(None, [remark, *odd]))}
-    return Added(made, reached, locations, kept, gone, tuple(series.left_alone), troubles, **also)
+    also = {"notes": tuple(series.notes), "remarks": (*_describe(made), *filter(None, [remark, odd]))}
+    return Added(made, reached, locations, kept, gone, tuple(series.left_alone), [*troubles, *unread], **also)
 
 
 # === Finding ===
@@ -146,18 +145,18 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
     return folders.find_in(Path(source[0]).expanduser(), patterns)
 
 
-def _at(location: str, counts: Counts) -> Found:
+def _at(location: str, counts: Counts) -> SourceCheckpoint:
     if location.startswith(HUB):
         return hub.at(location.removeprefix(HUB), counts)
     return folders.at(Path(location).expanduser(), counts)
 
 
-def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[Found]:
+def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceCheckpoint]:
     """Return the wanted steps in order. Raises RunError if one is double, missing, or counted differently."""
     units = {one.counts.first[1] for one in series.found}
     if len(units) > 1:
         raise RunError(f"The names count {' and '.join(sorted(units))}; give patterns that count the same (--pattern).")
-    by_step: dict[int, Found] = {}
+    by_step: dict[int, SourceCheckpoint] = {}
     for one in series.found:
         if (twin := by_step.setdefault(one.step, one)) is not one:
             raise RunError(f"Step {one.step} is there twice, {twin.name} and {one.name}; name one form with --pattern.")
@@ -172,13 +171,15 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[Found]:
 # === Writing ===
 
 
-def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str) -> tuple[list[Found], list[str]]:
+def _write_checkpoints(
+    chosen: list[SourceCheckpoint], folder: Path, copy: bool, name: str
+) -> tuple[list[SourceCheckpoint], list[str]]:
     """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one.
 
     Files that stay where they are are hashed side by side.
     """
 
-    def write(one: Found) -> str | None:
+    def write(one: SourceCheckpoint) -> str | None:
         at = point(one.step, StepUnit(one.counts.first[1])).capitalize()
         try:
             with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
@@ -203,7 +204,7 @@ def _write_checkpoints(chosen: list[Found], folder: Path, copy: bool, name: str)
     return added, [trouble for trouble in outcomes if trouble]
 
 
-def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
+def _write_checkpoint(found: SourceCheckpoint, folder: Path, copy: bool) -> None:
     """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
     family = runs.read_json(found.config, found.within, runs.ModelClass, BrokenCheckpoint).model_type
     if not is_read(family):
@@ -236,7 +237,7 @@ def _write_checkpoint(found: Found, folder: Path, copy: bool) -> None:
     runs.write_manifest(folder, found.step, counts.sequences, tokens, **more)
 
 
-def _tokenizer(last: Found, named: str | None) -> "Converted":
+def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
     """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
 
@@ -257,7 +258,7 @@ def _tokenizer(last: Found, named: str | None) -> "Converted":
     )
 
 
-def _check_room(added: list[Found], tokenizer: str) -> None:
+def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
     """Raise RunError if the vocabulary of a checkpoint is smaller than the tokenizer."""
     pieces = Tokenizer.from_str(tokenizer).get_vocab_size(with_added_tokens=True)
     for one in added:
@@ -269,7 +270,9 @@ def _check_room(added: list[Found], tokenizer: str) -> None:
             )
 
 
-def _draft(name: str, folder: Path, last: Found, source: Sequence[str], copied: bool, seed: int | None) -> Run:
+def _draft(
+    name: str, folder: Path, last: SourceCheckpoint, source: Sequence[str], copied: bool, seed: int | None
+) -> Run:
     """Return the run as its last checkpoint describes it."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
@@ -315,13 +318,13 @@ def _local(pointer: Pointer) -> Path:
     return fetch(pointer) if pointer.repository else Path(pointer.file)
 
 
-def _saved_every(found: Found) -> int:
+def _saved_every(found: SourceCheckpoint) -> int:
     """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
     state = _state(found)
     return int(state.save_steps) if found.counts.step == state.global_step else 0
 
 
-def _state(found: Found) -> TrainerState:
+def _state(found: SourceCheckpoint) -> TrainerState:
     """Return the state that a Trainer wrote; an empty one if there is none or it cannot be read."""
     try:
         return (trainer.read_state(found.folder) if found.folder else None) or TrainerState()
@@ -329,12 +332,12 @@ def _state(found: Found) -> TrainerState:
         return TrainerState()
 
 
-def _write_log(added: list[Found], old: Run | None, path: Path, odd: list[str]) -> list[str]:
+def _write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
     """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
 
-    Return a sentence for each state that cannot be read; those on odd numbers are appended to `odd`.
+    Return a sentence for each state that cannot be read, and one on odd numbers; "" if there are none.
     """
-    rows, troubles = [], []
+    rows, troubles, odd = [], [], ""
     for one in reversed(added):
         try:
             counted = one.folder if one.counts.step is not None else None  # as the rows of a Trainer's log are
@@ -347,11 +350,11 @@ def _write_log(added: list[Found], old: Run | None, path: Path, odd: list[str]) 
             decoder = is_decoder(model)
             objective, alone = ("next_token", True) if decoder else ("masked_lm", model.name.endswith("ForMaskedLM"))
             rows = list(trainer.log_rows(state, objective, alone))
-            odd.extend(filter(None, [trainer.odd_numbers(state)]))
+            odd = trainer.odd_numbers(state)
             break
     last = max((row["step"] for row in rows), default=-1)
     earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
     rows += [row for row in earlier if row and row["step"] > last]
     if rows:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return troubles
+    return troubles, odd

@@ -12,7 +12,7 @@ from embryo_core import results, runs
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, RunError
 from embryo_core.runs.checkpoint_files import SAFETENSORS, WEIGHTS
 from embryo_core.runs.schema import Manifest
-from embryo_core.sources.found import Found
+from embryo_core.sources.source_series import SourceCheckpoint
 from embryo_core.types import Run
 
 
@@ -28,7 +28,7 @@ def places(folder: Path) -> set[str]:
     return {runs.place_of(file) for one in manifests if one.weights for file in one.weights.pointer.files}
 
 
-def places_of(added: Iterable[Found]) -> set[str]:
+def places_of(added: Iterable[SourceCheckpoint]) -> set[str]:
     """Return the folders and repositories of these checkpoints, generators included."""
     parts = [part for one in added for part in (one, one.generator) if part]
     return {runs.place_of(file) for part in parts for file in part.pointer.files}

@@ -13,10 +13,10 @@ from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.found import Found, SourceSeries, with_unnumbered
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
 from embryo_core.sources.shards import INDEXES, shard_names
+from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import read_state
 from embryo_core.types import Pointer
 
@@ -54,14 +54,14 @@ def _with_root(series: SourceSeries, folder: Path) -> SourceSeries:
     return with_unnumbered(series, last, state)
 
 
-def at(path: Path, counts: Counts) -> Found:
+def at(path: Path, counts: Counts) -> SourceCheckpoint:
     """Return the checkpoint in a folder, or of a file of weights with its config.json. Raises RunError."""
     found = _at(path, counts)
     inside = (path if path.is_dir() else path.parent) / GENERATOR
     return replace(found, generator=_at(inside, counts)) if (inside / "config.json").is_file() else found
 
 
-def _at(path: Path, counts: Counts) -> Found:
+def _at(path: Path, counts: Counts) -> SourceCheckpoint:
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
@@ -75,7 +75,9 @@ def _at(path: Path, counts: Counts) -> Found:
         raise RunError(f"{file} has a name with control characters; rename it.") from None
     index = file if weights.name in INDEXES else None
     first, *parts = [os.path.realpath(folder / name) for name in shard_names(file)] if index else [str(file)]
-    return Found(counts, config, config.parent, Pointer(first, parts=(*parts,)), str(file), folder=folder, index=index)
+    return SourceCheckpoint(
+        counts, config, config.parent, Pointer(first, parts=(*parts,)), str(file), folder=folder, index=index
+    )
 
 
 def _weights(folder: Path) -> Path:

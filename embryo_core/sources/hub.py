@@ -18,11 +18,11 @@ from embryo_core.runs import GENERATOR, hub_folder
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
-from embryo_core.sources.found import Found, SourceSeries, with_unnumbered
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
 from embryo_core.sources.other_formats import other_format
 from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_folders, match_names, match_titles
 from embryo_core.sources.shards import INDEXES, shard_names
+from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import STATE, read_state
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.types import Pointer
@@ -78,7 +78,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     raise _not_found(name, "revision, folder or commit", other_format(whole))
 
 
-def at(name: str, counts: Counts) -> Found:
+def at(name: str, counts: Counts) -> SourceCheckpoint:
     """Return the checkpoint at OWNER/NAME/FOLDER@REVISION; without a revision, on the main branch."""
     place = _place(name)
     return _found(place, counts, place.files())
@@ -157,7 +157,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Fi
     """
     series = SourceSeries([], left_alone=[*rest])
 
-    def look(one: tuple[HubFolder, Counts]) -> Found | str:
+    def look(one: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
         place, counts = one
         try:
             return _found(place, counts, place.files() if whole is None else _below(whole, place.folder))
@@ -165,7 +165,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Fi
             return str(reason)
 
     for counts, found in zip(places.values(), _side_by_side(look, [*places.items()]), strict=True):
-        if isinstance(found, Found):
+        if isinstance(found, SourceCheckpoint):
             series.found.append(found)
         else:
             series.incomplete[counts.first[0]] = found
@@ -184,13 +184,13 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
     return with_unnumbered(series, last, _state(top, names))
 
 
-def _found(place: HubFolder, counts: Counts, names: Files) -> Found:
+def _found(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if it is none."""
     found, inside = _model(place, counts, names), f"{GENERATOR}/"
     return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found
 
 
-def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> Found:
+def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> SourceCheckpoint:
     """Return the model in a folder inside a place, "" or one that ends with a slash."""
     weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
     if weights is None or f"{inside}config.json" not in names:
@@ -213,7 +213,9 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
     first, *parts = [place.folder + file for file in files]
     pointer = Pointer(first, place.repository, place.commit, (*parts,))
     hashes = tuple(names[file] for file in files)
-    return Found(counts, config, hub_store(config, place.repository), pointer, place.name, hashes, index=index)
+    return SourceCheckpoint(
+        counts, config, hub_store(config, place.repository), pointer, place.name, hashes, index=index
+    )
 
 
 def _state(place: HubFolder, names: Files) -> TrainerState | None:

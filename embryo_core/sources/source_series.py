@@ -12,7 +12,7 @@ from embryo_core.words import point
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceCheckpoint:
     """One checkpoint: how far training had come, and where its files are."""
 
     counts: Counts
@@ -22,7 +22,7 @@ class Found:
     name: str  # in messages
     hashes: tuple[str | None, ...] = ()  # SHA-256 of each file of the weights, if the Hub lists it
     folder: Path | None = None  # as it was named, links not followed; None: on the Hub
-    generator: "Found | None" = None  # of an ELECTRA, the model inside that predicts masked words
+    generator: "SourceCheckpoint | None" = None  # of an ELECTRA, the model inside that predicts masked words
     index: Path | None = None  # of weights in several files
 
     @property
@@ -35,7 +35,7 @@ class Found:
 class SourceSeries:
     """The checkpoints of a source."""
 
-    found: list[Found]  # unordered
+    found: list[SourceCheckpoint]  # unordered
     incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
     left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern matched
     notes: list[str] = field(default_factory=list)  # sentences on what else was left out
@@ -44,7 +44,7 @@ class SourceSeries:
 # === The last model of a Trainer's folder, or of the Hub's main branch ===
 
 
-def with_unnumbered(series: SourceSeries, last: Found, state: TrainerState | None) -> SourceSeries:
+def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: TrainerState | None) -> SourceSeries:
     """Return a series with its unnumbered model as the last step, if a Trainer's state beside it counts that step.
 
     The state of a Trainer that may have gone back to its best checkpoint does not. A model that is not the last step,
@@ -62,7 +62,7 @@ def with_unnumbered(series: SourceSeries, last: Found, state: TrainerState | Non
     return replace(series, notes=[*series.notes, note])
 
 
-def _candidates(series: SourceSeries, last: Found, best: str) -> list[Found]:
+def _candidates(series: SourceSeries, last: SourceCheckpoint, best: str) -> list[SourceCheckpoint]:
     """Return the checkpoints to compare with: all if the Hub lists hashes, else the last one and the best."""
     if last.pointer.repository:
         return series.found
@@ -70,7 +70,7 @@ def _candidates(series: SourceSeries, last: Found, best: str) -> list[Found]:
     return [one for one in series.found if one.step == final or (best and one.folder and one.folder.name == best)]
 
 
-def _same(one: Found, other: Found) -> bool:
+def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
     if one.pointer == other.pointer:
         return True
     if one.pointer.repository or other.pointer.repository:
