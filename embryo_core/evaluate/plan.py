@@ -161,7 +161,7 @@ def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:
     """Raise OtherData if existing results are of other data and may not be replaced; reading the data takes time."""
-    irreplaceable = done & {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
+    irreplaceable = done & runs.steps_without_weights(run)
     plan.replaces_other_data = overwrite and not irreplaceable
     if done and not plan.replaces_other_data:
         results.check_dataset(run, plan.metric.name, plan.dataset(), irreplaceable)

@@ -25,14 +25,13 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
     all planned steps.
     """
     run = runs[0]
-    checkpoints = run_files.checkpoints(run)
-    steps = [checkpoint.step for checkpoint in checkpoints]
+    steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.done(run)
-    done = {metric.name: written.get(metric.name, set()) for metric in METRICS if metric.needs <= gives}
+    done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= gives}
     table = coverage_table(run.planned_steps, steps, done)
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
-    without_weights = {checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights}
+    without_weights = run_files.steps_without_weights(run)
     with_results = len(without_weights & set().union(*written.values()))
     caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, gives))
     plot = plot_coverage(table, axis.of(run, runs))
@@ -41,10 +40,8 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
 
 def missing_metrics(run: Run, gives: frozenset[str]) -> list[str]:
     """Return the names of the metrics that lack a checkpoint with weights."""
-    loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
-    written = results.done(run)
-    wanted = [metric.name for metric in METRICS if metric.needs <= gives]
-    return [name for name in wanted if not loadable <= written.get(name, set())]
+    loadable, written = {one.step for one in run_files.checkpoints(run) if one.has_weights}, results.done(run)
+    return [one.name for one in METRICS if one.needs <= gives and not loadable <= written[one.name]]
 
 
 def evaluate_command(run: Run, missing: Sequence[str]) -> str:

@@ -90,7 +90,7 @@ def plan_tasks(
             plan.more["mnli_sha256"] = mnli.sha256
     for plan in plans:  # before anything takes time; all seeds have to agree, because their mean is shown
         for name in () if plan.overwrite else stored_names(run, plan.name):
-            lasting = results.done(run)[name] & _steps_without_weights(run)
+            lasting = results.done(run)[name] & runs.steps_without_weights(run)
             results.check_dataset(run, name, plan.identity, lasting)
     return plans
 
@@ -103,16 +103,12 @@ def _plan_task(
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}
     stored = {(step, other.rpartition(":")[2]) for other in stored_names(run, name) for step in written[other]}
     again = {(step, str(seed)) for step, seed in pairs}
-    replaceable = overwrite and not {step for step, _ in stored} & _steps_without_weights(run)  # others would be lost
+    replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)  # or lost
     pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
     sha256 = _data_hash(run, name, folder)
     return TaskPlan(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, staying)
-
-
-def _steps_without_weights(run: Run) -> set[int]:
-    return {checkpoint.step for checkpoint in runs.checkpoints(run) if not checkpoint.has_weights}
 
 
 def _data_hash(run: Run, name: str, folder: Path) -> str:

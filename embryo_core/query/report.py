@@ -1,7 +1,8 @@
 """Questions as commands, and answers as text for the terminal."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -80,11 +81,9 @@ def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[i
             f"Joint probability by the chain rule, pieces {how}; "
             "rank among the answers of as many pieces; ≥: at least."
         )
-    width = _step_width(found.steps)
-    lines = [f"{step_name(run.step_unit):>{width}}  {'probability':>11}  {'rank':>6}"]
-    for row in found.table.itertuples():
-        lines.append(f"{row.step:>{width},}  {row.probability:>11.3g}  {spell_rank(row.rank, row.exact):>6}")
-    return "\n\n".join([*head, *found.skipped, "\n".join(lines)])
+    rows = [(step_name(run.step_unit), "probability", "rank")]
+    rows += [(f"{one.step:,}", f"{one.probability:.3g}", _rank(one)) for one in found.table.itertuples()]
+    return "\n\n".join([*head, *found.skipped, _table(rows)])
 
 
 def report_layers(
@@ -108,7 +107,7 @@ def report_layers(
         count //= len(layers)
         rows = [("layer", *map(str, range(1, count + 1)))]
         rows += [(str(layer), *cells[layer * count : (layer + 1) * count]) for layer in layers]
-    return "\n\n".join([head, *found.skipped, _table(rows)])
+    return "\n\n".join([head, *found.skipped, _table(rows, texts=range(1, len(rows[0])))])
 
 
 # === Parts ===
@@ -123,28 +122,24 @@ def _continuations(run: Run, found: Answers) -> str:
     rows = found.history(TOGETHER)
     lines = [(step_name(run.step_unit), "probability", "continuation")]
     lines += [(f"{row.step:,}", f"{row.probability:.3g}", row.token) for row in rows.itertuples()]
-    return _table(lines)
+    return _table(lines, texts=[2])
 
 
-def _step_width(steps: Sequence[int]) -> int:
-    """Return the width in characters of the column of steps."""
-    return max(9, len(f"{max(steps):,}"))
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Align columns to their widest entry, the first to the right."""
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([row[0].rjust(first), *(cell.ljust(width) for cell, width in zip(row[1:], others, strict=True))])
-        for row in rows
-    ]
+def _table(rows: Sequence[tuple[str, ...]], texts: Collection[int] = ()) -> str:
+    """Align columns to their widest entry: `texts`, by their numbers, to the left, and all others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.ljust if i in texts else str.rjust for i in range(len(widths))]
+    lines = ["  ".join(side(*one) for side, *one in zip(sides, row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
 
 
+def _rank(row: Any) -> str:
+    return spell_rank(row.rank, row.exact)
+
+
 def _ranking(predictions: Sequence[Prediction]) -> str:
-    lines = [f"{'rank':>4}  {'probability':>11}  answer"]
-    lines += [f"{spell_rank(p.rank, p.exact):>4}  {p.probability:>11.4%}  {p.token}" for p in predictions]
-    return "\n".join(lines)
+    rows = [("rank", "probability", "answer")]
+    return _table(rows + [(_rank(one), f"{one.probability:.4%}", one.token) for one in predictions], texts=[2])
 
 
 def _history(run: Run, found: Answers, mask: int) -> str:
@@ -159,12 +154,7 @@ def _history(run: Run, found: Answers, mask: int) -> str:
 
 def _lines(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
     """Return a line for each step; `leaders` and `final` have the rows of the leading and the final answer."""
-    own = f"of {final['token'].iat[0]!r}"
-    left, right = _step_width(leaders["step"].tolist()), max(14, len(own))
-    width = max(len("best answer"), leaders["token"].str.len().max())
-    at = step_name(run.step_unit)
-    lines = [f"{at:>{left}}  {'best answer':<{width}}  {'probability':>11}  {own:>{right}}  {'rank':>6}"]
+    rows = [(step_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
     for best, one in zip(leaders.itertuples(), final.itertuples(), strict=True):
-        line = f"{best.step:>{left},}  {best.token:<{width}}  {best.probability:>11.4%}  {one.probability:>{right}.4%}"
-        lines.append(f"{line}  {spell_rank(one.rank, one.exact):>6}")
-    return "\n".join(lines)
+        rows.append((f"{best.step:,}", best.token, f"{best.probability:.4%}", f"{one.probability:.4%}", _rank(one)))
+    return _table(rows, texts=[1])

@@ -44,6 +44,7 @@ from embryo_core.runs.manifests import (
     generator,
     left_out,
     loadable,
+    steps_without_weights,
     write_manifest,
 )
 from embryo_core.runs.pointers import (
@@ -131,6 +132,7 @@ __all__ = [
     "sha256",
     "snapshot",
     "step_grid",
+    "steps_without_weights",
     "to_remove",
     "trust_files",
     "verify",

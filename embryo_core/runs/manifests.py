@@ -110,6 +110,11 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     return [one for one in known if one.has_weights]
 
 
+def steps_without_weights(run: Run) -> set[int]:
+    """Return the steps of a run whose checkpoints have lost their weights."""
+    return {one.step for one in checkpoints(run) if not one.has_weights}
+
+
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
     """Return a sentence on the requested checkpoints if some of them kept no weights, else nothing."""
     found = [*found]
