@@ -111,7 +111,7 @@ class Unigram(Vocabulary):
         return models.Unigram(pieces, unk_id=UNK)
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether it starts with "▁". A word whose first character is unknown is "▁", then <unk>."""
+        """Return whether a piece starts with "▁". A word whose first character is unknown is "▁", then <unk>."""
         return piece.startswith(self.word_start)
 
     def word(self, pieces: Sequence[str]) -> str:
@@ -170,7 +170,7 @@ class WordPiece(Vocabulary):
         return models.WordPiece({piece: i for i, piece in enumerate(marked)}, unk_token=self.special_tokens[UNK])
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether it has no "##"; [UNK] begins a word, since it is a whole one."""
+        """Return whether a piece has no "##"; [UNK] begins a word, since it is a whole one."""
         unknown = piece == self.special_tokens[UNK]
         return not piece.startswith(self.inside) and (unknown or piece not in self.special_tokens)
 
@@ -215,7 +215,7 @@ class ByteBPE(Vocabulary):
         return models.BPE(known, merges)
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether it follows a space or begins with a punctuation mark."""
+        """Return whether a piece follows a space or begins with a punctuation mark."""
         mark = piece[0] < "\x7f" and not piece[0].isalnum()
         return piece not in self.special_tokens and (piece.startswith(self.space) or mark)
 

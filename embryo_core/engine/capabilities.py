@@ -65,7 +65,7 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
 
 
 def run_gives(run: Run) -> frozenset[str]:
-    """Return the capabilities of a run's models: those of its last readable checkpoint, the usual ones without any."""
+    """Return the capabilities of a run's models: those of its last readable checkpoint, or the default ones."""
     for checkpoint in reversed(runs.checkpoints(run)):
         with suppress(BrokenCheckpoint):
             return gives(checkpoint)

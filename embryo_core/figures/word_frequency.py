@@ -24,7 +24,7 @@ from embryo_core.figures.words import (
     category_styles,
     counted_text,
     describe_data,
-    reaches,
+    half_intervals,
 )
 from embryo_core.types import Run
 from embryo_core.words import percent
@@ -48,7 +48,7 @@ def distance_table(run: Run) -> pd.DataFrame:
     table = results.read_surprisals(run)
     table["unigram"] = table["word"].map(ages["unigram"])
     table = table[table["unigram"].notna()]
-    below = table["surprisal"] + reaches(table) < table[["unigram", "chance"]].min(axis=1)
+    below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
     parts = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
     grouped = pd.concat(parts).groupby(["group", "step"], sort=False)
@@ -100,7 +100,7 @@ def phase_table(run: Run) -> pd.DataFrame:
     bits = np.stack([table["chance"], *known.values()])  # [chance, unigram, bigram; rows]
     surprisal = table["surprisal"].to_numpy(float)
     phase = np.array([*PHASES])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
-    phase = np.where(surprisal + reaches(table) < bits.min(axis=0), "context", phase)
+    phase = np.where(surprisal + half_intervals(table) < bits.min(axis=0), "context", phase)
     table = table.assign(phase=phase)[~np.isnan(bits).any(axis=0)]
     counts = pd.crosstab(table["step"], table["phase"]).reindex(columns=[*PHASES], fill_value=0)
     rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()

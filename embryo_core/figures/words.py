@@ -98,7 +98,8 @@ def age_table(run: Run) -> pd.DataFrame:
     noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
     rows["unigram"] = -np.log2(rows["count"] / total) if counts else noted
     rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
-    high, lowest = surprisal + reaches(table), rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
+    high = surprisal + half_intervals(table)
+    lowest = rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
     beyond = [
         None if math.isnan(bits) else curves.held_from(steps[i:j], bits - high[i:j], 0.0)
         for i, j, bits in zip(starts, ends, lowest.tolist(), strict=False)
@@ -107,7 +108,7 @@ def age_table(run: Run) -> pd.DataFrame:
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
 
 
-def reaches(table: pd.DataFrame) -> np.ndarray:
+def half_intervals(table: pd.DataFrame) -> np.ndarray:
     """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN of one occurrence."""
     n = table["n"].to_numpy()
     if not len(n):
@@ -245,7 +246,7 @@ def curve_table(run: Run, word: str) -> pd.DataFrame:
     Columns: word, step, surprisal (bits), n, low, high (95 %, of a mean over the occurrences), chance.
     """
     table = results.read_surprisals(run, word)
-    reach = reaches(table)
+    reach = half_intervals(table)
     table = table[["word", "step", "surprisal", "n", "chance"]]
     return table.assign(low=table["surprisal"] - reach, high=table["surprisal"] + reach)
 

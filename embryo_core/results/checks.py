@@ -104,7 +104,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
 
 
 def _out_of_bounds(column: pa.ChunkedArray, kind: str, least: float, most: float) -> Any:
-    """Return a value that is out of bounds, or not finite; of a text the number of bytes. None if there is no such."""
+    """Return a value that is out of bounds, or not finite; of a text the number of bytes. None if there is none."""
     found = []
     if kind in ("string", "bytes"):
         column, least, most = pc.binary_length(column), 0, MAX_TEXT

@@ -213,7 +213,7 @@ def read_groups(
 def _read_coded(
     file: pa.NativeFile, footer: pq.FileMetaData, groups: Iterable[int], columns: list[str] | None
 ) -> Iterator[pa.Table]:
-    """Yield row groups with texts as the different ones, counted before rows are made of them: one may be repeated."""
+    """Yield row groups with texts as dictionaries, whose sizes are checked first: one text may fill many rows."""
     leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)

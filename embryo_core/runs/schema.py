@@ -183,7 +183,7 @@ class PointerCard(Struct, frozen=True):
 
     @property
     def pointer(self) -> Pointer:
-        """Return it without hashes."""
+        """Return the pointer without hashes."""
         return Pointer(self.file, self.repository, self.commit, tuple(self.parts))
 
     def __post_init__(self) -> None:
