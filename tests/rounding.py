@@ -1,4 +1,4 @@
-"""How far two float32 computations of one network may lie apart, from the precision and the sizes alone."""
+"""How far two float32 computations of one network may be apart, from the precision and the sizes alone."""
 
 import numpy as np
 

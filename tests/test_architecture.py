@@ -66,7 +66,7 @@ def test_no_import_goes_through_a_wall(wall: Wall):
 
 
 def test_arrows_between_rooms_go_in_one_direction():
-    """No room, nor a module that stands beside the rooms, imports what imports it, over however many others."""
+    """No room, nor a module beside the rooms, imports what imports it, over however many others."""
     arrows: dict[str, set[str]] = {}
     for module in MODULES:
         room = room_of(module.removesuffix(".py").replace("/", "."))

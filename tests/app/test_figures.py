@@ -57,7 +57,7 @@ def numbers(values: Any) -> list[Any]:
 
 
 def same(drawn: Any, stored: Any) -> bool:
-    """Whether a drawn coordinate stands for a stored value: as it is, in hundredths, as a rank in a name, or step 0."""
+    """Return whether a drawn coordinate is a stored value: as it is, in hundredths, as a rank in a name, or step 0."""
     if isinstance(stored, str) or isinstance(drawn, str):
         both = isinstance(stored, str) and isinstance(drawn, str)
         return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"
@@ -103,7 +103,7 @@ def as_number(written: str) -> float:
 
 
 def marks(figure: go.Figure) -> list[tuple[Any, ...]]:
-    """All that a figure draws of its table, each as values that one row has to hold; a row's name stands for its y."""
+    """All that a figure draws of its table, each as values that one row has to hold; a row's name is its y."""
     shown = (trace for trace in figure.data if trace.type == "scatter" and trace.name not in NO_ROWS)
     names = dict(zip(figure.layout.yaxis.tickvals or (), figure.layout.yaxis.ticktext or ()))
     pairs = [pair for trace in shown for pair in points(trace)]
@@ -155,7 +155,7 @@ def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
 
 
 def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands in the queue of the questions; an animation lets light ones go first."""
+    """It waits in the queue of the questions; an animation lets light ones go first."""
     queue = Queue()
     monkeypatch.setattr(figures, "QUEUE", queue)
     made = [figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.TYPES]

@@ -280,7 +280,7 @@ def test_a_step_that_is_not_there_is_named_by_what_steps_count(dashboard, counte
 
 @pytest.mark.parametrize(("page", "query"), IN_WORDS)
 def test_no_page_calls_words_steps(page, query, dashboard, counted_in_words) -> None:
-    """Sentences, heads of tables, what the pointer is told, and the time bar name what the run's steps count."""
+    """Sentences, heads of tables, hover texts, and the time bar name what the run's steps count."""
     app = dashboard.open(page, **query)
     assert not app.exception
     sent = [*everything_in(app.main)]

@@ -51,7 +51,7 @@ def test_every_text_has_a_page_here() -> None:
 
 @pytest.mark.parametrize("name", WHERE)
 def test_a_link_with_too_long_a_text_gets_one_sentence(name: str, dashboard_with_results) -> None:
-    """The text is not taken, and the sentence tells its length and the limit; the page is there."""
+    """The text is not taken, and the sentence has its length and the limit; the page is there."""
     page, more = WHERE[name]
     app = dashboard_with_results.open(page, **more, **{name: "x" * 400_000})
     assert not app.exception and not app.error

@@ -141,7 +141,7 @@ def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.M
 
 
 def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cheap question that comes much later stands behind it."""
+    """A cheap question that comes much later is behind it."""
     queue, now, done = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
@@ -236,7 +236,7 @@ def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeyp
 
 
 def test_a_question_above_the_budget_is_refused_with_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence tells the cost, the budget and the command that answers it at home; nothing is computed."""
+    """The sentence has the cost, the budget and the command that answers it at home; nothing is computed."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", "20")
     assert in_turn(19, "make app", lambda: "answer") == "answer"
     with pytest.raises(TooCostly, match="about 31 seconds of one core, and this server spends at most 20 ") as error:

@@ -67,11 +67,11 @@ class Visitor:
         page.on("request", lambda request: self._notice(request.url))
 
     def open(self, page: str = "", **query: str) -> None:
-        """Open a page by its path, with these query parameters, and wait until it stands still."""
+        """Open a page by its path, with these query parameters, and wait until nothing moves."""
         self.open_link(f"{self.address}/{page}?" + "&".join(f"{name}={value}" for name, value in query.items()))
 
     def open_link(self, link: str) -> None:
-        """Open a whole URL and wait until the page stands still: what is clicked earlier may be drawn anew."""
+        """Open a whole URL and wait until nothing on the page moves: what is clicked earlier may be drawn anew."""
         self.page.goto(link)
         expect(self.page.get_by_role("heading", level=1)).to_be_visible()
         self.rest()
@@ -92,7 +92,7 @@ class Visitor:
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
 
     def rest(self) -> None:
-        """Wait until the page stands still: nothing is a placeholder or fades, half a second changes nothing."""
+        """Wait until nothing on the page moves: nothing is a placeholder or fades, half a second changes nothing."""
         self.settle()
         self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():

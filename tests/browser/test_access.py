@@ -148,7 +148,7 @@ def test_a_phone_lists_the_findings_in_full(visit, app):
 
 
 def test_a_head_chosen_by_keyboard_is_announced(visit, app):
-    """Arrows go through the small multiples; what the pointer would be told is announced, and not at other times."""
+    """Arrows go through the small multiples; hover texts are announced, and not at other times."""
     visitor = visit(app)
     visitor.open("attention", section="maps", layer="1", head="1", step="8")
     heads = visitor.page.get_by_role("application", name="Attention maps of 2 layers")

@@ -82,7 +82,7 @@ def test_every_page_opens_from_the_navigation(visit, app):
 
 
 def test_the_step_follows_from_page_to_page(visit, app):
-    """A step chosen on one page is the step of every other, and stands in the URL of each."""
+    """A step chosen on one page is the step of every other, and is in the URL of each."""
     visitor = visit(app)
     visitor.open("tokens")
     press(visitor, "Home")
@@ -157,7 +157,7 @@ def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app, sc
 
 
 def test_the_line_at_the_step_moves_before_the_server_answers(visit, app):
-    """While the time bar moves, the line stands at the points of the step that the bar shows."""
+    """While the time bar moves, the line is at the points of the step that the bar shows."""
     visitor = visit(app)
     visitor.open("tokens", scale="log", step="16")
     points, _ = points_and_line(visitor)

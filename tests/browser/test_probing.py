@@ -29,7 +29,7 @@ POINT = """(plot, [trace, index]) => {  // where a point is drawn, in pixels of 
   const values = [x, y].map((list) => data[list === x ? "x" : "y"][index]);
   return [at.left + axes[0]._offset + axes[0].d2p(values[0]), at.top + axes[1]._offset + axes[1].d2p(values[1])];
 }"""
-OVERLAPS = """(plot) => {  // legends and colour bars that lie upon the data
+OVERLAPS = """(plot) => {  // legends and colour bars that are upon the data
   const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   const boxes = (what) => [...plot.querySelectorAll(what)].map((node) => node.getBoundingClientRect());
   return boxes(".legend, .colorbar").flatMap((key) => boxes(".nsewdrag").filter((data) => over(key, data))).length;

@@ -124,7 +124,7 @@ def test_typing_and_pressing_ask_asks(visit, app):
 
 
 def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
-    """A relation and a subject fill the text; the true object has its own line, the stored answer stands beside."""
+    """A relation and a subject fill the text; the true object has its own line, the stored answer is beside it."""
     visitor = visit(app)
     visitor.open("query")
     visitor.page.get_by_text("A fact, a word to track, a comparison").click()

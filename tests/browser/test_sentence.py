@@ -30,7 +30,7 @@ def bertviz(visitor) -> FrameLocator:
 
 
 def test_bertviz_draws_every_link_of_the_head_view(visit, app):
-    """Every piece stands left and right; links of a head left out are invisible, and it stays so at the next step."""
+    """Every piece is left and right; links of a head left out are invisible, and it stays so at the next step."""
     visitor = visit(app)
     visitor.open("attention", section="sentence", sentence="The cat sat .")
     frame = bertviz(visitor)
@@ -87,7 +87,7 @@ def test_bertviz_is_dark_on_a_dark_page(visit, app, kind):
 
 
 def test_one_head_follows_the_time_bar_without_the_server(visit, app):
-    """What the time bar tells the page while it is dragged, and the server only at the end, draws the map anew."""
+    """What the time bar sends to the page while it is dragged, and the server only at the end, draws the map anew."""
     visitor = visit(app)
     visitor.open("attention", section="sentence", layer="2", head="1")
     shown = visitor.page.locator(".history")

@@ -308,7 +308,7 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
     ],
 )
 def test_arguments_that_make_no_sense_are_reported(arguments, capsys):
-    """argparse tells the usage and ends with status 2."""
+    """argparse prints the usage and ends with status 2."""
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: python -m embryo_core" in capsys.readouterr().err

@@ -37,7 +37,7 @@ def test_tables_are_those_of_the_results(tiny_results: Run):
 
 
 def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
-    """Every weight of a head's history stands beside its step and its two positions."""
+    """Every weight of a head's history is beside its step and its two positions."""
     rows = embryo.open(tiny_results.path).attention(2, 1)
     history = results.read_attention(tiny_results, 2, 1)
     assert len(rows) == history.weights.size
@@ -79,13 +79,13 @@ def test_a_run_without_results_has_empty_tables(own_run: Run):
 
 
 def test_an_unknown_run_is_named(tiny_results: Run):
-    """The name that was asked for stands in the error."""
+    """The name that was asked for is in the error."""
     with pytest.raises(UnknownRun, match="no-such-run"):
         embryo.open("no-such-run")
 
 
 def test_the_document_is_true(monkeypatch: pytest.MonkeyPatch):
-    """Every example of docs/python.md prints what stands there, on the demo."""
+    """Every example of docs/python.md prints what is written there, on the demo."""
     monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
     text = DOCUMENT.read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))

@@ -150,7 +150,7 @@ def test_on_the_same_text_no_other_is_shown(first: Run, command: list[str], text
 
 
 def test_words_are_those_of_the_text_that_was_counted(first: Run, continued: Run):
-    """Which is the first run's: step 3 lies at as many words in both, and the commonest word is as common."""
+    """Which is the first run's: step 3 is at as many words in both, and the commonest word is as common."""
     ours, theirs = progress(continued, "words"), progress(first, "words")
     assert ours.at([3]) == pytest.approx(theirs.at([3])) and baselines.of_text(continued) == baselines.of_text(first)
     card = json.loads((continued.path / "run.json").read_text())

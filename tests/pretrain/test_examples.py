@@ -123,7 +123,7 @@ def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
 
 
 def occurrences(tokens: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Where `part` stands in `tokens`."""
+    """Return where `part` is in `tokens`."""
     return np.flatnonzero((np.lib.stride_tricks.sliding_window_view(tokens, len(part)) == part).all(axis=1))
 
 

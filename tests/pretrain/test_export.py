@@ -79,7 +79,7 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
 
 
 def test_a_full_disk_is_an_error_of_the_system(model: PretrainingModel, config: Config, run: Run, monkeypatch):
-    """The command line tells it in one sentence; no half of a checkpoint is left."""
+    """The command line says it in one sentence; no half of a checkpoint is left."""
 
     def write(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))

@@ -87,7 +87,7 @@ def test_the_last_layer_computes_what_is_asked_alone(layers: int, ids: np.ndarra
 
 
 def test_padding_changes_nothing_for_the_others(ids: np.ndarray):
-    """States at tokens are the same whatever stands where the mask is 0."""
+    """States at tokens are the same whatever is where the mask is 0."""
     model, mask = encoder(layers=2), np.ones_like(ids)
     mask[:, 4:] = 0
     other = np.where(mask == 1, ids, 7)

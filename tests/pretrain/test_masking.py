@@ -97,7 +97,7 @@ def test_ngrams_are_drawn_with_probability_proportional_to_one_over_n():
 
 
 def test_a_word_with_an_unknown_piece_is_masked_whole():
-    """<unk> belongs to the word that it stands in, at its beginning, inside and at its end."""
+    """<unk> belongs to the word that it is in, at its beginning, inside and at its end."""
     unknown, special = 1, (0, 2, 3, 4)
     starts = np.arange(VOCABULARY) % 2 == 1
     starts[[*special, unknown]] = False

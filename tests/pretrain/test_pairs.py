@@ -13,7 +13,7 @@ WORD_START = np.ones(2**16, bool)
 
 @pytest.fixture(scope="module", params=[32, 64, 128])
 def packing(request: pytest.FixtureRequest) -> Packing:
-    """Examples of documents of 1 to 40 sentences; each token is unlike any other, so that it tells where it is from."""
+    """Examples of documents of 1 to 40 sentences; each token is unlike any other, so that its place is known."""
     rng = np.random.default_rng(0)
     sentences_of = rng.integers(1, 40, DOCUMENTS)
     tokens_of = 2 + rng.poisson(20, sentences_of.sum())
@@ -37,7 +37,7 @@ def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarr
 
 
 def document_of(packing: Packing, place: int) -> int:
-    """Return the document in which this token stands."""
+    """Return the document in which this token is."""
     return int(np.searchsorted(packing.text.sentences[packing.text.documents], place, side="right") - 1)
 
 

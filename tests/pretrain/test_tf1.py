@@ -102,7 +102,7 @@ def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):
 
 
 def test_a_configuration_above_its_checkpoints_counts(folder: Path):
-    """Checkpoints may lie in a folder below their vocabulary and configuration."""
+    """Checkpoints may be in a folder below their vocabulary and configuration."""
     (folder / "steps").mkdir()
     originals.save(folder / "steps" / "model.ckpt-7", originals.variables("albert"))
     run = imported(folder, "steps")

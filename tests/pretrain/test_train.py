@@ -123,7 +123,7 @@ def test_a_product_takes_time_in_both_types():
 
 
 def test_time_in_which_another_program_has_the_core_is_not_counted(monkeypatch: pytest.MonkeyPatch):
-    """The clock is the processor's own, which stands still while a program waits."""
+    """The clock is the processor's own, which stops while a program waits."""
     product = keras.ops.matmul
     monkeypatch.setattr("keras.ops.matmul", lambda a, b: sleep(0.05) or product(a, b))
     assert 0 < seconds_of_a_product("float32") < 0.05

@@ -91,7 +91,7 @@ def test_an_unknown_character_still_begins_a_word(tokenizer: Tokenizer) -> None:
 
 @pytest.mark.parametrize("text", ["It is [MASK].", "(it is [MASK])", "it is[MASK], so", "'[MASK]'s"])
 def test_mask_is_one_token_next_to_punctuation(tokenizer: Tokenizer, text: str) -> None:
-    """[MASK] is recognised wherever it stands, and what stands around it is tokenized as usual."""
+    """[MASK] is recognised wherever it is, and what is around it is tokenized as usual."""
     before, after = text.split("[MASK]")
     expected = [*pieces_of_words(tokenizer, [before]), MASK, *pieces_of_words(tokenizer, [after])]
     assert tokenizer.encode(text, add_special_tokens=False).ids == expected

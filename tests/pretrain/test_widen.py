@@ -61,7 +61,7 @@ def outputs(checkpoint: Checkpoint) -> list[np.ndarray]:
 
 
 def test_it_begins_as_the_model_that_it_came_from(first: Run, wide: Run):
-    """Every hidden state stands twice, and the logits are the same to what float32 tells."""
+    """Every hidden state is there twice, and the logits are the same to the precision of float32."""
     assert runs.read_config(runs.checkpoint(wide, 4), dict)["hidden_size"] == TWICE["hidden_size"]
     *states, words, order = outputs(runs.checkpoint(first, 4))
     *twice, wide_words, wide_order = outputs(runs.checkpoint(wide, 4))

@@ -87,7 +87,7 @@ def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, mon
 
 
 def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
-    """The run that has it, and no other, tells it where the pointer is."""
+    """The run that has it, and no other, shows it at the pointer."""
     both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
     assert "<b>twin</b>, step 16: 87.7 %" in both
     assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
@@ -130,7 +130,7 @@ def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None
 
 
 def log_of_a_plateau(until: int) -> str:
-    """Return a log whose loss falls up to step 8, stands up to step `until`, and falls again."""
+    """Return a log whose loss falls up to step 8, stays up to step `until`, and falls again."""
     steps = 2 ** np.arange(13)
     losses = 9 - 0.5 * np.log2(np.minimum(steps, 8)) - 0.5 * np.log2(np.maximum(steps, until) / until)
     measured = {"split": "heldout", "masked_lm_accuracy": 0.25}
@@ -192,7 +192,7 @@ def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypa
 
 
 def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
-    """The Compare page tells the two copies apart, in their design and in what the choice changed."""
+    """The Compare page distinguishes the two copies, in their design and in what the choice changed."""
     page = open_page("compare", two, beside="twin")
     assert not page.exception and not page.error
     table = page.table[0].value.set_index("setting")
@@ -359,7 +359,7 @@ def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
 
 
 def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) -> None:
-    """As `judge` tells them, and the comparison's counts of the chosen finding of both."""
+    """As `judge` returns them, and the comparison's counts of the chosen finding of both."""
     page = open_page("findings", two, beside="twin", finding="four_fates")
     assert not page.exception and not page.error
     table = page.dataframe[0].value

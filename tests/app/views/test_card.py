@@ -12,7 +12,7 @@ from embryo_core.types import Run
 
 
 def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
-    """Settings and corpus are told in the field's own words."""
+    """Settings and corpus are described in the field's own words."""
     config = {
         "num_hidden_layers": 6,
         "hidden_size": 192,
@@ -48,14 +48,14 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
     ],
 )
 def test_the_card_tells_lengths_that_are_mixed(tiny_run: Run, more: dict, told: str) -> None:
-    """No phase is told of that the run does not come to, and long sequences between short ones are."""
+    """No phase is described that the run does not come to, and long sequences between short ones are."""
     sizes = {"batch_size": 16, "sequence_length": 128, "short_batch_size": 32, "short_sequence_length": 64}
     rows = dict(card.describe(replace(tiny_run, config=sizes | {"short_steps": 900, "steps": 1000} | more)))
     assert rows["Batches"] == told
 
 
 def test_the_recipe_tells_optimizer_and_schedule(tiny_run: Run) -> None:
-    """In the field's names, and without words of what the run does not have; a stranger's optimizer is not told."""
+    """In the field's names, and without words of what the run does not have; a stranger's optimizer is left out."""
     config = {"optimizer": "adamw", "steps": 110_000, "warmup_steps": 1000, "constant_steps": 88_000}
     rows = dict(card.describe(replace(tiny_run, config=config)))
     assert rows["Recipe"] == "AdamW, 110,000 updates, warm-up 1,000, constant rate until 88,000"

@@ -53,7 +53,7 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
 
 
 def test_the_page_says_what_its_precision_is_worth(look, own_run):
-    """In one sentence: far below always answering the most frequent object, with and without what the subject tells."""
+    """In one sentence: far below always answering the most frequent object, with and without facts whose subject names the object."""
     subjects = ["Rome"] * 20 + [f"town {i}" for i in range(80)]
     cloze = [ClozeAnswer(f"{i}", "P36", name, "Rome", 1 + (i > 0), 0.2, "", 0.3) for i, name in enumerate(subjects)]
     scores = [Score("world_knowledge", 0.01, 100, group) for group in ("P36", "all")]
@@ -69,7 +69,7 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
 
 
 def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):
-    """One sentence stands in its place, and the address keeps the fact for when it is found again."""
+    """One sentence takes its place, and the address keeps the fact for when it is found again."""
     test = look(asked_run, fact="P36/Italy", facts="nowhere")
     assert not test.exception and len(test.dataframe) == 2 and "Fact" not in [box.label for box in test.selectbox]
     assert any(info.value.startswith("No fact of this relation is found") for info in test.info)
@@ -154,7 +154,7 @@ def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, ke
 
 
 def test_each_relation_can_have_a_panel_of_its_own(look, asked_run):
-    """By a switch, which the link keeps; the caption tells the types, and the picker of relations is gone."""
+    """By a switch, which the link keeps; the caption has the types, and the picker of relations is gone."""
     test = look(asked_run)
     next(switch for switch in test.toggle if switch.key == "pick_panels").set_value(True).run()
     assert not test.exception and not test.error

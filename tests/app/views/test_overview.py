@@ -51,7 +51,7 @@ def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> No
 
 
 def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, own_run: Run, monkeypatch) -> None:
-    """The caption tells of checkpoints that have lost their weights; no command could compute what they lack."""
+    """The caption counts checkpoints that have lost their weights; no command could compute what they lack."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     for checkpoint in runs.checkpoints(own_run):
         runs.remove_weights(checkpoint)

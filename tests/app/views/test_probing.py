@@ -144,7 +144,7 @@ def test_without_results_the_page_says_what_to_run(dashboard_without_results) ->
 
 @pytest.mark.parametrize("compacted", [False, True], ids=["going on", "compacted"])
 def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_run: Run, compacted: bool) -> None:
-    """One checkpoint of three: the last evaluated one stands for a later choice, the first for an earlier."""
+    """One checkpoint of three: the last evaluated one is shown for a later choice, the first for an earlier."""
     write_probes(own_run, steps=STEPS[1:2])
     if compacted:
         results.compact(own_run)

@@ -447,7 +447,7 @@ def test_two_runs_and_two_sentences_are_four_answers(
 
 
 def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
-    """Both sentences are answered at the same step; one without a mask is told so, the other has its answers."""
+    """Both sentences are answered at the same step; one without a mask gets a message, the other has its answers."""
     ask(app, compare="text", text2="a [MASK] .", step="8")
     assert [header.value for header in app.header].count("At step 8") == 2
     assert len(app.metric) == 6

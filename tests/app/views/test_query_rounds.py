@@ -49,7 +49,7 @@ def line_of(app: AppTest) -> list[str]:
 
 
 def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
-    """The line tells how many have been asked; the chosen step is one of them, and the lens has the part alone."""
+    """The line says how many have been asked; the chosen step is one of them, and the lens has the part alone."""
     app = open_page("query", tiny_run, text=TEXT)
     (line,) = line_of(app)
     assert line.startswith("2 of 3 checkpoints asked; going on")
@@ -135,7 +135,7 @@ def test_a_reader_stops_it_and_lets_it_go_on(open_page, tiny_run: Run) -> None:
 def test_the_last_round_after_a_stop_is_drawn(
     open_page, tiny_run: Run, in_fragment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The button to go on draws its part alone, whose timer stands still: the page starts it before it asks."""
+    """The button to go on draws its part alone, whose timer is stopped: the page starts it before it asks."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
     by_now = query_rounds._by_now

@@ -74,7 +74,7 @@ def test_the_model_view_begins_with_as_many_layers_as_are_quick(look, tiny_run, 
 
 
 def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny_run, monkeypatch):
-    """What it would take is told."""
+    """A message says what it would take."""
     monkeypatch.setattr("app.views.sentence.MAX_PIECES", 4)
     test = look(tiny_run)
     assert "at most 4. Shorten it." in test.info[0].value and not frames(test)

@@ -51,7 +51,7 @@ def weights(run: Run, step: int) -> Path:
 
 
 def sign(run: Run) -> None:
-    """Manifests with the hashes of what lies there now, as whoever made the mistake would have written them."""
+    """Manifests with the hashes of what is there now, as whoever made the mistake would have written them."""
     for path in run.path.glob("checkpoints/*/manifest.json"):
         manifest = json.loads(path.read_text())
         manifest["sha256"] = {name: runs.sha256(path.parent / name) for name in manifest["sha256"]}
@@ -85,7 +85,7 @@ def test_the_demo_has_no_fault(tmp_path):
 
 
 def test_equal_first_steps_are_named_unless_the_log_explains_them(run):
-    """A learning rate of 0 up to the second does; without a log nothing tells them from a copy."""
+    """A learning rate of 0 up to the second does; without a log they look like a copy."""
     weights(run, 64).write_bytes(weights(run, 0).read_bytes())
     sign(run)
     assert found(run) == {("equal", (0, 64))}
@@ -150,7 +150,7 @@ def test_a_tensor_of_another_step(run, step, other):
 
 
 def test_the_weights_of_another_pretraining(run):
-    """They lie nowhere in the series."""
+    """They fit nowhere in the series."""
     tensors = load_file(weights(run, 4096))
     rows = torch.Generator().manual_seed(1)
     other = {name: tensor.flatten()[torch.randperm(tensor.numel(), generator=rows)] for name, tensor in tensors.items()}
@@ -191,7 +191,7 @@ def test_faults_name_steps_in_their_unit(run, unit):
 
 
 def test_missing_steps_are_named_up_to_a_number(run):
-    """Of the others it is told how many they are."""
+    """The others are counted."""
     for unit, told in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:

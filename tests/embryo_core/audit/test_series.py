@@ -102,7 +102,7 @@ def test_a_tensor_that_swings_along_a_line_is_no_fault(seed):
 
 
 def test_what_is_known_to_be_wrong_is_no_neighbour():
-    """Nor is it told again."""
+    """Nor is it reported again."""
     tensors = made(drift)
     tensors[1][5] *= -1
     assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
@@ -137,7 +137,7 @@ def test_moves_grow_as_those_of_most_tensors_do():
 
 
 def test_large_tensors_are_measured_by_their_own_moves():
-    """Those above the median size, each in units of its median move between neighbours; not one that stands still."""
+    """Those above the median size, each in units of its median move between neighbours; not one that does not move."""
     tensors = made(walk)[:9]  # of which the fifth is of the median size
     tensors[1][:] = tensors[1][0]
     found = series(tensors)
@@ -179,7 +179,7 @@ def twins(tensors: list[np.ndarray]) -> list[Twins]:
 @pytest.mark.parametrize("kind", [walk, drift])
 @pytest.mark.parametrize(("step", "like"), [(7, 3), (3, 7), (6, 4), (4, 6), (5, 4), (4, 5), (0, 6), (11, 4), (11, 10)])
 def test_a_tensor_with_the_numbers_of_another_step(kind: Kind, step: int, like: int):
-    """It is told at the step where it does not belong, at the ends too; one of fewer than eight numbers is not."""
+    """It is reported at the step where it does not belong, at the ends too; one of fewer than eight numbers is not."""
     tensors = made(kind)
     tensors[5], tensors[6] = tensors[5][:, :8], tensors[6][:, :7]
     assert twins(tensors) == []

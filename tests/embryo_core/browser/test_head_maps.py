@@ -58,7 +58,7 @@ def test_the_colours_are_those_of_plotly():
 
 
 def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
-    """A code of the grid stands for the weight of its step, head and positions to 1.4 %, or for less than 0.1 %."""
+    """A code of the grid is the weight of its step, head and positions to 1.4 %, or for less than 0.1 %."""
     header, body = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
     picture = np.frombuffer(body, np.uint8).reshape(3, 2 * 6, 4 * 6).astype(float)
     share = np.where(picture == 0, 0, 10 ** (header["decades"] * ((picture - 1) / 254 - 1)))

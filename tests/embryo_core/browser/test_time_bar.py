@@ -40,7 +40,7 @@ def test_playing_takes_the_steps_with_data() -> None:
 
 
 def test_a_checkpoint_without_weights_is_hollow() -> None:
-    """The browser is told which of the steps have results alone."""
+    """The browser receives which of the steps have results alone."""
     assert bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))["hollow"] == [8]
 
 

@@ -169,7 +169,7 @@ def test_a_curve_is_held_from_where_it_last_comes_up_to_the_level():
 
 
 def test_the_peak_is_the_highest_point_measured():
-    """Against every point in turn; the peak may lie wherever the difference from it may be nothing."""
+    """Against every point in turn; the peak may be wherever the difference from it may be nothing."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
         found = curves.peak(steps, values, np.full(len(values), 300))
@@ -203,7 +203,7 @@ def test_without_a_gain_there_is_no_expected_layer():
     "values", [[0.45, 0.6, 0.62, 0.55, 0.5], [0.3, 0.5, 0.7, 0.8, 0.8], [0.9, 0.8, 0.5, 0.45, 0.3]]
 )
 def test_the_interval_of_the_expected_layer_is_that_of_drawn_cases(values):
-    """95 % of the expected layers of cases drawn anew lie within it, for layers tested on different cases."""
+    """95 % of the expected layers of cases drawn anew are within it, for layers tested on different cases."""
     drawn = np.random.default_rng(0).binomial(800, values, size=(4000, 5)) / 800
     expected = np.quantile([curves.expected_layer(row, 0.25) for row in drawn], [0.025, 0.975])
     assert curves.expected_layer_interval(values, 0.25, 800) == pytest.approx(expected, abs=0.02)

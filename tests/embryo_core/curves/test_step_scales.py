@@ -1,4 +1,4 @@
-"""Steps lie on an axis where Plotly draws them, and the scale chosen has the change in its middle."""
+"""Steps are on an axis where Plotly draws them, and the scale chosen has the change in its middle."""
 
 import math
 

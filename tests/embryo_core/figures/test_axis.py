@@ -36,7 +36,7 @@ def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> None:
-    """No word lies over the curves; the line stays where the time bar is set to another step."""
+    """No word is over the curves; the line stays where the time bar is set to another step."""
     axis = StepAxis(
         scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")), step_unit=StepUnit.UPDATES
     )
@@ -84,7 +84,7 @@ def test_a_change_is_shown_by_what_the_axis_counts(unit, end, told) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_title_says_what_a_step_counts(scale) -> None:
-    """The unit stands in the title, the scale is that of the axis."""
+    """The unit is in the title, the scale is that of the axis."""
     axis = StepAxis(scale, step_unit=StepUnit.SEQUENCES).draw(go.Figure(), [0, 8]).layout.xaxis
     assert axis.title.text == "sequences seen" and axis.type == scale
 

@@ -31,7 +31,7 @@ def boxes(layout: dict) -> list[tuple[float, float, float, float]]:
 
 @pytest.mark.parametrize(("width", "across"), [(NARROW, 1), (WIDE, 2)])
 def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: int) -> None:
-    """Two in a wide file, one in a narrow one; none lies over another or over the edge, and each keeps its height."""
+    """Two in a wide file, one in a narrow one; none is over another or over the edge, and each keeps its height."""
     layout = drawn(1, 2)
     height = file_panels.fit(layout, width, 300)
     found = boxes(layout)
@@ -44,7 +44,7 @@ def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
-    """The heading stands above its panel, in lines no wider than it; so does the title of the axis below."""
+    """The heading is above its panel, in lines no wider than it; so does the title of the axis below."""
     layout = drawn(3, 4)
     file_panels.fit(layout, width, 900)
     for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):

@@ -45,7 +45,7 @@ def test_points_keep_what_is_said_of_them():
 
 
 def test_an_entry_of_the_legend_alone_stays():
-    """It stands for curves that share it, and has no point."""
+    """It is of curves that share it, and has no point."""
     figure = go.Figure(go.Scatter(x=[None], y=[None], mode="lines", legendgroup="others"))
     (entry,) = StepAxis("linear", gaps=(15,), step_unit=StepUnit.UPDATES).draw(figure, [0, 30]).data
     assert (entry.x, entry.y) == ((None,), (None,))

@@ -57,7 +57,7 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
-    """Points carry layer, head and step; the star stands at the step from which the pattern is there."""
+    """Points carry layer, head and step; the star is at the step from which the pattern is there."""
     rows, axis = patterns.of_pattern(frame, "previous"), StepAxis(scale, step_unit=StepUnit.UPDATES)
     figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), axis)
     *lines, star = figure.data

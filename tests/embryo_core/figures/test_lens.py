@@ -73,7 +73,7 @@ def test_every_word_is_whole_and_has_room() -> None:
 
 
 def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
-    """Found by the highest probability of each step; the marks of these steps lie on that column."""
+    """Found by the highest probability of each step; the marks of these steps are on that column."""
     noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
     assert lens.unsure_steps(noisy) == list(STEPS[:2]) and lens.unsure_steps(table()) == []
     assert lens.unsure_steps(noisy.assign(probability=0.01)) == []

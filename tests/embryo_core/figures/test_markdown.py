@@ -18,7 +18,7 @@ def test_every_mark_is_escaped() -> None:
     ["https://x.example", "www.x.example", "WWW.x", "a@x.example", ":smile:", ":material_home:", "a -> b", "<->"],
 )
 def test_what_becomes_a_link_or_an_icon_after_parsing_is_broken_up(text: str) -> None:
-    """A character without width stands inside addresses, icons and arrows, which a backslash does not protect."""
+    """A character without width is inside addresses, icons and arrows, which a backslash does not protect."""
     assert JOINER in literal(text)
     assert literal(text).replace(JOINER, "").replace("\\", "") == text
 

@@ -1,4 +1,4 @@
-"""The table of phases tells what stored scores were at both ends of each."""
+"""The table of phases has what stored scores were at both ends of each."""
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ def rows(metric: str, group: str, values: list[float], layer: int | None = None)
 
 
 def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
-    """A phase from step 10 to 16 is told by the scores of steps 8 and 16; the head is the one that changed most."""
+    """A phase from step 10 to 16 has the scores of steps 8 and 16; the head is the one that changed most."""
     heads = [
         rows("head_behaviour_previous", "1", [0.05, 0.05, 0.75], 2),
         rows("head_behaviour_next", "2", [0.05, 0.15, 0.1], 1),
@@ -31,7 +31,7 @@ def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
 
 
 def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
-    """What was evaluated less than half as far is no beginning; where the end is far off, the steps are told."""
+    """What was evaluated less than half as far is no beginning; where the end is far off, the steps are named."""
     scores = rows("mask_prediction", "all", [0, 0.1, 0.25]).assign(step=[0, 300, 1448])
     phases = [Phase("start", 1, 1, 1, 100, 0.1), Phase("plateau", 203, 180, 230, 1722, 0.1)]
     later = [Phase("take-off", 1722, 1500, 2000, 5000, 1.0), Phase("plateau", 1000, 900, 1100, 9000, 0.1)]
@@ -45,7 +45,7 @@ def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
 
 
 def test_without_scores_a_phase_has_its_loss_alone() -> None:
-    """Nothing is told of what was not evaluated."""
+    """Nothing is said of what was not evaluated."""
     table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value", "n"]), StepUnit.UPDATES)
     assert table["Loss, nats per doubling"].tolist() == ["-0.12", "-0.50"]
     assert set(table["Mask prediction"]) == {""}
@@ -64,7 +64,7 @@ def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
 
 
 def test_positions_are_shown_as_a_share_of_words_and_states_by_the_last_layer() -> None:
-    """The deviation of all position embeddings over that of the words; a run without positions tells the cosine."""
+    """The deviation of all position embeddings over that of the words; a run without positions has the cosine."""
     deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
     cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]
     with_positions = [*deviations, rows("positions_deviation", "positions", [0.02, 0.05, 0.15]), *cosines]

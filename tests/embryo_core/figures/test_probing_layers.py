@@ -101,7 +101,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("page", ["#ffffff", "#191816"])
 @pytest.mark.parametrize("layers", [1, 5, 13])
 def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
-    """Every colour stands out from the page."""
+    """Every colour has contrast with the page."""
     colours = style.layer_colours(range(layers))
     assert len(set(colours.values())) == layers
     assert min(contrast(colour, page) for colour in colours.values()) > 2.4
@@ -161,7 +161,7 @@ def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
 
 
 def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
-    """A mark is filled only where the interval of its decay lies above 0."""
+    """A mark is filled only where the interval of its decay is above 0."""
     table = probing_layers.peak_table(frame)
     figure = probing_layers.plot_peaks(table, STEPS, LOG)
     pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]

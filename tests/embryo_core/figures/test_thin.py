@@ -61,7 +61,7 @@ def test_a_figure_keeps_how_many_points_there_are():
 
 
 def test_where_a_curve_breaks_it_stays_broken():
-    """A point without a value is kept, however many lie in its stretch."""
+    """A point without a value is kept, however many are in its stretch."""
     y = curve(LONG)
     y[777] = np.nan
     x = drawn("linear", y).data[1].x

@@ -156,7 +156,7 @@ def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
 
 
 def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
-    """A regression whose values lie around 1,000 answers around 1,000."""
+    """A regression whose values are around 1,000 answers around 1,000."""
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
     encoded = encode_task(far, load_tokenizer(tiny_run), 64)

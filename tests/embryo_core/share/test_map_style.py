@@ -25,7 +25,7 @@ def history(size: int, tokens: tuple[str, ...] = ()) -> HeadHistory:
 
 
 def texts(labels: list[map_style.Label], side: float) -> list[str]:
-    """Return what stands beside the rows of a map of this side, from the top."""
+    """Return what is written beside the rows of a map of this side, from the top."""
     rows = [label for label in labels if label.align == "right" and label.share[0] == 0 and side >= label.least]
     return [label.text for label in sorted(rows, key=lambda label: label.share[1])]
 
@@ -42,7 +42,7 @@ def test_colours_run_evenly_through_the_stops():
 
 
 def test_weights_lie_on_the_colours_by_their_share_or_its_logarithm():
-    """Half of the end lies in the middle on the linear scale, near the end on the other; a larger weight at the end."""
+    """Half of the end is in the middle on the linear scale, near the end on the other; a larger weight at the end."""
     weights = np.array([0, 1e-6, 0.0005, 0.05, 0.25, 0.5, 0.9])
     np.testing.assert_allclose(map_style.colour_positions(weights, 0.5, "linear"), np.minimum(weights * 2, 1))
     decades = np.array([-3, -3, -3, -1, np.log10(0.5), 0, 0])

@@ -40,7 +40,7 @@ def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
 
 
 def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
-    """A run that points to its weights is listed, evaluated and queried as any other, and told where they are."""
+    """A run that points to its weights is listed, evaluated and queried as any other, and says where they are."""
     assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
     printed = capsys.readouterr().out
     assert "3 checkpoints, steps 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
@@ -77,7 +77,7 @@ def test_many_places_are_counted(root, trainer_folder, tmp_path, capsys):
 
 
 def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
-    """The run then stands alone, and answers as the one that points."""
+    """The run then needs no other, and answers as the one that points."""
     there = add([str(trainer_folder)], "there", [20], copy=False).run
     own = add([str(trainer_folder)], "own", [20], copy=True).run
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
@@ -88,7 +88,7 @@ def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
 
 
 def test_one_adds_at_a_time(root, trainer_folder):
-    """The second is told so, and what the first has written so far stays, and is no run yet."""
+    """The second gets an error, and what the first has written so far stays, and is no run yet."""
     folder = root / "runs" / "new.tmp"
     folder.mkdir(parents=True)
     try:

@@ -111,7 +111,7 @@ def test_a_step_that_is_counted_otherwise_does_not_stay(root, source):
 
 
 def test_results_of_a_run_that_is_gone_are_not_taken_over(root, source):
-    """Nothing tells of which weights they are."""
+    """Nothing says of which weights they are."""
     run = add([str(source)], "mine").run
     evaluate("mine")
     shutil.rmtree(run.path)

@@ -34,7 +34,7 @@ def into_store(source: Path, store: Path) -> None:
 
 
 def test_files_behind_links_without_a_suffix(root, source, trainer_folder, tmp_path):
-    """The tokenizer is that beside the link, and what the weights are is told by how they begin; copies too."""
+    """The tokenizer is that beside the link, and the first bytes of weights say what they are; copies too."""
     into_store(source, tmp_path / "store")
     plain = add([str(trainer_folder)], "plain").run
     for run in (add([str(source)], "linked").run, add([str(source)], "own", copy=True).run):
@@ -54,7 +54,7 @@ def test_pickled_weights_behind_a_link_without_a_suffix(root, source, tmp_path):
 
 
 def test_what_torch_says_of_a_pickle_is_not_passed_on(root, source):
-    """It tells how to run the code inside."""
+    """It says how to run the code inside."""
     for step in STEPS:
         (source / f"checkpoint-{step}" / "model.safetensors").unlink()
         torch.save({"a": object}, source / f"checkpoint-{step}" / "pytorch_model.bin")

@@ -40,5 +40,5 @@ def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):
     ],
 )
 def test_the_distance_that_a_training_noted_makes_a_short_grid(steps, every, missing):
-    """Two thirds of it have to be there: a Trainer may be told to keep the best step and the last ones alone."""
+    """Two thirds of it have to be there: a Trainer may keep the best step and the last ones alone."""
     assert set(planned(steps, every)) - set(steps) == missing

@@ -190,7 +190,7 @@ def size(cache: Path) -> int:
 
 
 def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypatch):
-    """It lies in generator/ at the same commit; it is fetched with the discriminator and discarded with it."""
+    """It is in generator/ at the same commit; it is fetched with the discriminator and discarded with it."""
     commit = store(cache, NAME, "step16", electra.path)
     run = add([f"hf:{NAME}"], "public", tokenizer=str(electra.run.tokenizer)).run
     checkpoint = runs.checkpoint(run, 16)

@@ -136,7 +136,7 @@ def test_parts_are_bounded_together(root, parts, monkeypatch):
 
 @pytest.mark.parametrize("content", ['{"weight_map": {"a": "../secret"}}', '{"weight_map": {}}', "no JSON", "[]"])
 def test_an_index_that_is_none_is_passed_over(root, parts, content):
-    """A part lies beside its index, wherever the index says."""
+    """A part is beside its index, wherever the index says."""
     (parts / "checkpoint-10" / INDEX).write_text(content)
     added = add([str(parts)], "joined", copy=True)
     assert added.steps == (0, 20)

@@ -116,7 +116,7 @@ def test_loss_and_gradient_are_those_of_torch():
 
 
 def correlated(n: int, features: int) -> torch.Tensor:
-    """Centred features [n, D], correlated, with variances that lie far apart."""
+    """Centred features [n, D], correlated, with variances that are far apart."""
     torch.manual_seed(0)
     mixing = torch.randn(features, features) * torch.logspace(0, -2, features)
     sample = torch.randn(n, features) @ mixing
