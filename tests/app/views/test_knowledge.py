@@ -53,7 +53,7 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
 
 
 def test_the_page_says_what_its_precision_is_worth(look, own_run):
-    """In one sentence: far below always answering the most frequent object, with and without facts whose subject names the object."""
+    """In one sentence: far below always answering the most frequent object, with and without such names."""
     subjects = ["Rome"] * 20 + [f"town {i}" for i in range(80)]
     cloze = [ClozeAnswer(f"{i}", "P36", name, "Rome", 1 + (i > 0), 0.2, "", 0.3) for i, name in enumerate(subjects)]
     scores = [Score("world_knowledge", 0.01, 100, group) for group in ("P36", "all")]
