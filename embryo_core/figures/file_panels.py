@@ -49,7 +49,7 @@ def on_phone(figure: go.Figure) -> dict[str, Any]:
     """
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
     around = layout["margin"]["t"] + BELOW
-    inner = fit(layout, PHONE, layout["height"] - around)
+    inner = fit_panels(layout, PHONE, layout["height"] - around)
     headings = [note["text"].count("<br>") for note in layout["annotations"]]
     found: dict[str, Any] = {"height": inner + around, "annotations": layout["annotations"]}
     found["legend.y"] = 1 + LINE * (1 + max(headings)) / inner
