@@ -2,7 +2,7 @@
 
 from app.views import tokens
 from embryo_core import results
-from embryo_core.figures import overview, tags
+from embryo_core.figures import coverage, tags
 from embryo_core.metric import Metric
 from embryo_core.types import Findings, Run, Score
 from tests.app.conftest import captions_of
@@ -88,9 +88,9 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
     dashboard_without_results, own_run: Run, monkeypatch
 ) -> None:
     """A metric in METRICS whose page is "tokens" has its title, its own categories and its curve."""
-    for module in (tokens, overview):
+    for module in (tokens, coverage):
         monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
-    monkeypatch.setattr(overview, "get_metrics", lambda names: (VowelPrediction(),))
+    monkeypatch.setattr(coverage, "get_metrics", lambda names: (VowelPrediction(),))
     for step, value in ((0, 0.1), (16, 0.4)):
         scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e")]
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))

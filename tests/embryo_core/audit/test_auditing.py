@@ -352,7 +352,7 @@ def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates, a
     monkeypatch.setattr(runs, "read_log", lambda _: [*rows, {"split": "heldout", "step": 9}])
     if added:
         runs.allow(own_run.path, {"/elsewhere"})
-    still = auditing._still(own_run)
+    still = auditing._zero_rate_between(own_run)
     for one in range(4):
         for other in range(one + 1, 5):
             seen = rates[max(one - 1, 0) : other - 1] if added else rates[one:other]
@@ -399,7 +399,7 @@ def test_a_tensor_out_of_line_is_shown_with_its_norms_and_cosines(step: int):
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)
     among = [0, 1, 3, 4, 5]
     near = {1: [0, 3], 3: [1, 4], 5: [4]}[step]
-    fault = auditing._out_of_line(auditing._series(measured(*contents)), [1], step, among, "updates")
+    fault = auditing._tensor_fault(auditing._series(measured(*contents)), [1], step, among, "updates")
     beside = " and ".join(f"{norms[i]:.3g}" for i in near)
     to_them, to_first = (" and ".join(f"{cosines[i, j]:.2f}" for i in near) for j in (step, 0))
     assert f"norm {norms[step]:.3g} against {beside}, cosine {to_them} to them, " in fault.what

@@ -33,7 +33,7 @@ def boxes(layout: dict) -> list[tuple[float, float, float, float]]:
 def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: int) -> None:
     """Two in a wide file, one in a narrow one; none is over another or over the edge, and each keeps its height."""
     layout = drawn(1, 2)
-    height = file_panels.fit(layout, width, 300)
+    height = file_panels.fit_panels(layout, width, 300)
     found = boxes(layout)
     assert len({left for left, *_ in found}) == across
     assert all((top - bottom) * height == pytest.approx(300) for *_, bottom, top in found)
@@ -46,7 +46,7 @@ def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: 
 def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
     """The heading is above its panel, in lines no wider than it; so does the title of the axis below."""
     layout = drawn(3, 4)
-    file_panels.fit(layout, width, 900)
+    file_panels.fit_panels(layout, width, 900)
     for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):
         assert (note["x"], note["y"]) == (pytest.approx((left + right) / 2), top)
         room = (right - left) * width
@@ -57,7 +57,7 @@ def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
 def test_the_numbers_of_shared_axes_stay_outside() -> None:
     """Below the lowest panel of each column and left of the first, with one title."""
     layout = drawn(2, 4, shared_xaxes="all", shared_yaxes="all")
-    file_panels.fit(layout, WIDE, 600)
+    file_panels.fit_panels(layout, WIDE, 600)
     found = file_panels.panels(layout)
     assert [x["showticklabels"] for x, _ in found] == [False] * 5 + [True] * 3
     assert [y["showticklabels"] for _, y in found] == [True, False, False] * 2 + [True, False]
@@ -69,8 +69,8 @@ def test_numbers_that_would_touch_are_left_out() -> None:
     """A narrow file has fewer of them, each still at its place; where there is room all stay."""
     ticks = {"tickvals": list(range(20)), "ticktext": [f"{i},000" for i in range(20)]}
     narrow, wide = ({"xaxis": {"domain": [0, 1], **ticks}} for _ in range(2))
-    file_panels.fit(narrow, NARROW, 300)
-    file_panels.fit(wide, 2000, 300)
+    file_panels.fit_panels(narrow, NARROW, 300)
+    file_panels.fit_panels(wide, 2000, 300)
     assert wide["xaxis"]["ticktext"] == ticks["ticktext"]
     kept = narrow["xaxis"]
     assert 1 < len(kept["ticktext"]) < 10
