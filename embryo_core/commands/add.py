@@ -5,7 +5,7 @@ import sys
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, whole
-from embryo_core.errors import BrokenCheckpoint, EmbryoError
+from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import listed, points, quantity
 
@@ -64,7 +64,7 @@ def add_source(options: argparse.Namespace) -> int:
         gone = listed(added.gone, run.step_unit)
         print(f"Now without weights, because their files are gone or were not added here: {gone}.")
     if added.left_alone:
-        names = ", ".join(map(runs.shown, added.left_alone[:MAX_LISTED]))
+        names = ", ".join(map(printable, added.left_alone[:MAX_LISTED]))
         print(f"Not added, because their names do not match: {names} ({len(added.left_alone)} in all); see --pattern.")
     for remark in added.remarks:
         print(remark)
