@@ -181,7 +181,7 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"corpus is empty: empty.txt has no document"):
         prepare([str(tmp_path / "empty.txt")], [], 500, tmp_path / "cache")
     (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
-    with pytest.raises(CorpusError, match=r"corpus is empty: no document .* is in copy.txt"):
+    with pytest.raises(CorpusError, match=r"corpus is empty: copy.txt has no document"):
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
     with pytest.raises(CorpusError, match=r"held-out text is empty: empty.txt has no document of 8 words"):
         prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
