@@ -35,7 +35,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
     parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
-    parse.add_argument("--heldout", nargs="+", default=[], metavar="PATH", help="text to measure on (default: none)")
+    parse.add_argument(
+        "--heldout", nargs="+", default=[], metavar="PATH", help="text to measure on, not trained on (default: none)"
+    )
     _add_run(parse)
     parse.add_argument(
         "--init-from",
