@@ -38,34 +38,26 @@ def join(index: Path, shards: Sequence[Path], file: Path) -> None:
     """
     from safetensors.torch import save_file  # torch takes a second
 
+    from embryo_core.engine.tensor_files import read_file
+
     tensors: dict[str, Any] = {}
     for path, names in _tensors_of(index, shards):
-        tensors |= _read_shard(path, names)
+        own = read_file(path, path.parent)
+        _refuse_lacking(path, names, own)
+        tensors |= {name: own[name].clone().contiguous() for name in names}  # tensors of a file may share memory
     save_file(tensors, file)
 
 
 def _tensors_of(index: Path, shards: Sequence[Path]) -> list[tuple[Path, list[str]]]:
     """Return the names of the tensors that an index promises in each shard."""
     shard_of = _shard_of(index)
-    names = shard_names(index)
-    return [
-        (path, [tensor for tensor, shard in shard_of.items() if shard == name])
-        for name, path in zip(names, shards, strict=True)
-    ]
+    paths = dict(zip(sorted({*shard_of.values()}), shards, strict=True))
+    return [(path, [tensor for tensor, own in shard_of.items() if own == name]) for name, path in paths.items()]
 
 
 def _shard_of(index: Path) -> Mapping[str, str]:
     """Return the shard of each tensor."""
     return runs.read_json(index, index.parent, ShardIndex, BrokenCheckpoint).weight_map
-
-
-def _read_shard(path: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Return these tensors of a shard, copied, because tensors of a file may share memory."""
-    from embryo_core.engine.tensor_files import read_file
-
-    tensors = read_file(path, path.parent)
-    _refuse_lacking(path, names, tensors)
-    return {name: tensors[name].clone().contiguous() for name in names}
 
 
 def _refuse_lacking(path: Path, names: Iterable[str], there: Container[str]) -> None:
