@@ -125,8 +125,8 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
         return Path(pointer.file), Path(pointer.file).parent
     where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else pointer.file
     raise BrokenCheckpoint(
-        f"{manifest} points to {where}, outside the run, and this user did not add the run from there; where "
-        f"you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
+        f"{manifest} points to {where}, outside the run, and this user did not add the run from there; "
+        f"if you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
     )
 
 

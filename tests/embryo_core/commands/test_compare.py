@@ -43,7 +43,7 @@ def test_text_marks_what_differs(two: list[Run], capsys: pytest.CaptureFixture) 
     assert max(map(len, lines)) <= 100
 
 
-def test_what_a_run_does_not_tell_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+def test_what_a_run_does_not_record_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
     """Such as the masked share of a run whose card has none."""
     card = two[1].path / "run.json"
     found = json.loads(card.read_text())

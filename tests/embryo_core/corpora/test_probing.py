@@ -66,7 +66,7 @@ def test_a_malformed_line_gives_file_and_number(tmp_path, line, message):
         read_probing(folder, "train")
 
 
-def test_a_missing_split_tells_what_there_is(tmp_path):
+def test_a_missing_split_names_what_there_is(tmp_path):
     """Or that there is no such folder."""
     with pytest.raises(CorpusError, match=r"dev\.jsonl \(or \.xz, \.gz\) does not exist.* train\.jsonl"):
         read_probing(probing(tmp_path, GOOD), "dev")
