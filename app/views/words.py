@@ -74,7 +74,7 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
 
 def _columns(axis: StepAxis) -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    steps: dict[str, Any] = {"format": steps_format(axis), "width": 70}
+    steps: dict[str, Any] = {"format": steps_format(axis), "width": 63}
     return {
         "age": number("age", help=axis.headed("Acquired at"), **steps),
         "earliest": number("from", help="The steps between which that may be (95 %)", **steps),
