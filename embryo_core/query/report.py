@@ -128,8 +128,8 @@ def _continuations(run: Run, found: Answers) -> str:
 def _table(rows: Sequence[tuple[str, ...]], texts: Collection[int] = ()) -> str:
     """Align columns to their widest entry: `texts`, by their numbers, to the left, and all others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [str.ljust if i in texts else str.rjust for i in range(len(widths))]
-    lines = ["  ".join(side(*one) for side, *one in zip(sides, row, widths, strict=True)) for row in rows]
+    formats = [f"{'<' if column in texts else '>'}{width}" for column, width in enumerate(widths)]
+    lines = ["  ".join(map(format, row, formats)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
 
 
