@@ -121,7 +121,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     of many panels, which has a width for files and elsewhere, takes the width of the page.
     """
     if titled:
-        st.header(figure.title, anchor=False)
+        st.header(literal(figure.title), anchor=False)
     for run in figure.missing:
         st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")
     key = f"figure_{figure.name}"

@@ -158,7 +158,7 @@ def _accuracy_by_position(view: View) -> None:
         )
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
-    place.header(figure.title, anchor=False)  # above the pickers
+    place.header(literal(figure.title), anchor=False)  # above the pickers
     figures.show(figure)
 
 

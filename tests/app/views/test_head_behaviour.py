@@ -7,7 +7,7 @@ from embryo_core import results
 from embryo_core.evaluate import evaluate
 from embryo_core.figures import patterns
 from embryo_core.words import percent
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 
 
 def open_section(dashboard, **query: str) -> AppTest:
@@ -35,7 +35,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     assert note.lower() in captions(test).lower() and f"n = {n:,}" in captions(test)
     scores = results.read_many_scores(tiny_results, prefix=patterns.PREFIX)
     pattern, layer, head = patterns.strongest(patterns.behaviour_curves(scores))
-    headings = [heading.value for heading in test.header]
+    headings = [unescaped(heading.value) for heading in test.header]
     assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]
     assert f"All patterns of layer {layer}, head {head}" in headings
 
@@ -43,7 +43,7 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
 def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
     """Pattern, rule, layer and head; a link restores them."""
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
-    assert "Entropy, step 8" in [heading.value for heading in test.header]
+    assert "Entropy, step 8" in [unescaped(heading.value) for heading in test.header]
     assert "at least 0.1 below its value at step 0" in captions(test)
     assert "Layer 2, head 2, bold, among all 4 heads" in captions(test)
     test.button_group(key="pick_pattern").set_value("sep").run()

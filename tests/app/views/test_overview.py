@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from embryo_core import runs
 from embryo_core.runs import Audit, Fault
 from embryo_core.types import Run
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 
 
 def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
@@ -31,14 +31,14 @@ def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> N
 def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
     """With a caption that names the phase."""
     page = dashboard_with_results.open("overview", open="ngrams")
-    assert "Distance from unigrams and bigrams" in [heading.value for heading in page.header]
+    assert "Distance from unigrams and bigrams" in [unescaped(heading.value) for heading in page.header]
     assert any("the unigram phase" in caption for caption in captions_of(page))
 
 
 def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
     """Both figures with their captions, and both in the table of phases."""
     page = dashboard_with_results.open("overview", open="embeddings,similarity")
-    headings = [heading.value for heading in page.header]
+    headings = [unescaped(heading.value) for heading in page.header]
     assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
 
 
@@ -63,7 +63,9 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
 def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
     """For the masking that is picked; the demo's log has no such measures, and no such section."""
     title = "Masked-word accuracy by length and position"
-    assert title not in [heading.value for heading in dashboard_without_results.open("overview", open="length").header]
+    assert title not in [
+        unescaped(heading.value) for heading in dashboard_without_results.open("overview", open="length").header
+    ]
     log, groups = own_run.path / "log.jsonl", [{"first": 0, "last": 63, "accuracy": 0.25, "n": 40}]
     measures = [
         {"length": 32, "masking": masking, "positions": groups} for masking in ("training", "single pieces 15 %")
@@ -71,7 +73,7 @@ def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results,
     row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
     log.write_text(log.read_text() + json.dumps(row) + "\n")
     page = dashboard_without_results.open("overview", masking="training", open="length")
-    assert not page.exception and title in [heading.value for heading in page.header]
+    assert not page.exception and title in [unescaped(heading.value) for heading in page.header]
     (caption,) = [each for each in captions_of(page) if "masked as in training" in each]
     assert "40 (32 tokens, positions 0 to 31)" in caption
 
@@ -114,7 +116,7 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     log.write_text(log.read_text().replace("sentence_order", objective))
     page = dashboard_without_results.open("overview", open="objective")
     assert not page.exception
-    titles = [heading.value for heading in page.header if "accuracy" in heading.value]
+    titles = [unescaped(heading.value) for heading in page.header if "accuracy" in heading.value]
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 

@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
 from embryo_core.types import Findings, Run, Score
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 from tests.conftest import at
 from tests.probed import NOTE, STEPS, write_probes
 
@@ -41,7 +41,7 @@ def everything(dashboard, **query: str) -> tuple[str, list[str]]:
 
 
 def headings(page: AppTest) -> list[str]:
-    return [heading.value for heading in page.header]
+    return [unescaped(heading.value) for heading in page.header]
 
 
 # === What it says ===

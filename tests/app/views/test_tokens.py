@@ -5,7 +5,7 @@ from embryo_core import results
 from embryo_core.figures import coverage, tags
 from embryo_core.metric import Metric
 from embryo_core.types import Findings, Run, Score
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 from tests.conftest import at
 
 
@@ -96,7 +96,7 @@ def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
         results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
     page = dashboard_without_results.open("tokens")
     assert not page.exception and not page.error
-    assert page.header[0].value == "Vowel prediction accuracy by category"
+    assert unescaped(page.header[0].value) == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
     shown = dashboard_without_results.open("overview", open="computed")
     assert "--metrics vowel_prediction --treebank PATH" in shown.code[-1].value
