@@ -117,8 +117,7 @@ class FigurePart {
     if (!choice?.file || this.drawn === choice.file + look) return;
     this.drawn = choice.file + look;
     const figure = await load(choice.file);
-    if (figure.plots) await plotly();
-    await afterPaint();
+    if (figure.plots) await plotly().then(afterPaint);
     if (this.drawn !== choice.file + look) return;
     figure.component ? this.show(figure) : await this.plotted(figure.plots[now.scale]);
     this.figure = figure;
