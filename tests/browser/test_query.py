@@ -137,13 +137,18 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
 
 
 def test_a_word_and_a_fact_lead_here(visit, app):
-    """A click on a word asks a sentence in which it is followed; a button beside a fact asks its question."""
+    """A button below a chosen word asks a sentence in which it is followed; one beside a fact asks its question."""
     visitor = visit(app)
     visitor.open("tokens", step="8")
     table = visitor.page.get_by_test_id("stDataFrame").first
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
-    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 + 17)
+    first = visitor.page.get_by_role("button", name="Ask “").inner_text()
+    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 * 2 + 17)
+    visitor.settle()
+    ask = visitor.page.get_by_role("button", name="Ask “")
+    expect(ask).not_to_have_text(first)
+    ask.click()
     expect(visitor.heading("Query")).to_be_visible()
     visitor.settle()
     assert "[MASK]" in visitor.query()["text"] and visitor.query()["word"] and visitor.query()["step"] == "8"

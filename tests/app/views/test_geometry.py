@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core.figures.geometry import MEASURES
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_every_measure_is_drawn(look, tiny_results):
     assert {MEASURES[name].label for name in ("rank_me", "anisotropy", "dimension", "cka_step")} <= {*box.options}
     test = look(tiny_results, measure="cka_step", to="8", states="1", step="8")
     assert not test.exception and not test.error
-    assert "Similarity to step 8, layer by layer" in [one.value for one in test.header]
+    assert "Similarity to step 8, layer by layer" in [unescaped(one.value) for one in test.header]
     assert any("same words" in caption for caption in captions_of(test))
 
 

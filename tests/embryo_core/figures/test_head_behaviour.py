@@ -87,7 +87,7 @@ def test_a_figure_has_the_rows_that_it_draws(tiny_results):
     """A cell for each head at the step, since when each has the pattern, and a row for each head and step."""
     what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
     chosen = {"what": what, "chosen": (layer, head)}
-    cells = charts.value([tiny_results], Axis(), step=16, **chosen)
+    cells = charts.at_step([tiny_results], Axis(), step=16, **chosen)
     curves = charts.over_steps([tiny_results], Axis(), change=0.05, **chosen)
     assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.at == "step16"
     assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline

@@ -158,5 +158,5 @@ def test_a_missing_split_is_reported(trained, sample, tmp_path: Path):
     """With what there is."""
     copytree(sample / "probing" / "pos", tmp_path / "pos")
     (tmp_path / "pos" / "dev.jsonl").unlink()
-    with pytest.raises(CorpusError, match=r"dev.jsonl \(or .xz, .gz\) does not exist, .* test.jsonl, train.jsonl"):
+    with pytest.raises(CorpusError, match=r"dev.jsonl \(or .xz, .gz\) does not exist; .* test.jsonl, train.jsonl"):
         read(EdgeProbing(), trained, tmp_path)

@@ -123,7 +123,7 @@ def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Mod
 def test_a_missing_split_is_shown(trained: Model, tmp_path: Path):
     """And a held-out file without text."""
     (tmp_path / "train.txt").write_text("The cat sleeps.\n")
-    with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist, .* train\.txt"):
+    with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist; .* train\.txt"):
         read(NgramDivergence(), trained, tmp_path)
     (tmp_path / "heldout.txt").write_text("\n\n")
     with pytest.raises(CorpusError, match="has no line of text in heldout"):
