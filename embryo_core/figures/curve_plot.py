@@ -103,7 +103,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         size = {"width": curves.width, "autosize": True}
         figure.update_layout(**size, margin={"t": top}, legend={"y": 1 + titles_height / height})
         figure.update_layout(meta={"phone": on_phone(figure)})
-    return _add_run_legend(figure, lines) if panels else figure
+    return _add_run_legend(figure, lines) if panels and len(lines) > 1 else figure
 
 
 def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
@@ -290,7 +290,7 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
 
 
 def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
-    """Add a legend of the runs, which hides and shows each in all panels."""
+    """Add a legend of several runs, which hides and shows each in all panels."""
     for i, line in enumerate(lines):
         colour, symbol, opacity = _look(i, lines, (style.GREY, "circle"), panels=True)
         figure.add_scatter(
