@@ -5,8 +5,8 @@ from typing import Any
 import streamlit as st
 
 from embryo_core.browser.component import FIGURE_FILES
-from embryo_core.browser.figure_files import map_sizes
 from embryo_core.figures.figure import Figure
+from embryo_core.figures.file_layout import map_sizes
 
 _component = st.components.v2.component(
     "embryo.figure_files", html=FIGURE_FILES.html, css=FIGURE_FILES.css, js=FIGURE_FILES.js

@@ -44,6 +44,11 @@ class Size:
 SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in the ACL's style
 
 
+def map_sizes(small_print: str) -> dict[str, Any]:
+    """Return inches, pixels and small print for each size of a file of maps, which draw their files themselves."""
+    return {name: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for name, size in SIZES.items()}
+
+
 def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
     """Return the layout of a figure's file for Plotly; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels

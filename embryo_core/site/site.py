@@ -22,13 +22,13 @@ from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.browser import component
 from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
-from embryo_core.browser.figure_files import map_sizes
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.figure import Caption, Figure
+from embryo_core.figures.file_layout import map_sizes
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
