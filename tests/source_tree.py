@@ -23,10 +23,12 @@ def imports(module: str) -> frozenset[str]:
 
 
 def offered(package: str) -> set[str]:
-    """Return the names in the __all__ of a package; empty without such a list."""
-    nodes = [node for node in tree(package).body if isinstance(node, ast.Assign)]
-    lists = [ast.literal_eval(node.value) for node in nodes if ast.unparse(node.targets[0]) == "__all__"]
-    return {name for names in lists for name in names}
+    """Return the names in the __all__ of a package; without such a list, those that it imports of its own modules."""
+    nodes, room = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
+    assigned = [node for node in nodes if isinstance(node, ast.Assign)]
+    lists = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
+    own = [node.names for node in nodes if isinstance(node, ast.ImportFrom) and within(str(node.module), room)]
+    return {name for names in lists for name in names} or {alias.name for names in own for alias in names}
 
 
 @cache

@@ -185,7 +185,7 @@ def test_every_module_opens_with_a_sentence(module: str):
 
 @pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
 def test_a_package_lists_what_it_offers(package: str):
-    """A package that is more than a folder has __all__, and nothing else of it is imported but its modules."""
+    """A package that is more than a folder offers names, and nothing else of it is imported but its modules."""
     listed = offered(package)
     assert bool(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
     modules = {path.stem for path in (REPOSITORY / package.removesuffix("__init__.py")).iterdir()}
@@ -196,7 +196,7 @@ def test_a_package_lists_what_it_offers(package: str):
 
 @pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py") and m.count("/") > 1])
 def test_what_a_room_offers_is_used(package: str):
-    """Every name in the __all__ of a room is imported, or taken off the room, by a file outside it."""
+    """Every name that a room offers is imported, or taken off the room, by a file outside it."""
     room = package.removesuffix("/__init__.py")
     outside = [path for folder in (*PACKAGES, "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
     users = [str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / room)]

@@ -1,5 +1,3 @@
 """Audit the checkpoints of a run: files, tensors, and their path through training (docs/sources.md has the method)."""
 
 from embryo_core.audit.auditing import audit
-
-__all__ = ["audit"]

@@ -28,38 +28,3 @@ from embryo_core.compare.seeds import (
 )
 
 sys.modules[__name__].__class__ = Room  # `embryo.compare(...)` for notebooks
-
-__all__ = [
-    "CHANCE",
-    "CHOICES",
-    "KNOWLEDGE",
-    "MASKED",
-    "MASKED_PIECES",
-    "MIN_RUNS",
-    "PAIRS",
-    "PAPER",
-    "PARTS_OF_SPEECH",
-    "RULES",
-    "UNITS",
-    "Rule",
-    "StepCounts",
-    "Unit",
-    "acquisition",
-    "acquisitions",
-    "agreements",
-    "average_acquisitions",
-    "average_seeds",
-    "design",
-    "designs",
-    "differences",
-    "differing_choices",
-    "early_signals",
-    "group_by_design",
-    "group_by_size",
-    "measures",
-    "parameters",
-    "progress",
-    "seed_agreements",
-    "size_of",
-    "training_flops",
-]

@@ -3,16 +3,3 @@
 from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text, require
 from embryo_core.corpora.lama import RELATIONS, read_lama
 from embryo_core.corpora.treebank import TREEBANK, read_probing, read_treebank
-
-__all__ = [
-    "FETCHED",
-    "RELATIONS",
-    "TREEBANK",
-    "fetched",
-    "open_source",
-    "read_lama",
-    "read_probing",
-    "read_text",
-    "read_treebank",
-    "require",
-]

@@ -19,23 +19,3 @@ from embryo_core.curves.scores import (
     rescale,
     smooth,
 )
-
-__all__ = [
-    "HISTORIES",
-    "Floats",
-    "Onset",
-    "Peak",
-    "Z",
-    "classify_curve",
-    "classify_histories",
-    "difference_interval",
-    "expected_layer",
-    "expected_layer_interval",
-    "held_from",
-    "interval",
-    "normalise_rows",
-    "onset",
-    "peak",
-    "rescale",
-    "smooth",
-]

@@ -6,5 +6,3 @@ from embryo_core import Room
 from embryo_core.evaluate.evaluation import Report, evaluate, run_locally
 
 sys.modules[__name__].__class__ = Room  # `embryo.evaluate(...)` for notebooks
-
-__all__ = ["Report", "evaluate", "run_locally"]

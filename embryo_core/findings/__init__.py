@@ -2,5 +2,3 @@
 
 from embryo_core.findings.finding import Comparison, Judgement, Verdict
 from embryo_core.findings.judge import FINDINGS, judge
-
-__all__ = ["FINDINGS", "Comparison", "Judgement", "Verdict", "judge"]

@@ -21,36 +21,3 @@ from embryo_core.query.question import (
 from embryo_core.query.report import command, commands, spell_rank
 from embryo_core.query.sentence import attend, attend_over_steps
 from embryo_core.query.sweep import pausing
-
-__all__ = [
-    "BEAM_WIDTH",
-    "CONTINUED",
-    "EXAMPLE",
-    "MAX_CHARACTERS",
-    "MAX_MASKS",
-    "SEPARATOR",
-    "START",
-    "TOGETHER",
-    "Answers",
-    "Lead",
-    "Question",
-    "Refinement",
-    "ask",
-    "ask_layers",
-    "attend",
-    "attend_over_steps",
-    "before_mask",
-    "check_text",
-    "command",
-    "commands",
-    "count_masks",
-    "end_tokens",
-    "find_examples",
-    "parse",
-    "pausing",
-    "read_question",
-    "read_questions",
-    "readable",
-    "reword",
-    "spell_rank",
-]

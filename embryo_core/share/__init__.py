@@ -5,18 +5,3 @@ from embryo_core.share.bertviz import head_view, model_view
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory, averaged, read_averaged
 from embryo_core.share.page import check_suffix, html_page, write_animation
-
-__all__ = [
-    "HeadHistory",
-    "all_heads_gif",
-    "averaged",
-    "check_suffix",
-    "colour_ends",
-    "gif_bytes",
-    "head_view",
-    "html_page",
-    "model_view",
-    "read_averaged",
-    "shrink",
-    "write_animation",
-]

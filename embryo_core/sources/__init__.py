@@ -1,5 +1,3 @@
 """Make runs of checkpoints that others wrote, without copying them."""
 
 from embryo_core.sources.add import add
-
-__all__ = ["add"]
