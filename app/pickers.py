@@ -154,7 +154,7 @@ def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], s
         st.selectbox("Only this", options, None, key=key, format_func=format_func, on_change=only, **hidden)
 
 
-def fold(name: str, title: str, draw: Callable[[], None]) -> None:
+def fold(name: str, title: str, draw: Callable[[], object]) -> None:
     """Draw a section that stays folded, and uncomputed, until the reader opens it; the URL has the open ones."""
     opened = set(permalink.parts(permalink.get(OPEN) or "")) - {""}
     key = f"fold_{name}"

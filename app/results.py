@@ -1,4 +1,4 @@
-"""Cached reads of runs and results: pages read only through this module."""
+"""Reads of runs and results, kept while the files stay the same: pages read only through this module."""
 
 from collections import defaultdict
 from contextlib import suppress
@@ -15,7 +15,6 @@ from embryo_core.figures import (
     acquisition,
     early_signals,
     grammar,
-    knowledge,
     knowledge_tables,
     overview,
     patterns,
@@ -77,9 +76,8 @@ early_measures = cached(run_state, 16)(early_signals.common_measures)
 
 # === As stored ===
 
-scores = cached(results_state, 64)(store.read_scores)
+scores, probes = store.read_scores, store.read_probes
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
-probes = cached(results_state, 64)(store.read_probes)
 sources = cached(results_state, 16)(store.read_sources)
 examples = cached(results_state, 16)(store.read_examples)
 
@@ -132,7 +130,6 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 # === Facts ===
 
 
-precision = cached(results_state, 32, "Reading the facts")(knowledge.precision_table)
 first_fact = cached(results_state, 16)(knowledge_tables.first_fact)
 relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
 

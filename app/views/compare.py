@@ -42,7 +42,8 @@ def show() -> None:
         st.info(words, icon=":material/info:")
         return
     _show_acquisition(view)
-    _show_signals(view)
+    if measures := results.early_measures(view.drawn):
+        pickers.fold("signals", "Early signals", partial(_show_signals, view, measures))
 
 
 def _evaluated(metric: str, run: Run) -> set[int]:
@@ -145,13 +146,9 @@ def _show_choices(view: View) -> None:
 # === Early signals ===
 
 
-def _show_signals(view: View) -> None:
-    """Draw how early a measure ranks the runs as they rank in the end, for three runs or more."""
-    measures = results.early_measures(view.drawn)
-    if not measures:
-        return
-    st.header("Early signals", anchor=False)
-    measure = pickers.pick_one("signal", "Measure", measures)
+def _show_signals(view: View, measures: Sequence[str]) -> None:
+    """Draw how early a measure ranks the runs as they rank in the end."""
+    measure = pickers.pick_one("signal", "Measure", list(measures))
     try:
         figure = figures.draw(view, early_signals.early_signals, measure=measure)
     except FigureError as error:

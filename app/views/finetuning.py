@@ -1,5 +1,6 @@
 """Fine-tuning: how much pretraining each downstream task needs (Section 5, Figures 5, 12 and 13, Table 6)."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -127,8 +128,8 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task at the chosen step, and its examples."""
     step, metric = view.evaluated(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.label(task))
-    with st.expander(f"How it was fine-tuned: {name}"):  # a label with the step would close it at each step
-        figures.show(figures.draw(view, finetuning.tuning_curve, task=task, step=step, metric=metric))
+    draw = partial(figures.show_or_explain, view, finetuning.tuning_curve, task=task, step=step, metric=metric)
+    pickers.fold("tuning", f"How it was fine-tuned: {name}, {view.point(step)}", draw)
     if seeds := read_seeds(view.run, task):
         try:
             _show_examples(view, task, step, name, seeds)

@@ -24,7 +24,7 @@ def show() -> None:
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
-    precision = results.precision(view.run)
+    precision = knowledge.precision_table(view.run)
     widgets.show_headline(knowledge.headline(precision, view.axis))
     step = view.evaluated(precision["step"].unique())
     knowledge_facts.show(view, precision, facts, step)
@@ -36,7 +36,7 @@ def show() -> None:
 def _show_precision(view: View, precision: pd.DataFrame) -> None:
     """Draw the curves of the relations that are picked, or a panel for each relation."""
     st.header("Precision at 1 over the steps", anchor=False)
-    without = results.precision(view.run, unnamed=True)
+    without = knowledge.precision_table(view.run, unnamed=True)
     st.markdown(literal(knowledge.compare_with_baseline(precision, without, view.run)))
     unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
     if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):

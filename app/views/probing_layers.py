@@ -1,5 +1,7 @@
 """The Probing page, layers: one task layer by layer, the training of a probe, and the peaks of all layers."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -24,9 +26,9 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None
     bold = None if view.compared_runs else number
     figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
     figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
-    name = literal(label(task))
-    st.header(f"How the probe was trained: {name}, {layer_name(number)}, {view.point(step)}", anchor=False)
-    figures.show_or_explain(view, probing_layers.training, task=task, layer=number, step=step)
+    title = f"How the probe was trained: {literal(label(task))}, {layer_name(number)}, {view.point(step)}"
+    draw = partial(figures.show_or_explain, view, probing_layers.training, task=task, layer=number, step=step)
+    pickers.fold("probe", title, draw)
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:

@@ -76,6 +76,7 @@ def scores_and_baselines(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame,
     return baselines.precision(facts, results.read_right_answers(run), steps), baselines.of_facts(facts)
 
 
+@results.remembered
 def precision_table(run: Run, unnamed: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError."""
     return with_baselines(*scores_and_baselines(run, unnamed))

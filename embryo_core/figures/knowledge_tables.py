@@ -7,7 +7,7 @@ from embryo_core import curves, results
 from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.groups import ALL
 from embryo_core.figures.figure import Caption, sentences
-from embryo_core.figures.knowledge import METRIC, NAMES, precision_table, scores_and_baselines
+from embryo_core.figures.knowledge import METRIC, NAMES, precision_table
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
@@ -41,8 +41,7 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
 def relation_table(run: Run) -> pd.DataFrame:
     """Return `summarize_relations` of a run. Raises ResultsError."""
     coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
-    without, _ = scores_and_baselines(run, unnamed=True)
-    return summarize_relations(precision_table(run), coverage, facts, without)
+    return summarize_relations(precision_table(run), coverage, facts, precision_table(run, unnamed=True))
 
 
 def summarize_relations(
@@ -56,7 +55,7 @@ def summarize_relations(
     curve), and the number of facts with each history.
 
     `precision` is a `precision_table`, `coverage` the metric "world_knowledge_coverage", `facts` are
-    `results.read_histories`, `without` is `baselines.precision` over facts whose subject does not name the object.
+    `results.read_histories`, `without` is a `precision_table` over facts whose subject does not name the object.
     """
     curve = precision[precision["relation"] != ALL]
     covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
@@ -65,7 +64,7 @@ def summarize_relations(
     table["last"] = by_relation["value"].last()
     table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
     table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
-    table["without"] = without.groupby("group")["value"].last()
+    table["without"] = without.groupby("relation")["value"].last()
     table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
     counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
     table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))

@@ -17,7 +17,7 @@ from tests.probed import F1, STEPS, write_probes
 
 SECTIONS = {  # of the page: its figures, from above
     "tasks": ("tasks",),
-    "layers": ("layers", "heat map", "training"),
+    "layers": ("layers", "heat map"),
     "order": ("expected layer", "two tasks", "peaks"),
 }
 NAMES = {"tasks": "All tasks", "layers": "One task, layer by layer", "order": "Order of layers and tasks"}
@@ -78,7 +78,7 @@ def trace_named(visitor, name: str, trace: str) -> int:
 
 
 def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
-    """Seven figures in three sections."""
+    """Six figures in three sections."""
     visitor = visit(probed)
     visitor.open()
     visitor.follow("Probing")
@@ -92,14 +92,17 @@ def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
 
 
 def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
-    """Every figure follows, the probe's own training among them."""
+    """Every figure follows, the probe's own training among them once it is opened."""
     visitor = visit(probed)
     visitor.open("probing", probing="layers")
+    visitor.page.get_by_text("How the probe was trained").click()
+    visitor.expect_query(open="probe")
+    expect(visitor.page.locator(".js-plotly-plot")).to_have_count(3)
     cell = [(layer, step) for layer in F1["pos"] for step in STEPS].index((2, 8))
     click_point(visitor, "heat map", 1, cell, "layer 2, step 8: 90.0%")
     visitor.expect_query(probe_layer="2", step="8")
-    training = visitor.page.get_by_role("heading", name="How the probe was trained: parts of speech, layer 2, step 8")
-    expect(training).to_be_visible()
+    expect(visitor.page.get_by_text("How the probe was trained: parts of speech, layer 2, step 8")).to_be_visible()
+    expect(visitor.page.locator(".js-plotly-plot")).to_have_count(3)
     visitor.settle()
 
 

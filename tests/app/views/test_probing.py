@@ -18,8 +18,8 @@ def probed(dashboard_without_results, own_run: Run):
 
 
 def open_page(dashboard, **query: str) -> AppTest:
-    """Open the page, at the last step unless the query names another."""
-    page = dashboard.open("probing", **query)
+    """Open the page with the training of a probe, at the last step unless the query names another."""
+    page = dashboard.open("probing", open="probe", **query)
     assert not page.exception and not page.error
     return page
 
@@ -41,7 +41,8 @@ def everything(dashboard, **query: str) -> tuple[str, list[str]]:
 
 
 def headings(page: AppTest) -> list[str]:
-    return [unescaped(heading.value) for heading in page.header]
+    """Return the titles of all sections, also of those that fold."""
+    return [unescaped(title) for title in (*(one.value for one in page.header), *(one.label for one in page.expander))]
 
 
 # === What it says ===
