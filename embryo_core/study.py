@@ -126,14 +126,8 @@ class Study:
         """Return the averaged maps of a head, counted from 1: step, origin, target (positions from 0), weight."""
         history = read_averaged(self.run, layer, head)
         step, origin, target = np.indices(history.weights.shape)
-        return pd.DataFrame(
-            {
-                "step": history.steps[step.ravel()],
-                "origin": origin.ravel(),
-                "target": target.ravel(),
-                "weight": history.weights.ravel(),
-            }
-        )
+        places = {"step": history.steps[step.ravel()], "origin": origin.ravel(), "target": target.ravel()}
+        return pd.DataFrame(places | {"weight": history.weights.ravel()})
 
     def query(self, text: str, step: int | None = None, k: int = 10) -> pd.DataFrame:
         """Return the k best pieces for each [MASK], or after a text, at a step, by default the last that has weights.
@@ -189,20 +183,10 @@ class Study:
 
         Columns: name, claim, place, verdict, hold, opposed, of, statistic.
         """
-        rows = [
-            {
-                "name": one.finding.name,
-                "claim": one.finding.claim,
-                "place": one.finding.place,
-                "verdict": one.verdict,
-                "hold": one.holding,
-                "opposed": one.opposed,
-                "of": len(one.comparisons),
-                "statistic": one.statistic,
-            }
-            for one in judge(self.run)
-        ]
-        return pd.DataFrame(rows)
+        judged = judge(self.run)
+        counts = [{"hold": one.holding, "opposed": one.opposed, "of": len(one.comparisons)} for one in judged]
+        rows = [one.described | count for one, count in zip(judged, counts, strict=True)]
+        return pd.DataFrame(rows, columns="name claim place verdict hold opposed of statistic".split())
 
 
 def _with_given(table: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embryo_core import runs
+from embryo_core.curves.step_scales import log_spaced
 
 PARCEL = 60 * 2**20  # bytes, at most
 LARGEST = 16 * 2**20  # bytes of a file that is collected, at most
@@ -58,7 +59,7 @@ def collect(run_folder: Path, folder: Path) -> list[int]:
     """
     run = runs.open_run(run_folder)
     kept = [one for one in runs.checkpoints(run) if one.has_weights]
-    wanted = {kept[-1].step, *_log_spaced([one.step for one in kept[:-1]], CHECKPOINTS - 1)}
+    wanted = set(log_spaced([one.step for one in kept], CHECKPOINTS))
     chosen = [one for one in kept if one.step in wanted]
     files = [path for one in chosen for path in one.path.rglob("*") if path.is_file()]
     files += [path for path in run.path.iterdir() if path.is_file()] + sorted(run.tokenizer.iterdir())
@@ -69,18 +70,6 @@ def collect(run_folder: Path, folder: Path) -> list[int]:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
     return [one.step for one in chosen]
-
-
-def _log_spaced(steps: list[int], count: int) -> list[int]:
-    """Return at most that many of the sorted steps, each from a range that is as many times larger than the one before.
-
-    >>> _log_spaced([0, 1, 2, 4, 8, 16, 32, 64, 128], 4)
-    [0, 8, 32, 128]
-    """
-    while len(steps) > count:
-        ratios = [(steps[i + 1] + 1) / (steps[i - 1] + 1) for i in range(1, len(steps) - 1)]
-        steps = [step for i, step in enumerate(steps) if i != 1 + ratios.index(min(ratios))]
-    return steps
 
 
 def main() -> None:

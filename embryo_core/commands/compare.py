@@ -4,15 +4,13 @@ import argparse
 import json
 import textwrap
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from embryo_core.findings import Judgement
 
 METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
 ORDERS = ("half", "paper")
@@ -31,7 +29,8 @@ def print_findings(options: argparse.Namespace) -> int:
 
     judgements = judge(runs.open_run(options.run))
     if options.json:
-        print(json.dumps([_as_json(judgement) for judgement in judgements], indent=1))
+        found = [one.described | {"comparisons": [vars(each) for each in one.comparisons]} for one in judgements]
+        print(json.dumps(found, indent=1))
         return 0
     for judgement in judgements:
         finding = judgement.finding
@@ -61,13 +60,10 @@ def print_comparison(options: argparse.Namespace) -> int:
 
     compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]
     order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH, options.order)
-    tables = {
-        "design": compare.designs(compared),
-        "acquisition": order,
-        "agreement": compare.agreements(order),
-    }
+    tables = {"design": compare.designs(compared), "acquisition": order, "agreement": compare.agreements(order)}
     if options.json:
-        print(json.dumps({name: _records(table) for name, table in tables.items()}, indent=1))
+        records = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        print(json.dumps(records, indent=1))
         return 0
     design = tables["design"]
     design.insert(0, "≠", design.pop("differs").map({True: "≠", False: ""}))
@@ -75,20 +71,6 @@ def print_comparison(options: argparse.Namespace) -> int:
     for name, table in tables.items():
         print(f"{name}\n{_text(table)}\n")
     return 0
-
-
-def _as_json(judgement: "Judgement") -> dict[str, Any]:
-    finding = judgement.finding
-    return {
-        "name": finding.name,
-        "claim": finding.claim,
-        "place": finding.place,
-        "predicts": finding.predicts,
-        "verdict": judgement.verdict,
-        "statistic": judgement.statistic,
-        "remedy": judgement.remedy,
-        "comparisons": [vars(comparison) for comparison in judgement.comparisons],
-    }
 
 
 def _text(table: "pd.DataFrame") -> str:
@@ -110,10 +92,6 @@ def _cell(value: object) -> str:
     if isinstance(value, str):
         return value
     return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
-
-
-def _records(table: "pd.DataFrame") -> list[dict[str, object]]:
-    return json.loads(table.to_json(orient="records"))
 
 
 FINDINGS = Command(

@@ -1,7 +1,7 @@
 """`evaluate` computes metrics at the checkpoints of a run."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -98,13 +98,14 @@ def _add_data(command: argparse.ArgumentParser) -> None:
         "--data", type=named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
     )
     for name, form in _forms().items():
-        group.add_argument(f"--{name}", dest="data", type=_path_of(name), action="append", metavar="PATH", help=form)
+        path = partial(_path_of, name)
+        group.add_argument(f"--{name}", dest="data", type=path, action="append", metavar="PATH", help=form)
     for metric in metrics.METRICS:
         if metric.variants:
             group.add_argument(
                 f"--{metric.variants}",
                 dest="data",
-                type=_named_path_of(metric.source),
+                type=partial(_named_path_of, metric.source),
                 action="append",
                 metavar="NAME=PATH",
                 help=f"{metric.name} on data of your own",
@@ -131,19 +132,15 @@ def _forms() -> dict[str, str]:
     return {metric.source: metric.form for metric in metrics.METRICS} | seconds
 
 
-def _path_of(name: str) -> Callable[[str], tuple[str, Path]]:
-    """Return a parser of the PATH of --treebank PATH, which is short for --data treebank=PATH."""
-    return lambda text: (name, Path(text))
+def _path_of(name: str, text: str) -> tuple[str, Path]:
+    """Parse the PATH of --treebank PATH, which is short for --data treebank=PATH."""
+    return name, Path(text)
 
 
-def _named_path_of(source: str) -> Callable[[str], tuple[str, Path]]:
-    """Return a parser of the NAME=PATH of --probe NAME=PATH, short for --data probing:NAME=PATH."""
-
-    def parse(text: str) -> tuple[str, Path]:
-        name, path = named_path(text)
-        return f"{source}:{name}", path
-
-    return parse
+def _named_path_of(source: str, text: str) -> tuple[str, Path]:
+    """Parse the NAME=PATH of --probe NAME=PATH, short for --data probing:NAME=PATH."""
+    name, path = named_path(text)
+    return f"{source}:{name}", path
 
 
 def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:

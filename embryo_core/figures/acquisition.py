@@ -54,7 +54,7 @@ def acquisition(
     """Return when each run acquires each category, by a rule; seeds of a design are one line.
 
     `name` is that of the files, by default the first run's with the metric; `label` names a category, and `unit` what
-    n counts. Raises FigureError if no category is above 0, or above chance, at the last step, and ResultsError.
+    n counts. Raises FigureError if no category is above 0, or above chance, at the last step.
     """
     shown = [run for run in runs if axis.supports(run)]
     seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)

@@ -44,7 +44,7 @@ def of_rows(normalised: bool) -> str:
 def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
     """Return the mean weight of a head on the same, previous, next and first position over the steps.
 
-    `normalised` maps have rows that sum to 1. Raises FigureError if no run has maps of the head, and ResultsError.
+    `normalised` maps have rows that sum to 1.
     """
     run, where = runs[0], f"layer {layer}, head {head}"
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())

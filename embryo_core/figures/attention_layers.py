@@ -27,10 +27,7 @@ SIDE = 130  # pixels of a map
 
 
 def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False) -> Figure:
-    """Return the averaged maps of a head in every layer of the first run, at steps around the evaluated one, `step`.
-
-    Raises FigureError if the run has no such head, and ResultsError.
-    """
+    """Return the averaged maps of a head in every layer of the first run, at steps around the evaluated one, `step`."""
     run = runs[0]
     steps = steps_around(sorted(results.steps_done(run, METRIC)), step)
     heads = results.read_attention_step(run, step)[0].shape[1]

@@ -73,6 +73,31 @@ def luminance(colour: Sequence[float]) -> float:
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
+def add_cells(
+    figure: go.Figure,
+    z: np.ndarray,
+    texts: Sequence[Sequence[str]],
+    colorscale: Any = "Viridis",
+    ends: tuple[float, float] | None = None,
+    font: int = style.FONT - 2,
+    gap: int = 1,
+    **more: Any,
+) -> None:
+    """Add a heat map of `z` with `texts` in its cells, both [rows, columns]; colours run between the `ends` of z."""
+    figure.add_heatmap(
+        z=z,
+        text=written(texts, z, colorscale, ends),
+        texttemplate="%{text}",
+        textfont={"size": font, "color": BLACK},
+        colorscale=colorscale,
+        xgap=gap,
+        ygap=gap,
+        hoverinfo="skip",
+        **dict(zip(("zmin", "zmax"), ends or ())),
+        **more,
+    )
+
+
 def outline(
     figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
 ) -> None:
@@ -131,17 +156,7 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
     steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
     numbers = [["" if np.isnan(value) else how.cell(value) for value in row] for row in z]
     figure = go.Figure()
-    figure.add_heatmap(
-        z=z,
-        text=written(numbers, z, "Viridis"),
-        texttemplate="%{text}",
-        textfont={"size": style.FONT - 2, "color": BLACK},
-        colorscale="Viridis",
-        xgap=1,
-        ygap=1,
-        hoverinfo="skip",
-        colorbar=how.colour_bar,
-    )
+    add_cells(figure, z, numbers, colorbar=how.colour_bar)
     add_points(
         figure,
         data["step"].map(steps.index),

@@ -122,10 +122,7 @@ def title_of(choices: Sequence[str]) -> str:
 
 
 def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
-    """Return the accuracies of the designs that differ in these choices from that of the first run, minus its own.
-
-    Raises FigureError if they share no measure at any step, and ResultsError.
-    """
+    """Return the accuracies of the designs that differ in these choices from that of the first run, minus its own."""
     seeds = designs(runs)
     own, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]

@@ -21,8 +21,7 @@ ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is aroun
 def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
     """Return which metrics have been computed at which checkpoints of the first run: a row of marks for each metric.
 
-    `gives` is what the run's models give (see `capabilities.gives`). Raises FigureError if all have been computed at
-    all planned steps.
+    `gives` is what the run's models give (see `capabilities.gives`).
     """
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]

@@ -60,8 +60,7 @@ class Caption:
 class Figure:
     """A plotly figure, the table of its numbers, and the words that go with it.
 
-    Functions of `embryo_core.figures` make it from runs. The same value is shown by the dashboard, displayed by a
-    notebook and written to files; nothing may change it.
+    The same value is shown by the dashboard, displayed by a notebook and written to files; nothing may change it.
     """
 
     name: str  # of its files, unique on a page
@@ -122,10 +121,6 @@ class Figure:
             for columns, size in file_layout.SIZES.items()
         }
 
-    def for_file(self, columns: str = "two") -> go.Figure:
-        """Return the plot laid out for a paper: light, with title and small print, one or two columns wide."""
-        return go.Figure(self.plot.data, file_layout.layout(self.plot, columns, self.title, self.small_print))
-
     def save(self, path: str | Path, columns: str = "two") -> Path:
         """Write the figure as .svg or .png (laid out for a paper), .html (interactive) or .csv (its table).
 
@@ -146,8 +141,9 @@ class Figure:
     def _draw(self, path: Path, columns: str) -> None:
         size = file_layout.SIZES[columns]
         dots = 300 if path.suffix == ".png" else 96  # per inch
+        plot = go.Figure(self.plot.data, file_layout.layout(self.plot, columns, self.title, self.small_print))
         try:
-            self.for_file(columns).write_image(path, scale=size.inches * dots / size.pixels)
+            plot.write_image(path, scale=size.inches * dots / size.pixels)
         except (ImportError, RuntimeError, ValueError) as error:
             raise FigureError(
                 f"'{path.name}' was not written: {type(error).__name__} from kaleido. SVG and PNG need kaleido "

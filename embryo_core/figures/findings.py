@@ -16,7 +16,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import error_bar
 from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, quantity
+from embryo_core.words import point, quantity, span
 
 SIDES = {  # of a comparison: colour and symbol
     "holds": (style.BLUE, "circle"),
@@ -106,11 +106,8 @@ def describe_findings(judgements: Sequence[Judgement], compared: Collection[str]
     `compared` are the names of compared runs.
     """
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
-    others = (
-        f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
-        if compared
-        else ""
-    )
+    others = f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
+    others = others if compared else ""
     if left_out := len(FINDINGS) - len(judgements):
         others += f" {left_out} others need models of another kind."
     return Caption(
@@ -178,10 +175,7 @@ def _pixel(x: float, y: float) -> str:
 
 
 def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
-    """Return the comparisons of a finding, by its name, in the first run, each with its 95 % interval.
-
-    Raises FigureError if there is nothing to compare, and ResultsError.
-    """
+    """Return the comparisons of a finding, by its name, in the first run, each with its 95 % interval."""
     run = runs[0]
     judgement = next(iter(judge(run, [name])), None)
     if judgement is None:
@@ -197,19 +191,9 @@ def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
 
 def comparison_table(judgement: Judgement) -> pd.DataFrame:
     """Return the comparisons of a finding in the order of its test: comparison, value, low, high, unit, n, side."""
-    rows = [
-        {
-            "comparison": one.what,
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
-            "unit": one.unit,
-            "n": one.n,
-            "side": "holds" if one.holds else "opposed" if one.opposed else "not decided",
-        }
-        for one in judgement.comparisons
-    ]
-    return pd.DataFrame(rows)
+    sides = ["holds" if one.holds else "opposed" if one.opposed else "not decided" for one in judgement.comparisons]
+    table = pd.DataFrame([vars(one) for one in judgement.comparisons]).assign(side=sides)
+    return table.drop(columns="tied").rename(columns={"what": "comparison"})
 
 
 def plot_comparisons(table: pd.DataFrame) -> go.Figure:
@@ -252,8 +236,7 @@ def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
 
 def describe_comparisons(judgement: Judgement, note: str) -> Caption:
     """Return the caption of `comparisons`, measured on the data that the `note` names."""
-    counts = sorted(comparison.n for comparison in judgement.comparisons)
-    n = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+    n = span(pd.Series([one.n for one in judgement.comparisons]))
     return Caption(
         f"The paper expects: {judgement.finding.predicts}",
         "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "

@@ -37,8 +37,7 @@ def scores(
     """Return the scores of some tasks over pretraining, with the spread of their seeds and their controls.
 
     With `panels` each task has its own, and with `published` the scores of ALBERT-base are lines. With several tasks of
-    GLUE their average is a curve too, over the tasks that all runs have. Raises FigureError if no run was fine-tuned on
-    one, and ResultsError.
+    GLUE their average is a curve too, over the tasks that all runs have.
     """
     run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
     described = next((one for one in runs if len(tables[one])), run)
@@ -223,10 +222,7 @@ def _name_seed(name: str) -> str:
 
 
 def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: str) -> Figure:
-    """Return the training loss and development score of the first run's fine-tunings on a task at a step.
-
-    Raises ResultsError.
-    """
+    """Return the training loss and development score of the first run's fine-tunings on a task at a step."""
     run = runs[0]
     curve = results.read_tuning(run, task, step)
     name = results_name(task, 1)

@@ -97,10 +97,7 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
 
 
 def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
-    """Return a measure over the steps, a curve for each layer; the layer `bold` is thick.
-
-    Raises FigureError if no run has the measure, and ResultsError.
-    """
+    """Return a measure over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], MEASURES[measure]
     curves = by_layer(bold, y_title=drawn.label.lower(), tickformat="", decimals=drawn.form, unit="words")
     return curves_figure(
@@ -165,10 +162,7 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int | None = None) -> Figure:
-    """Return a measure of the first run, layer by step; the cell of `layer` at the chosen step is outlined.
-
-    Raises FigureError if the run does not have the measure, and ResultsError.
-    """
+    """Return a measure of the first run, layer by step; the cell of `layer` at the chosen step is outlined."""
     run, drawn = runs[0], MEASURES[measure]
     rows = measure_table(run, measure, to)
     if rows.empty:

@@ -153,10 +153,7 @@ CURVES = Curves(
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigms") -> Figure:
-    """Return a panel for a set as a whole and for each of its paradigms or phenomena, in the order of their rise.
-
-    Raises FigureError and ResultsError.
-    """
+    """Return a panel for a set as a whole and for each of its paradigms or phenomena, in the order of their rise."""
     run = runs[0]
     known = paradigm_shapes(run, pairs)
     if known.empty:
@@ -230,7 +227,7 @@ def _method(run: Run) -> str:
 
 
 def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
-    """Return when each paradigm of a set rises from chance, in each run. Raises FigureError and ResultsError."""
+    """Return when each paradigm of a set rises from chance, in each run."""
     groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
     name = f"{runs[0].name}-grammar-{pairs}"
     return acquisition(runs, axis, METRIC, groups, "chance", name, label, "pairs")

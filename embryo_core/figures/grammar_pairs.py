@@ -68,7 +68,7 @@ def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> C
 
 
 def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
-    """Return by how much the good sentence of a pair is preferred at every step. Raises FigureError, ResultsError."""
+    """Return by how much the good sentence of a pair is preferred at every step."""
 
     def read(run: Run) -> pd.DataFrame:
         table = results.read_pairs(run, paradigm)
@@ -91,10 +91,7 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
 
 
 def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) -> Figure:
-    """Return which words of a pair make the difference at a step, from the table of `pair_sentences.score_words`.
-
-    Raises FigureError if the step was not scored.
-    """
+    """Return which words of a pair make the difference at a step, from the table of `pair_sentences.score_words`."""
     own = table[table["step"] == step]
     if own.empty:
         raise FigureError(f"The words of this pair were not scored at {point(step, run.step_unit)}.")

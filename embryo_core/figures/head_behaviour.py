@@ -53,7 +53,7 @@ def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head)
         ),
         METRIC,
         at=f"step{step}",
-        headline=_headline(rows, what, chosen, axis.of(run, runs)),
+        headline=headline(run, what, chosen, axis.of(run, runs)),
     )
 
 
@@ -138,10 +138,7 @@ def _rows(run: Run, what: str) -> pd.DataFrame:
 
 def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
     """Return how a head's pattern changed from the first step to the last, as the sentence that opens the page."""
-    return _headline(_rows(run, what), what, chosen, axis)
-
-
-def _headline(rows: pd.DataFrame, what: str, chosen: Head, axis: StepAxis) -> str:
+    rows = _rows(run, what)
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
     if own.empty:
         return ""
@@ -185,11 +182,10 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
         text=[NEVER if pd.isna(step) else names[order[step]] for step in since["step"]],
         exact=[NEVER if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
     )
-    last = len(steps) - 1
-    first = order.get(since["step"].min(), 0)
-    shown = sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
-    ticks: dict[str, Any] = {"tickvals": [-number for number in shown], "ticktext": [names[number] for number in shown]}
-    return _grid(here, chosen, (-last, -first), style.colour_bar(axis.headed("since"), **ticks))
+    first, last = order.get(since["step"].min(), 0), len(steps) - 1
+    ticks = {-number: names[number] for number in style.few_ticks(first, last)}
+    bar = style.colour_bar(axis.headed("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
+    return _grid(here, chosen, (-last, -first), bar)
 
 
 def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
@@ -199,22 +195,9 @@ def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict
     """
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
-    figure = go.Figure()
-    figure.add_heatmap(
-        x=colours.columns,
-        y=colours.index,
-        z=colours.to_numpy(float, na_value=np.nan),
-        text=cells.written(texts.to_numpy(), colours.to_numpy(float, na_value=np.nan), "Viridis", ends),
-        texttemplate="%{text}",
-        textfont={"size": style.FONT - 2, "color": cells.BLACK},
-        colorscale="Viridis",
-        zmin=ends[0],
-        zmax=ends[1],
-        xgap=2,
-        ygap=2,
-        hoverinfo="skip",
-        colorbar=bar,
-    )
+    figure, z = go.Figure(), colours.to_numpy(float, na_value=np.nan)
+    places = {"x": colours.columns, "y": colours.index}
+    cells.add_cells(figure, z, texts.to_numpy(), ends=ends, gap=2, colorbar=bar, **places)
     described = here[["layer", "head"]].to_numpy().tolist()
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
     cells.add_points(figure, here["head"], here["layer"], described, hover, here.get("exact", here["text"]))

@@ -152,7 +152,7 @@ CURVES = Curves(
 def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed: bool = False) -> Figure:
     """Return the precision at 1 of some relations over the steps, each with its 95 % interval and baseline.
 
-    If `unnamed`, over the facts whose subject's name does not contain the object. Raises FigureError and ResultsError.
+    If `unnamed`, over the facts whose subject's name does not contain the object.
     """
 
     def read(run: Run) -> pd.DataFrame:
@@ -283,7 +283,7 @@ def _compare(row: pd.Series) -> str:
 
 
 def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
-    """Return what the first run answered to one fact over the steps (Table 9). Raises FigureError and ResultsError."""
+    """Return what the first run answered to one fact over the steps (Table 9)."""
     run = runs[0]
     answers = results.read_relation(run, relation)
     answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})

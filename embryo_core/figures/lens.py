@@ -16,6 +16,9 @@ from embryo_core.words import percent, quantity
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
+BAR = {"title": {"text": "probability", "side": "top", "font_size": style.FONT - 2}, "orientation": "h", "len": 0.3}
+BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
+BAR |= {"tickfont_size": style.FONT - 3}
 LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
 MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900  # pixels of a column, of one of few, and of all together
@@ -134,34 +137,17 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
     words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
     escaped = [[style.plain(word) for word in row] for row in words.to_numpy()]
     colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values.to_numpy())
-    figure.add_heatmap(
+    cells.add_cells(
+        figure,
+        z,
+        escaped,
+        colours,
+        (0, 1),
+        style.FONT - 3,
         meta=WORDS,
         x=[columns[step] for step in words.columns],
-        z=z,
-        text=cells.written(escaped, z, colours, (0, 1)),
-        texttemplate="%{text}",
-        textfont={"size": style.FONT - 3, "color": cells.BLACK},
-        zmin=0,
-        zmax=1,
-        colorscale=colours,
         showscale=False,
-        colorbar={
-            "tickvals": np.sqrt(TICKS),
-            "ticktext": [f"{tick:.0%}" for tick in TICKS],
-            "title": {"text": "probability", "side": "top", "font_size": style.FONT - 2},
-            "orientation": "h",
-            "x": 1,
-            "xanchor": "right",
-            "y": 1.01,
-            "yanchor": "bottom",
-            "len": 0.3,
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont_size": style.FONT - 3,
-        },
-        xgap=1,
-        ygap=1,
-        hoverinfo="skip",
+        colorbar=BAR | {"tickvals": np.sqrt(TICKS), "ticktext": [f"{tick:.0%}" for tick in TICKS]},
     )
 
 

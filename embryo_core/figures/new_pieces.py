@@ -52,10 +52,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:
-    """Plot the accuracy of words with new pieces, and of the others, at each run's last step.
-
-    Raises FigureError if no run has new pieces or results, and ResultsError.
-    """
+    """Plot the accuracy of words with new pieces, and of the others, at each run's last step."""
     owner = next((run for run in runs if new_words(run)), None)
     if owner is None:
         raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")

@@ -26,7 +26,7 @@ CURVES = Curves(
 
 
 def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the divergence of predictions from unigrams and from bigrams. Raises FigureError and ResultsError."""
+    """Return the divergence of predictions from unigrams and from bigrams."""
     run = runs[0]
     return curves_figure(
         runs,

@@ -1,10 +1,11 @@
 """Figures of the Overview: losses and accuracies of the training log, and where learning takes off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, sentences
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
+
+T = TypeVar("T")
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 LOSS_WEIGHTS = {  # settings that weight a loss in what training minimizes
@@ -118,39 +121,36 @@ BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # whose baseline 
 # === The log ===
 
 
-def _version(path: Path) -> tuple[int, int] | None:
-    """Return a value that changes whenever a file does; None if it does not exist."""
-    try:
-        found = path.stat()
-    except OSError:
+def _while_unchanged(of: Callable[[Run], Path], entries: int) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
+    """Decorate a reader of a run: its last results are kept, and shared, while this file of the run stays the same."""
+
+    def version(path: Path) -> tuple[int, int] | None:
+        with suppress(OSError):
+            return path.stat().st_mtime_ns, path.stat().st_size
         return None
-    return found.st_mtime_ns, found.st_size
+
+    def decorate(read: Callable[[Run], T]) -> Callable[[Run], T]:
+        kept = lru_cache(entries)(lambda run, version: read(run))
+        return wraps(read)(lambda run: kept(run, version(of(run))))
+
+    return decorate
 
 
+@_while_unchanged(lambda run: run.path / "log.jsonl", 16)
 def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
     The table is shared, so never modify it. Raises BrokenRun.
     """
-    return _training_log(run, _version(run.path / "log.jsonl"))
-
-
-@lru_cache(maxsize=16)
-def _training_log(run: Run, version: tuple[int, int] | None) -> pd.DataFrame:
     return pd.DataFrame(run_files.read_log(run))
 
 
-def training_phases(run: Run) -> list[Phase]:
+@_while_unchanged(lambda run: run.path / "log.jsonl", 64)
+def training_phases(run: Run) -> tuple[Phase, ...]:
     """Return the phases of a run (see `curves.phases`); none if its log cannot be read."""
-    try:
-        return [*_training_phases(run, _version(run.path / "log.jsonl"))]
-    except EmbryoError:
-        return []
-
-
-@lru_cache(maxsize=64)
-def _training_phases(run: Run, version: tuple[int, int] | None) -> tuple[Phase, ...]:
-    return tuple(phases_of_log(_training_log(run, version)))
+    with suppress(EmbryoError):
+        return tuple(phases_of_log(training_log(run)))
+    return ()
 
 
 def logged_quantities(run: Run) -> list[str]:
@@ -183,25 +183,17 @@ def _counts_in_measures(log: pd.DataFrame, count: str) -> pd.Series:
     return pd.Series([found if isinstance(found, int) else pd.NA for found in counts], log.index)
 
 
+@_while_unchanged(lambda run: run.frequencies, 64)
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
-    return _most_frequent_piece(run, _version(run.frequencies))
-
-
-@lru_cache(maxsize=64)
-def _most_frequent_piece(run: Run, version: tuple[int, int] | None) -> tuple[str, float] | None:
-    try:
-        found = baselines.of_text(run) if version else None
+    with suppress(EmbryoError):
+        found = baselines.of_text(run)
         return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
-    except EmbryoError:
-        return None
+    return None
 
 
 def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
-    """Return one quantity of the log over the steps: training averages as a thin line, held-out text as a thick one.
-
-    Raises FigureError if no run has it, and BrokenRun.
-    """
+    """Return one quantity of the log over the steps: training averages as a thin line, held-out text as a thick one."""
     run, drawn = runs[0], QUANTITIES[quantity]
     of_words = quantity == loss_of_words(training_log(run))
     share = quantity.endswith("accuracy")

@@ -81,10 +81,7 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
 
 
 def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: int | None = None) -> Figure:
-    """Return held-out accuracy by length and position; `sample` is that of the first run, others show their first.
-
-    Raises FigureError if no run was measured in this way.
-    """
+    """Return held-out accuracy by length and position; `sample` is that of the first run, others show their first."""
     run = runs[0]
 
     def read(one: Run) -> pd.DataFrame:
@@ -149,10 +146,7 @@ def _compare_ends(last: pd.DataFrame) -> str:
 
 
 def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
-    """Return the deviation of embeddings, a curve for each table, or the cosine of states, a curve for each layer.
-
-    Raises FigureError and ResultsError.
-    """
+    """Return the deviation of embeddings, a curve for each table, or the cosine of states, a curve for each layer."""
     run = runs[0]
     describe = describe_deviation if metric == DEVIATION else describe_cosine
     curves = Curves(

@@ -61,7 +61,7 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
 def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = False, bands: bool = True) -> Figure:
     """Return the F1 of all tasks in one layer over the steps, each with its 95 % interval and majority baseline.
 
-    `layer` is BEST, LAST or a number. Raises FigureError if no run was probed, and ResultsError.
+    `layer` is BEST, LAST or a number.
     """
     run = runs[0]
     curves = Curves(
@@ -146,10 +146,7 @@ EXPECTED = Curves(
 
 
 def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
-    """Return in which layer each task is found over the steps; of one run, with half of its layers as a dashed line.
-
-    Raises FigureError if no layer is above the majority baseline at any step, and ResultsError.
-    """
+    """Return in which layer each task is found over the steps; of one run, with half of its layers as a dashed line."""
     run = runs[0]
     frame = read_probe_scores(run)
     layers = int(frame["layer"].max()) if len(frame) else 0
@@ -191,10 +188,7 @@ def _describe_expected(table: pd.DataFrame, layers: int, bands: bool, alone: boo
 
 
 def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_task: str) -> Figure:
-    """Return the path of two tasks of the first run through the steps, in one layer (see `tasks`).
-
-    Raises FigureError if there is no step at which both have been probed, and ResultsError.
-    """
+    """Return the path of two tasks of the first run through the steps, in one layer (see `tasks`)."""
     run = runs[0]
     frame = read_probe_scores(run)
     table = path(of_layer(frame, layer), x_task, y_task)
@@ -252,8 +246,7 @@ def _add_ring(figure: go.Figure, x: float, y: float) -> None:
 
 def _step_bar(steps: list[int], axis: StepAxis) -> dict[str, Any]:
     """Return a colour bar over the checkpoints, with the numbers of a few of them."""
-    last = len(steps) - 1
-    shown = sorted({last * quarter // 4 for quarter in range(5)})
+    shown = style.few_ticks(0, len(steps) - 1)
     names = axis.short([steps[i] for i in shown])
     title = axis.title if axis.progress else step_name(axis.step_unit)
     return style.colour_bar(title, "top", tickvals=shown, ticktext=names)

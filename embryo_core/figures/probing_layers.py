@@ -83,10 +83,7 @@ def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
 def layers(
     runs: Sequence[Run], axis: Axis, task: str, quantity: str, bold: int | None = None, bands: bool = True
 ) -> Figure:
-    """Return a score of one task over the steps, a curve for each layer; the layer `bold` is thick.
-
-    Raises FigureError if no run has the score, and ResultsError.
-    """
+    """Return a score of one task over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], QUANTITIES[quantity]
     drawn_curves = by_layer(
         bold,
@@ -129,10 +126,7 @@ def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bo
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:
-    """Return a score of one task in the first run, layer by step; the cell of `layer` at the chosen step is outlined.
-
-    Raises FigureError if the run does not have the score, and ResultsError.
-    """
+    """Return a score of one task in the first run, layer by step; the cell of `layer` at the chosen step outlined."""
     run, drawn = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
     if table.empty:
@@ -151,10 +145,7 @@ def cell_format(quantity: str) -> cells.CellFormat:
 
 
 def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return where each layer of the first run peaks on each task, and how far it has fallen since.
-
-    Raises FigureError if no layer was probed, and ResultsError.
-    """
+    """Return where each layer of the first run peaks on each task, and how far it has fallen since."""
     run = runs[0]
     frame = read_probe_scores(run)
     if frame.empty:
@@ -246,10 +237,7 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 
 
 def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) -> Figure:
-    """Return how one probe of the first run and its control were trained.
-
-    Raises FigureError if its training curve was not kept, and ResultsError.
-    """
+    """Return how one probe of the first run and its control were trained."""
     run = runs[0]
     table = results.read_probes(run, task, layer, step)
     if table.empty:

@@ -121,10 +121,7 @@ def _of_words(grams: Floats, places: list[int]) -> Floats:
 
 
 def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
-    """Return the similarity of the first run's layers to those of the run named `other`, at the nearest steps.
-
-    Raises FigureError if they share no words or have no near steps, and ResultsError.
-    """
+    """Return the similarity of the first run's layers to those of the run named `other`, at the nearest steps."""
     run, second = runs[0], next(one for one in runs if one.name == other)
 
     def caption(rows: pd.DataFrame) -> Caption:

@@ -157,6 +157,11 @@ def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
     return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
 
 
+def few_ticks(first: int, last: int) -> list[int]:
+    """Return the places from the first to the last that a colour bar names: both ends and the quarters between."""
+    return sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
+
+
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
     """Return the colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
 

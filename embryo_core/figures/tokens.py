@@ -9,11 +9,10 @@ import pandas as pd
 from embryo_core import compare, results
 from embryo_core.corpora import baselines
 from embryo_core.corpora.groups import SINGLE_TAGS, UNIVERSAL_TAGS
-from embryo_core.curves import interval, rescale
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, listed, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -87,20 +86,13 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
 
 def accuracy_curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
     """Return the columns of `accuracy_table` from group to shown_high, for scores with group, step, value and n."""
-    parts = []
-    for group in groups:
-        rows = scores[scores["group"] == group].sort_values("step")
-        accuracy = rows["value"].to_numpy(float)
-        if not len(rows) or (rescaled and accuracy[-1] == 0):
-            continue
-        low, high = interval(accuracy, rows["n"])
-        part = {"group": group, "step": rows["step"], "n": rows["n"], "accuracy": accuracy, "low": low, "high": high}
-        shown = {"shown": accuracy, "shown_low": low, "shown_high": high}
-        if rescaled:
-            shown = {column: rescale(values, accuracy[-1]) for column, values in shown.items()}
-        parts.append(pd.DataFrame(part | shown))
-    columns = ["group", "step", "n", "accuracy", "low", "high", "shown", "shown_low", "shown_high"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    rows = scores[scores["group"].isin(groups)].astype({"group": "str", "value": float}).sort_values("step")
+    rows = with_intervals(rows[["group", "step", "n", "value"]]).rename(columns={"value": "accuracy"})
+    last = rows.groupby("group")["accuracy"].transform("last")
+    measured = rows[["accuracy", "low", "high"]]
+    rows[["shown", "shown_low", "shown_high"]] = measured.div(last, axis=0) if rescaled else measured
+    rows = rows[last > 0] if rescaled else rows
+    return rows.sort_values("group", key=lambda names: names.map([*groups].index), kind="stable", ignore_index=True)
 
 
 def with_baselines(table: pd.DataFrame, known: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
@@ -167,10 +159,7 @@ def accuracy(
     rescaled: bool = False,
     bands: bool = True,
 ) -> Figure:
-    """Return the accuracy of a metric in some categories over the steps, each with its 95 % interval and baseline.
-
-    Raises FigureError if no run has results, and ResultsError if they cannot be read.
-    """
+    """Return the accuracy of a metric in some categories over the steps, each with its 95 % interval and baseline."""
     run, name = runs[0], name_measures(runs, metric).removesuffix(" accuracy").capitalize()
     curves = Curves(
         by="group",

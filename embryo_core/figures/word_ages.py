@@ -29,31 +29,25 @@ AGES = "Age: the step at which a word's surprisal is half-way from chance to its
 
 
 def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
-    """Return the words with an age of each run that has some and that the axis supports."""
+    """Return the words with an age, whole steps, of each run that has some and that the axis supports."""
     found = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
-    return {
-        name: table.assign(category=table["category"].fillna(UNKNOWN)) for name, table in found.items() if len(table)
+    tables = {
+        name: own.assign(category=own["category"].fillna(UNKNOWN), age=own["age"].round().astype(int))
+        for name, own in found.items()
+        if len(own)
     }
-
-
-def _require(tables: dict[str, Any], runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the names of runs without a table. Raises FigureError if none has one."""
     if not tables:
         raise FigureError(f"No word of {', '.join(run.name for run in runs)} has an age, so there is nothing to draw.")
-    return tuple(run.name for run in runs if run.name not in tables)
+    return tables
 
 
 # === In their order ===
 
 
 def ages(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the age of every word with its interval, in the first run's order; other runs share its rows.
-
-    Raises FigureError and ResultsError.
-    """
+    """Plot the age of every word with its interval, in the first run's order; other runs share its rows."""
     tables = _tables(runs, axis)
-    missing = _require(tables, runs)
-    tables = {name: own.assign(age=own["age"].round().astype(int)) for name, own in tables.items()}
+    missing = tuple(run.name for run in runs if run.name not in tables)
     drawn = [run for run in runs if run.name in tables]
     first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
     rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
@@ -153,10 +147,7 @@ def children_table(run: Run) -> pd.DataFrame:
 
 
 def children(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the rank correlation of the ages of words with children's, by category, for each run.
-
-    Raises FigureError and ResultsError.
-    """
+    """Plot the rank correlation of the ages of words with children's, by category, for each run."""
 
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
         seeds, own = next(iter(tables.items()))
@@ -210,7 +201,7 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 
 def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot what predicts the ages of words, for each run. Raises FigureError and ResultsError."""
+    """Plot what predicts the ages of words, for each run."""
     tables = _of_designs(runs, predictor_table, "predictor", "value")
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")

@@ -60,7 +60,7 @@ def distance_table(run: Run) -> pd.DataFrame:
 
 
 def distance(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return how far the surprisal of words is from that by their frequency. Raises FigureError and ResultsError."""
+    """Return how far the surprisal of words is from that by their frequency."""
     run = runs[0]
     if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
@@ -109,10 +109,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 
 def phases(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the share of words nearest to chance, unigram and bigram, or below all three. Raises FigureError.
-
-    Raises ResultsError too.
-    """
+    """Plot the share of words nearest to chance, unigram and bigram, or below all three."""
     run, along = runs[0], axis.of(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(

@@ -215,7 +215,7 @@ def acquired_table(run: Run) -> pd.DataFrame:
 
 
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the share of words acquired by each step, by category. Raises FigureError and ResultsError."""
+    """Plot the share of words acquired by each step, by category."""
     run = runs[0]
     shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
 
@@ -252,10 +252,7 @@ def curve_table(run: Run, word: str) -> pd.DataFrame:
 
 
 def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
-    """Return the mean surprisal of a word at every step, with the first run's sigmoid, age and frequency.
-
-    Raises FigureError and ResultsError.
-    """
+    """Return the mean surprisal of a word at every step, with the first run's sigmoid, age and frequency."""
     run = runs[0]
 
     def caption(table: pd.DataFrame) -> Caption:

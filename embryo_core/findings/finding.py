@@ -79,6 +79,12 @@ class Judgement:
     curves: tuple[Curve, ...] = ()  # behind the comparisons, at a few steps
 
     @property
+    def described(self) -> dict[str, str]:
+        """Return the finding, the verdict, and what it rests on, by name."""
+        of_finding = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
+        return of_finding | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
+
+    @property
     def holding(self) -> int:
         """Return how many comparisons hold."""
         return sum(comparison.holds for comparison in self.comparisons)
