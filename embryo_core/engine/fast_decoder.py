@@ -39,6 +39,9 @@ class FastDecoder(FastBase):
     def head(self, states: Tensor) -> Tensor:
         return network.head_logits(self._network, states)
 
+    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
+        raise NotImplementedError  # decoders give no masked words
+
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         raise NotImplementedError  # decoders give no replaced tokens
 

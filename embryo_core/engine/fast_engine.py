@@ -57,7 +57,10 @@ class FastEngine(FastBase):
         return self._network.embeddings.words.float(), self._network.embeddings.positions
 
     def head(self, states: Tensor) -> Tensor:
-        return network.head_logits(states, self._network.head)
+        raise NotImplementedError  # encoders give no next words
+
+    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
+        return network.layer_logits(self._network, ids, position)
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         return network.detect(self._network, ids, mask)

@@ -43,7 +43,10 @@ class Engine(Protocol):
         """Return word embeddings [V, E] and position embeddings [P, E], if any."""
 
     def head(self, states: Tensor) -> Tensor:
-        """Compute word logits [n, V] of states [n, H] below the last layer; a decoder normalises them first."""
+        """Compute logits [n, V] of the next piece from states [n, H] below a decoder's last layer, normalised first."""
+
+    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
+        """Compute masked-word logits [layers + 1, V] of the head on every layer's state at a position of ids [1, L]."""
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
@@ -130,10 +133,13 @@ class Model:
         return words.numpy(), None if positions is None else positions.numpy()
 
     @torch.inference_mode()
-    def mlm_head(self, states: np.ndarray) -> np.ndarray:
-        """Compute masked-word logits [n, V] of states [n, H] of `words`, such as those of a lower layer."""
+    def layer_logits(self, ids: np.ndarray, position: int) -> np.ndarray:
+        """Compute masked-word logits [num_layers + 1, V] of the head on every layer's state at a position of ids [L].
+
+        Those of the last layer are `mlm_logits`.
+        """
         self._need("masked_words")
-        return self._finite("logits", self.words._engine.head(torch.as_tensor(states)))
+        return self._finite("logits", self.words._engine.layer_logits(torch.as_tensor(ids)[None], position))
 
     @torch.inference_mode()
     def next_head(self, states: np.ndarray) -> np.ndarray:

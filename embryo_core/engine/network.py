@@ -178,18 +178,29 @@ def apply_head(states: Tensor, head: Head) -> Tensor:
 
 
 @compiled
-def head_logits(states: Tensor, head: Head) -> Tensor:
-    """Compute masked-word logits [n, V] of states [n, H], such as those of a lower layer."""
-    return apply_head(states, head)
-
-
-@compiled
 def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
     states = [embed(ids, network.embeddings)]
     for i in range(network.depth):
         states.append(apply_layer(states[-1], layer_at(network, i), mask, None))
     return torch.stack(states)
+
+
+@compiled
+def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
+    """Compute masked-word logits [layers + 1, V] of the head on each layer's state at one position of ids [1, L].
+
+    Of the last layer nothing else is computed.
+    """
+    states, last = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
+    found = [states[:, position]]
+    for i in range(network.depth - 1):
+        states = apply_layer(states, layer_at(network, i), None, None)
+        found.append(states[:, position])
+    found.append(apply_layer(states, layer_at(network, network.depth - 1), None, last))
+    head = network.head
+    assert head is not None
+    return apply_head(torch.cat(found), head)
 
 
 def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:

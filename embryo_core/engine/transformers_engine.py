@@ -115,6 +115,9 @@ class TransformersEngine:
         logits = self._head(inputs_embeds=states[None]).logits[0]
         return logits[:, : self._pieces].float().cpu()
 
+    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
+        return self.head(self.hidden_states(ids, None)[:, 0, position])
+
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         return self._pass(ids, mask, self._detector).logits.float().cpu()
 

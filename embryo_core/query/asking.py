@@ -295,7 +295,7 @@ def _layer_logits(question: Question, position: int, models: Sequence["Model"]) 
             states = model.hidden_states(ids, seen)[:-1, 0, -1]
             found.append(np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)]))
         else:
-            found.append(model.mlm_head(model.words.hidden_states(ids, seen)[:, 0, position]))
+            found.append(model.layer_logits(question.ids, position))
     return np.stack(found)
 
 

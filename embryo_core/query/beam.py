@@ -299,7 +299,8 @@ def _logits(
 def logsumexp(logits: np.ndarray) -> np.ndarray:
     """Compute log(sum(exp(logits))) [..., 1] of logits [..., V] in float64."""
     highest = logits.max(axis=-1, keepdims=True)
-    return highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True, dtype=np.float64))
+    shifted = logits - highest
+    return highest + np.log(np.exp(shifted, out=shifted).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:

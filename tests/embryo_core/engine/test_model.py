@@ -103,7 +103,10 @@ def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
         logits = logits[rows, columns]
         close(model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
         close(model, ids, model.mlm_logits(ids, mask, rows[-2:], columns[-2:]), logits[-2:])
-        close(model, ids, model.mlm_head(states[-1][rows, columns]), logits)
+        own = columns[rows == 0]
+        by_layer = np.stack([model.layer_logits(ids[0, : len(own)], column) for column in own], axis=1)
+        assert by_layer.shape == (model.num_layers + 1, len(own), model.vocabulary_size)
+        close(model, ids, by_layer[-1], logits[rows == 0])
 
 
 def close(model: Model, ids: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> None:
@@ -121,7 +124,7 @@ def test_a_discriminator_has_no_masked_words(own_run):
     with pytest.raises(MissingCapability, match=wanted):
         model.mlm_logits(ids, np.ones_like(ids), [0], [1])
     with pytest.raises(MissingCapability, match=wanted):
-        model.mlm_head(np.zeros((1, model.hidden_size), np.float32))
+        model.layer_logits(ids[0], 1)
 
 
 def with_generator(run: Run) -> tuple[Checkpoint, ElectraForPreTraining, ElectraForMaskedLM]:
@@ -151,7 +154,7 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
         close(found, ids, found.hidden_states(ids, mask)[:, rows, columns], theirs)
     logits = of_generator.logits.numpy()[rows, columns]
     close(model.words, ids, model.mlm_logits(ids, mask, rows, columns), logits)
-    close(model.words, ids, model.mlm_head(model.words.hidden_states(ids, mask)[-1][rows, columns]), logits)
+    close(model.words, ids, model.layer_logits(ids[0, : mask[0].sum()], 1)[-1:], logits[1:2])
     alone = load(runs.generator(checkpoint))
     assert alone.words is alone and model.nbytes > alone.nbytes
 
@@ -297,7 +300,7 @@ def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):
     model = load(runs.checkpoint(tiny_run, 8))
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
-    assert model.mlm_head(np.zeros((1, 32), np.float32)).dtype == np.float32
+    assert model.layer_logits(np.array([1, 5, 2]), 1).dtype == np.float32
 
 
 def test_several_models_in_one_call(tiny_run):
