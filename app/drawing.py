@@ -26,7 +26,7 @@ _own = local()  # of a thread that draws: `held`, whether it holds the lock, and
 @contextmanager
 def drawing() -> Iterator[None]:
     """Wait for this page's turn, then draw it or a part of it; a thread that already draws continues."""
-    if hasattr(_own, "held"):
+    if is_drawing():
         yield
         return
     _own.patience = MAX_WAIT
@@ -40,6 +40,11 @@ def drawing() -> Iterator[None]:
     if monotonic() - _trimmed[0] > TRIM_EVERY:
         _trimmed[0] = monotonic()
         return_memory()
+
+
+def is_drawing() -> bool:
+    """Whether this thread draws a page or a part of it."""
+    return hasattr(_own, "held")
 
 
 @contextmanager

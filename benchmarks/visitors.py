@@ -39,6 +39,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 HEAVY_MASKS, HEAVY_WORDS = 8, 105
 LOST = 60  # seconds
+FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 SAMPLED = 5  # seconds from one sample of memory to the next
 PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
 PARAMETERS = "run step compare axis text word mask layer head pattern relation fact task metric smooth nonsense".split()
@@ -57,6 +58,7 @@ class Visitor:
         self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
         self.box = ""  # id of the text area
         self.page = ""  # hash of the page
+        self.part = ""  # id of the part of the page that is drawn again for a question
         self.answers = 0  # that the page showed when it was drawn last
         self.troubles: list[str] = []
 
@@ -85,6 +87,7 @@ class Visitor:
         state.page_script_hash, state.page_name = self.page, "" if self.page else "query"
         if text is not None:
             state.widget_states.widgets.add(id=self.box, string_value=text)
+            state.fragment_id = self.part
         await self.socket.send(message.SerializeToString())
 
     async def _drawn(self) -> None:
@@ -96,14 +99,15 @@ class Visitor:
             if kind == "navigation":
                 self.page = message.navigation.page_script_hash
             elif kind == "delta":
-                self._notice(message.delta.new_element)
-            elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                self._notice(message.delta)
+            elif kind == "script_finished" and message.script_finished in FINISHED:
                 return
 
-    def _notice(self, element) -> None:
+    def _notice(self, delta) -> None:
+        element = delta.new_element
         kind = element.WhichOneof("type")
         if kind == "text_area":
-            self.box = element.text_area.id
+            self.box, self.part = element.text_area.id, delta.fragment_id
         elif kind == "metric":
             self.answers += element.metric.label == "Final answer"
         elif kind in ("exception", "alert"):

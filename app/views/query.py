@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results, widgets
 from app.components.copy_button import copy_button
+from app.drawing import drawing
+from app.view import View
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
 from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, asked_later, load_ahead, show_rounds
@@ -36,6 +39,19 @@ def show() -> None:
     with suppress(EmbryoError):  # the form reads the examples again and shows the error
         examples = results.examples(view.run)
         widgets.show_headline(describe_examples(examples, len(view.loadable), view.axis))
+    _show_questions(view)
+
+
+@st.fragment
+def _show_questions(view: View) -> None:
+    """Draw the form and what is asked; after a choice here, this part of the page is drawn alone."""
+    with drawing(), widgets.explaining():
+        checkpoints = tuple(runs.checkpoints(view.run))
+        _ask(replace(view, checkpoints=checkpoints, smoothing=pickers.chosen_smoothing()))
+    permalink.publish()
+
+
+def _ask(view: View) -> None:
     requests = pick_requests(view)
     if not requests:
         st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")

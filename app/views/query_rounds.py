@@ -8,11 +8,10 @@ from threading import Lock, Thread
 
 import pandas as pd
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import widgets
 from app.caching import checkpoints_state, kept_whole
-from app.drawing import aside, drawing
+from app.drawing import aside, drawing, is_drawing
 from app.question_queue import QUEUE, budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
@@ -209,8 +208,7 @@ def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -
 
     @st.fragment(run_every=PAUSE if goes_on else None)
     def drawn() -> None:
-        context = get_script_run_ctx()
-        along_with_page = not (context and context.fragment_ids_this_run)
+        along_with_page = is_drawing()
         with drawing(), widgets.explaining():
             known = found if along_with_page else _by_now(found)
             draw(known)

@@ -1,7 +1,6 @@
 """A long series on the Query page is asked round by round, for all visitors together, until it ends or is stopped."""
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import pytest
 import streamlit as st
@@ -37,8 +36,7 @@ def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Make the page believe that its fragment runs by itself, as its timer does in a browser."""
 
     def set_to(by_itself: bool) -> None:
-        context = SimpleNamespace(fragment_ids_this_run=["one"] if by_itself else None)
-        monkeypatch.setattr(query_rounds, "get_script_run_ctx", lambda: context)
+        monkeypatch.setattr(query_rounds, "is_drawing", lambda: not by_itself)
 
     return set_to
 
