@@ -1,4 +1,4 @@
-"""A series of 154 checkpoints of the size of Pythia-160m: added, asked and audited, beside transformers and a product.
+"""A series of 154 checkpoints of the size of Pythia-160m: added, asked, evaluated and audited, beside transformers.
 
     python benchmarks/series.py [--folder FOLDER] [--steps N]
 
@@ -16,13 +16,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from embryo_core import query, runs
+from embryo_core import query, results, runs
 from embryo_core.audit import audit
 from embryo_core.engine.device import passes_at_once
 from embryo_core.query.asking import log_spaced
@@ -30,6 +31,8 @@ from embryo_core.query.asking import log_spaced
 TEXT = "a king born"  # a piece for each byte, as many as a sentence of eleven words may have
 STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's
 ASKED = 32
+METRIC = "next_word_prediction"
+SENTENCES = 4  # of the sample treebank, evaluated at every step
 MODELS = 4
 PIECES, ROWS = 50_254, 50_304
 SIZES: dict[str, Any] = {
@@ -38,7 +41,7 @@ SIZES: dict[str, Any] = {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
 }
-PARTS = ("add", "add_cached", "ask", "plain", "check", "check_shards")
+PARTS = ("add", "add_cached", "ask", "plain", "evaluate", "check", "check_shards")
 
 
 def main() -> None:
@@ -160,6 +163,24 @@ def plain(folder: Path) -> None:
             model(ids)
         text = f"{time.process_time() - loaded:.2f} s of it for one pass"
     _print("transformers loads one step and reads once", time.process_time() - start, text)
+
+
+def evaluate(folder: Path) -> None:
+    """Evaluate every step on a few sentences by the command: killed after a third of the steps, and started again."""
+    run = runs.open_run("series")
+    treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
+    command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]
+    wall, first = time.perf_counter(), subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while first.poll() is None and len(results.done(run)[METRIC]) < len(runs.checkpoints(run)) // 3:
+        time.sleep(1)
+    first.kill()
+    first.wait()
+    kept = len(results.done(run)[METRIC])
+    subprocess.run(command, check=True, capture_output=True)
+    text = f"killed after {kept} and started again, {time.perf_counter() - wall:.0f} s wall"
+    used = getrusage(RUSAGE_CHILDREN)
+    print(f"{len(results.done(run)[METRIC])} steps evaluated on {SENTENCES} sentences, {text}", flush=True)
+    print(f"  {used.ru_utime + used.ru_stime:.0f} s, peak {used.ru_maxrss / 1024:,.0f} MB", flush=True)
 
 
 def check(folder: Path) -> None:

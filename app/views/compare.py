@@ -115,13 +115,16 @@ def pick_rule() -> Rule:
 
 def _show_agreement(found: pd.DataFrame) -> None:
     st.header("Agreement of the orders", anchor=False)
-    number = st.column_config.NumberColumn
-    ends = {"rho": "Spearman's rho", "low": "from", "high": "to"}
-    columns: dict[str, Any] = {"first": "order of", "second": "and of", "n": number("categories")}
-    columns |= {name: number(label, format="%.2f") for name, label in ends.items()}
-    st.dataframe(
-        found, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="cannot be said"
-    )
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    columns: dict[str, Any] = {  # on a phone, all but n are seen at once
+        "first": text("order of", width=108),
+        "second": text("and of", width=108),
+        "rho": number("rho", help="Spearman's correlation", format="%.2f", width=48),
+        "low": number("from", format="%.2f", width=48),
+        "high": number("to", format="%.2f", width=48),
+        "n": number(help="Categories that both have acquired", width=40),
+    }
+    st.dataframe(found, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(compare.AGREEMENT)
 
 

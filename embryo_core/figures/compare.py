@@ -22,7 +22,7 @@ UNKNOWN = "–"
 MIN_REACH = 1  # percentage point, to which a figure of differences reaches on both sides
 AGREEMENT = Caption(
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
-    "n categories that both have acquired.",
+    "n categories that both have acquired; – if it cannot be said.",
     "Ties share their mean rank. Where two orders are equal, the interval has no width. The paper's order has all "
     "function words first, then verb, adverb, adjective, noun, proper noun. A run of which more than half of the "
     "categories were acquired between the same two evaluated steps is not compared: the steps decide its order.",
