@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,19 @@ def written(
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
-    dark = _dark(colorscale)[np.nan_to_num(shares * (SHADES - 1)).round().astype(int)]
+    scale = colorscale if isinstance(colorscale, str) else tuple(map(tuple, colorscale))
+    dark = _dark(scale)[np.nan_to_num(shares * (SHADES - 1)).round().astype(int)]
     return [
         [f'<span style="color: {WHITE}">{text}</span>' if white and text else text for text, white in zip(*row)]
         for row in zip(texts, dark, strict=True)
     ]
 
 
-def _dark(colorscale: Any) -> np.ndarray:
+@cache
+def _dark(colorscale: str | tuple) -> np.ndarray:
     """Return whether white has more contrast than black on each of the SHADES of a scale."""
-    colours = sample_colorscale(colorscale, np.linspace(0, 1, SHADES), colortype="tuple")
+    scale = colorscale if isinstance(colorscale, str) else [*map(list, colorscale)]
+    colours = sample_colorscale(scale, np.linspace(0, 1, SHADES), colortype="tuple")
     return np.array([luminance(colour) < MID_LUMINANCE for colour in colours])
 
 

@@ -14,6 +14,7 @@ from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import FAMILIES
 from embryo_core.figures import file_layout
+from embryo_core.figures.draft import Draft
 from embryo_core.figures.file_words import legible_columns
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
@@ -65,7 +66,7 @@ class Figure:
 
     name: str  # of its files, unique on a page
     title: str
-    plot: go.Figure
+    drawn: go.Figure | Draft
     table: pd.DataFrame  # a row for each point that is drawn
     caption: Caption
     runs: tuple[str, ...]  # names
@@ -74,6 +75,11 @@ class Figure:
     missing: tuple[str, ...] = ()  # runs that were asked for and have nothing to draw
     drawing: str = ""  # how curves were smoothed and thinned; the caption has it too
     at: str = ""  # what the numbers belong to where it is not the whole run, such as "step-1000"
+
+    @cached_property
+    def plot(self) -> go.Figure:
+        """The plot as Plotly's own class."""
+        return self.drawn.checked() if isinstance(self.drawn, Draft) else self.drawn
 
     @property
     def file_name(self) -> str:
@@ -114,9 +120,9 @@ class Figure:
         return {
             columns: {
                 "inches": size.inches,
-                "layout": (file := file_layout.layout(self.plot, columns, self.title, self.small_print)),
-                "kept": legible_columns(self.plot, size.pixels),
-                "long": file_layout.second_legend(self.plot, file),
+                "layout": (file := file_layout.layout(self.drawn, columns, self.title, self.small_print)),
+                "kept": legible_columns(self.drawn, size.pixels),
+                "long": file_layout.second_legend(self.drawn, file),
             }
             for columns, size in file_layout.SIZES.items()
         }
@@ -177,7 +183,7 @@ def make_figure(
     runs: Sequence[Run],
     name: str,
     title: str,
-    plot: go.Figure,
+    plot: go.Figure | Draft,
     table: pd.DataFrame,
     caption: Caption,
     metric: str = "",
@@ -257,7 +263,7 @@ def _describe_smoothing(table: pd.DataFrame) -> str:
     return f"Smoothed line: mean of {points} neighbouring points{paper}; markers: as measured."
 
 
-def _describe_thinning(plot: go.Figure) -> str:
+def _describe_thinning(plot: go.Figure | Draft) -> str:
     points = longest(plot)
     if points is None:
         return ""

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from embryo_core.figures import cells, style
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
 from embryo_core.figures.file_words import WORDS
 from embryo_core.figures.query import MARKED, NEEDS, TRACKED, TRUE_OBJECT, Subject
@@ -91,7 +91,7 @@ def grid(
     pin: tuple[int, int] | None,
     marked: Mapping[str, str],
     folded: Sequence[int] = (),
-) -> go.Figure:
+) -> Draft:
     """Draw the grid of a lens, with a line around the pinned cell (layer, step) and the column of the chosen step.
 
     Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
@@ -101,10 +101,10 @@ def grid(
     alone; that of the page (`colour_scale`) stays in sight when a wide grid is scrolled. Every cell carries its layer
     and step as customdata.
     """
-    top = table[(table["rank"] == 1) & ~table["step"].isin(folded)]
+    top = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
     columns, names = _columns(sorted(set(table["step"])), folded)
     layers = sorted(set(top["layer"]))
-    figure = go.Figure()
+    figure = Draft()
     if folded:
         figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
     _add_words(figure, top, columns)
@@ -132,11 +132,12 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
     return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
 
 
-def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
+def _add_words(figure: Draft, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
     """Draw the cells; folded steps have none."""
-    words, values = (top.pivot(index="layer", columns="step", values=name) for name in ("token", "probability"))
-    escaped = [[style.plain(word) for word in row] for row in words.to_numpy()]
-    colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values.to_numpy())
+    steps, layers = sorted(set(top["step"])), top["layer"].nunique()
+    words, values = (top[name].to_numpy().reshape(len(steps), layers).T for name in ("token", "probability"))
+    escaped = [[style.plain(word) for word in row] for row in words]
+    colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values)
     cells.add_cells(
         figure,
         z,
@@ -145,7 +146,7 @@ def _add_words(figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int])
         (0, 1),
         style.FONT - 3,
         meta=WORDS,
-        x=[columns[step] for step in words.columns],
+        x=[columns[step] for step in steps],
         showscale=False,
         colorbar=BAR | {"tickvals": np.sqrt(TICKS), "ticktext": [f"{tick:.0%}" for tick in TICKS]},
     )
@@ -163,7 +164,7 @@ def _mix(t: float) -> str:
 
 
 def _add_points(
-    figure: go.Figure, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
+    figure: Draft, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
     described = [
         [layer, step, style.plain(word), f"{step:,}", percent(probability)]
@@ -174,5 +175,5 @@ def _add_points(
     cells.add_points(figure, top["step"].map(columns), top["layer"].map(layers.index), described, hover)
 
 
-def _outline(figure: go.Figure, x: int, y: int, colour: str, width: int) -> None:
+def _outline(figure: Draft, x: int, y: int, colour: str, width: int) -> None:
     cells.outline(figure, (x, x), (y, y), color=colour, width=width)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from embryo_core import query
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.query import TOGETHER, Answers, Lead
@@ -172,7 +172,7 @@ def answer_curves(
     return make_figure([run], subject.name(run, column), title, plot, subject.label(table), caption)
 
 
-def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Plot the column `probability` of a `curve_table`."""
     figure = _plot(table, "probability", lead, shared, axis)
     least, most = shared.probabilities
@@ -183,7 +183,7 @@ def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: Step
     return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
 
 
-def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Plot the column `rank` of a `curve_table`, on a log axis with 1 at the top."""
     figure, worst = _plot(table, "rank", lead, shared, axis), shared.worst_rank
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= worst]
@@ -193,15 +193,16 @@ def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -
     return style.set_axes(figure, "y", type="log", range=reach, tickvals=ticks, ticktext=ticktext)
 
 
-def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> go.Figure:
+def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact = np.array(axis.values(curves["step"])), curves["exact"].to_numpy()
-    hover, numbers = _hover(curves), curves.drop(columns=["token", "role"])  # rows of text take longer than the figure
+    names = [name for name in ("step", column, *smoothing.COLUMNS) if name in curves]
+    hover, numbers = _hover(curves), {name: curves[name].to_numpy() for name in names}
     for i, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
-        own, final = numbers.iloc[rows], curves["final"].iat[rows[0]]
+        own, final = {name: values[rows] for name, values in numbers.items()}, curves["final"].iat[rows[0]]
         full = style.SYMBOLS[i % len(style.SYMBOLS)]
         symbols = [full if known else f"{full}-open" for known in exact[rows]]
         drawn = smoothing.curve(
@@ -219,18 +220,18 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        if final and own["step"].nunique() > 1:  # one step says nothing about since when
+        if final and len(set(own["step"])) > 1:  # one step says nothing about since when
             traces += _stars(own, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
         traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})
-    figure = go.Figure(traces)  # all at once: to add them one by one takes three times as long
+    figure = Draft(traces)
     axis.set_ends(figure, *shared.ends)
     axis.set_curves(figure)
     axis.mark_step(axis.mark_changes(figure, shared.steps), int(curves["step"].max()))
     style.set_axes(figure, "x", range=_step_range(shared, axis))
     style.finish(figure, column, height=400)
-    figure.layout.legend.update(itemsizing="constant")
+    figure.layout.legend["itemsizing"] = "constant"
     return figure
 
 
@@ -245,17 +246,19 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
     return sorted(sorted(by_answer), key=key)
 
 
-def _stars(final: pd.DataFrame, column: str, lead: Lead, axis: StepAxis, colour: str) -> list[dict[str, Any]]:
+def _stars(
+    final: Mapping[str, np.ndarray], column: str, lead: Lead, axis: StepAxis, colour: str
+) -> list[dict[str, Any]]:
     """Return marks on the final answer's curve: where it first led, and where it began to lead for good."""
     labels = {lead.first: ("star-open", "first leads")} if lead.first < lead.for_good else {}
     labels |= {lead.for_good: ("star", lead.says(int(final["step"].max())))}
     marks = []
     for step, (symbol, label) in labels.items():
-        rows = final[final["step"] == step]
+        at = final["step"] == step
         when = "at" if symbol == "star-open" else "from"
         mark = {
-            "x": axis.values(rows["step"]),
-            "y": rows[column].to_numpy(),
+            "x": axis.values(final["step"][at]),
+            "y": final[column][at],
             "name": f"{label}: {axis.number(step)}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},

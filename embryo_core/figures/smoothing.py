@@ -1,6 +1,6 @@
 """Smoothing: curves as measured, with markers, and a smoothed line next to them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,12 @@ def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str
 
 
 def curve(
-    x: Sequence[float], rows: pd.DataFrame, value: str, name: str, colour: str, **measured: Any
+    x: Sequence[float],
+    rows: pd.DataFrame | Mapping[str, np.ndarray],
+    value: str,
+    name: str,
+    colour: str,
+    **measured: Any,
 ) -> list[dict[str, Any]]:
     """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if there is one.
 
@@ -35,13 +40,13 @@ def curve(
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})
     shared = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
-    trace = {"y": rows[value].to_numpy(), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
+    trace = {"y": np.asarray(rows[value]), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
     drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
     if SMOOTHED not in rows:
         return [drawn]
     unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
     behind = line | {"color": style.faint(colour, 0.35), "width": 1}
-    return [drawn | {"line": behind}, shared | unmarked | {"y": rows[SMOOTHED].to_numpy(), "line": line}]
+    return [drawn | {"line": behind}, shared | unmarked | {"y": np.asarray(rows[SMOOTHED]), "line": line}]
 
 
 def add_curve(figure: go.Figure, *what: Any, **measured: Any) -> None:

@@ -15,7 +15,8 @@ def grid(word: str, folded: tuple[int, ...] = ()):
     """Return a lens that has this word in every cell; the cell of the last step but one is pinned."""
     rows = [(step, layer, 1, word, 0.5) for step in STEPS for layer in (0, 1)]
     table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
-    return lens.grid(table, StepAxis("log", step_unit=StepUnit.UPDATES), (1, STEPS[-2]), {word: "true object"}, folded)
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES)
+    return lens.grid(table, axis, (1, STEPS[-2]), {word: "true object"}, folded).checked()
 
 
 def test_columns_are_left_out_where_words_could_not_be_read() -> None:

@@ -1,7 +1,10 @@
 """The lens as a grid: a word and a colour per cell, outlines for pin and marked words, tokens never as markup."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from embryo_core.figures import lens, style
@@ -11,6 +14,11 @@ from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
 
 STEPS = (0, 8, 16)
+
+
+def grid(*arguments: Any) -> go.Figure:
+    """Return the grid of a lens, checked by Plotly."""
+    return lens.grid(*arguments).checked()
 
 
 def table(word: str = "<b>a</b>") -> pd.DataFrame:
@@ -31,7 +39,7 @@ def outlines(figure, colour: str) -> list[tuple[float, float]]:
 
 def test_each_cell_has_the_top_word_and_its_probability() -> None:
     """The grid has a row per layer and a column per step; words are escaped, colour is the root of the probability."""
-    figure = lens.grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {})
+    figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {})
     cells = figure.data[0]
     assert words_of(cells) == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
     assert np.asarray(cells.z) == pytest.approx(np.full((2, 3), np.sqrt(0.5)))
@@ -40,7 +48,7 @@ def test_each_cell_has_the_top_word_and_its_probability() -> None:
 
 def test_a_cell_can_be_clicked() -> None:
     """Every cell has a point that carries its layer and step."""
-    points = lens.grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}).data[1]
+    points = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}).data[1]
     assert {(x, y): tuple(data[:2]) for x, y, data in zip(points.x, points.y, points.customdata)} == {
         (i, layer): (layer, step) for i, step in enumerate(STEPS) for layer in (0, 1)
     }
@@ -48,7 +56,7 @@ def test_a_cell_can_be_clicked() -> None:
 
 def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
     """The pinned cell, the column of the chosen step, and cells that hold the true object have lines around them."""
-    figure = lens.grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 0), {"rome": "true object"})
+    figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 0), {"rome": "true object"})
     assert outlines(figure, style.VERMILION) == [(0, 1)]
     assert outlines(figure, style.GREY) == [(2, 0.5)]
     assert outlines(figure, MARKED["true object"][0]) == [(2, 1)]
@@ -57,7 +65,7 @@ def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
 
 def test_without_a_pin_the_last_layer_follows_the_step() -> None:
     """Column and cell of the chosen step are the time bar's to move, over the columns of the grid."""
-    figure = lens.grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {})
+    figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {})
     moved = [shape.line.color for shape in figure.layout.shapes if shape.name == STEP_MARK]
     assert moved == [style.GREY, style.VERMILION] and outlines(figure, style.VERMILION) == [(2, 1)]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [1], [2]]}
@@ -66,7 +74,7 @@ def test_without_a_pin_the_last_layer_follows_the_step() -> None:
 def test_every_word_is_whole_and_has_room() -> None:
     """A long word makes the columns, and with them the figure, wider."""
     short, long = (
-        lens.grid(table(word), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}) for word in ("a", "a" * 100)
+        grid(table(word), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}) for word in ("a", "a" * 100)
     )
     assert words_of(long.data[0])[0][0] == "a" * 100
     assert long.layout.width >= 3 * 100 * 6 > short.layout.width
@@ -77,16 +85,16 @@ def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
     noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
     assert lens.unsure_steps(noisy) == list(STEPS[:2]) and lens.unsure_steps(table()) == []
     assert lens.unsure_steps(noisy.assign(probability=0.01)) == []
-    figure = lens.grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}, STEPS[:2])
+    figure = grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}, STEPS[:2])
     assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [0], [1]]}
     assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}
     assert [note.text for note in figure.layout.annotations] == [lens.NOTHING]
-    assert not lens.grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).layout.annotations
+    assert not grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).layout.annotations
 
 
 def test_the_scale_of_colours_is_beside_the_grid() -> None:
     """A grid that is scrolled keeps it in sight: the figure has none, but for files."""
-    assert lens.grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).data[0].showscale is False
+    assert grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).data[0].showscale is False
     scale = lens.colour_scale()
     assert all(f'left: {place}%">{share}' in scale for place, share in ((10, "1%"), (50, "25%"), (100, "100%")))

@@ -10,6 +10,7 @@ import pytest
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures import query, style
 from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.draft import Draft
 from embryo_core.query import TOGETHER, Lead, ask, read_question
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -48,11 +49,9 @@ def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = 
     return query.share_axes(tables, [steps(scale)] * len(tables), log_probability)
 
 
-def draw(
-    plot: Callable[..., go.Figure], table: pd.DataFrame, lead: Lead = LED_FROM_8, scale: Scale = "log"
-) -> go.Figure:
+def draw(plot: Callable[..., Draft], table: pd.DataFrame, lead: Lead = LED_FROM_8, scale: Scale = "log") -> go.Figure:
     """Return the plot of one table."""
-    return plot(table, lead, shared(table, scale=scale), steps(scale))
+    return plot(table, lead, shared(table, scale=scale), steps(scale)).checked()
 
 
 def test_the_final_answer_comes_first_with_its_star() -> None:
@@ -131,7 +130,7 @@ def test_the_step_is_a_line() -> None:
 def test_a_figure_has_the_changes_of_its_own_run() -> None:
     """Also if it shares its axes with that of another run."""
     own = replace(steps("linear"), changes=(Change(8, "learning rate falls"),))
-    figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own)
+    figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own).checked()
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 
 
@@ -140,7 +139,7 @@ def test_an_answer_has_one_colour_in_every_figure() -> None:
     other = curves().assign(final=False)
     other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
     both = shared(curves(), other)
-    figures = [query.plot_rank(own, LED_FROM_8, both, steps()) for own in (curves(), other)]
+    figures = [query.plot_rank(own, LED_FROM_8, both, steps()).checked() for own in (curves(), other)]
     drawn = [{trace.name: trace.line.color for trace in figure.data if trace.line.color} for figure in figures]
     common = [name for name in drawn[0] if name in drawn[1]]
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)

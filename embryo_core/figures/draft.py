@@ -1,0 +1,95 @@
+"""A figure as plain values, for pages that draw a new one at every visit: Plotly's checks take most of its time."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import plotly.io as pio
+
+
+class Part(dict):
+    """A part of a figure, such as a trace or an axis: items are attributes too, None where it has none."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def to_plotly_json(self) -> dict[str, Any]:
+        """Return a copy in plain values, as Plotly's classes do; lists of numbers or names are shared."""
+        return _copy(self)
+
+
+class Draft:
+    """What functions that draw need of a go.Figure, by the same names and without its checks (see `checked`)."""
+
+    def __init__(self, traces: Iterable[Mapping[str, Any]] = ()):
+        self.data = [_part({"type": "scatter", **trace}) for trace in traces]
+        template = {"template": _template(pio.templates.default)} if pio.templates.default else {}
+        self.layout = Part(template, xaxis=Part(), yaxis=Part(), shapes=[], annotations=[])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figure in plain values."""
+        return {"data": _copy(self.data), "layout": _copy(self.layout)}
+
+    def checked(self) -> go.Figure:
+        """Return the figure as Plotly's own class. Raises ValueError for a setting that Plotly does not know."""
+        return go.Figure(self.to_dict())
+
+    def add_scatter(self, **trace: Any) -> None:
+        self.data.append(_part({"type": "scatter", **trace}))
+
+    def add_heatmap(self, **trace: Any) -> None:
+        self.data.append(_part({"type": "heatmap", **trace}))
+
+    def add_shape(self, **shape: Any) -> None:
+        self.layout.shapes.append(_part(shape))
+
+    def add_annotation(self, **annotation: Any) -> None:
+        self.layout.annotations.append(_part(annotation))
+
+    def update_layout(self, changes: Mapping[str, Any] | None = None, overwrite: bool = True, **more: Any) -> "Draft":
+        """Set parts of the layout; unlike Plotly's, they always take the place of those before."""
+        self.layout |= _part({**(changes or {}), **more})
+        return self
+
+    def select_xaxes(self) -> Iterable[Any]:
+        return [SimpleNamespace(plotly_name="xaxis", to_plotly_json=self.layout.xaxis.to_plotly_json)]
+
+    def select_yaxes(self) -> Iterable[Any]:
+        return [SimpleNamespace(plotly_name="yaxis", to_plotly_json=self.layout.yaxis.to_plotly_json)]
+
+
+def _part(values: Mapping[str, Any]) -> Part:
+    """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None that nothing is set."""
+    found = Part()
+    for name, value in values.items():
+        if value is None:
+            continue
+        name, _, inner = name.partition("_")
+        value = {inner: value} if inner else value
+        if isinstance(value, Mapping):
+            value = _part(value)
+            value = Part(found[name] | value) if name in found else value
+        found[name] = value.to_numpy() if isinstance(value, pd.Series) else value
+    return found
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: one if name == "template" else _copy(one) for name, one in value.items()}
+    return [*map(_copy, value)] if isinstance(value, list) and value and isinstance(value[0], dict) else value
+
+
+@cache
+def _template(name: str) -> dict[str, Any]:
+    return pio.templates[name].to_plotly_json()

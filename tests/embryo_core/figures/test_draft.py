@@ -1,0 +1,58 @@
+"""A draft has what Plotly's own class makes of it, and its files are laid out alike."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from embryo_core.figures import file_layout
+from embryo_core.figures.draft import Draft
+from embryo_core.figures.file_words import legible_columns
+from embryo_core.figures.thinning import break_lines, longest, thin_curves
+
+
+def in_json(values: Any) -> Any:
+    """Return values as a browser gets them."""
+    return json.loads(json.dumps(values, default=lambda found: found.tolist()))
+
+
+def draw(figure: Any) -> Any:
+    """Draw a curve, a grid of words and a line into a figure, with short and long names of settings."""
+    curve = {"x": np.arange(500), "y": np.sin(np.arange(500)), "mode": "lines", "legendgroup": "a", "name": "a"}
+    figure.add_scatter(**curve, line_width=2, marker={"size": 5}, customdata=None)
+    figure.add_heatmap(x=[0, 1], z=np.eye(2), text=[["w" * 200] * 2] * 2, meta="words")
+    figure.add_scatter(x=pd.Series([1, 2]), y=[0, 1], marker={"opacity": 0}, selected={"marker_opacity": 0})
+    figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line_color="red", name=None)
+    figure.add_annotation(x=0, y=0, text="here", showarrow=False)
+    axes = {"xaxis": {"tickvals": [0, 1], "ticktext": ["0", "1"]}, "yaxis": {"title": {"text": "y"}}}
+    figure.update_layout(axes | {"height": 400}, overwrite=True)
+    thin_curves(figure, "linear")
+    break_lines(figure, [250.0])
+    return figure
+
+
+def test_a_draft_is_what_plotly_makes_of_the_same_calls() -> None:
+    """Data and layout are equal, as are the layouts of the files and the number of points before thinning."""
+    draft, figure = draw(Draft()), draw(go.Figure())
+    assert draft.checked() == figure and longest(draft) == longest(figure) == 500
+    for columns, size in file_layout.SIZES.items():
+        one, other = (in_json(file_layout.layout(plot, columns, "Title", "Print.")) for plot in (draft, figure))
+        assert one == other
+        assert legible_columns(draft, size.pixels) == legible_columns(figure, size.pixels) == [1]
+
+
+def test_a_layout_of_a_file_leaves_the_draft_as_it_is() -> None:
+    """What is laid out is a copy."""
+    draft = draw(Draft())
+    before = in_json(draft.to_dict())
+    file_layout.layout(draft, "one", "Title", "Print.")
+    assert in_json(draft.to_dict()) == before
+
+
+def test_a_setting_that_plotly_lacks_is_found_when_the_draft_is_checked() -> None:
+    """A page does not check; the tests of figures do."""
+    with pytest.raises(ValueError, match="colour"):
+        Draft([{"x": [0], "y": [0], "marker": {"colour": "red"}}]).checked()
