@@ -71,10 +71,7 @@ class Data:
 def prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, vocabulary: Path | None = None
 ) -> Data:
-    """Prepare the corpus (or open it in the cache) and cut it into examples; see `corpus.prepare` for `vocabulary`.
-
-    Raises CorpusError, ConfigError.
-    """
+    """Prepare the corpus (see `corpus.prepare`), and cut it into examples. Raises CorpusError, ConfigError."""
     corpus = corpora.prepare(
         sources,
         heldout,

@@ -153,10 +153,7 @@ def _find_sources(sources: Iterable[str], heldout: Iterable[str]) -> tuple[list[
 
 
 def open_corpus(folder: Path) -> Corpus:
-    """Open the corpus prepared in this folder and verify every file.
-
-    Raises CorpusError where the preparation was not finished, or a file was damaged since.
-    """
+    """Open the prepared corpus in a folder and verify every file. Raises CorpusError if it is unfinished or damaged."""
     folder = Path(folder)
     if not (folder / "corpus.json").is_file():
         raise CorpusError(f"{folder} holds no prepared corpus; python -m pretrain PRESET --corpus PATH prepares one.")

@@ -39,10 +39,7 @@ class Family(ABC, Generic[C]):
 
     @abstractmethod
     def modules(self, model: "PretrainingModel") -> dict[str, Any]:
-        """Return every Dense, LayerNormalization, Embedding and single weight by its name in transformers.
-
-        A tuple of weights is one tensor, in which they are side by side.
-        """
+        """Return each layer, single weight, or tuple of weights that are one tensor, by its name in transformers."""
 
     @abstractmethod
     def huggingface(self, config: C) -> dict[str, Any]:

@@ -147,10 +147,7 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Return losses, right, weights and, if any, usual of each objective's predictions: float32 [3 or 4, B, ...].
-
-        By the name of the objective; see `Outcome`.
-        """
+        """Return the parts of each objective's `Outcome`, those that it has: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
         found = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}

@@ -35,10 +35,7 @@ Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 
 def predicted_tokens(logits, targets) -> Outcome:
-    """Compute the loss of masked tokens, or of the token after each: logits [B, P, V]; labels and weights [B, P].
-
-    A weight is 1 for a position in use, 0 for an unused one.
-    """
+    """Compute the loss of masked tokens, or of next ones: logits [B, P, V]; labels and weights [B, P], 1 if in use."""
     labels = ops.convert_to_tensor(targets["labels"])  # numpy where Keras is on torch, as the weights
     by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), as torch is fast
     losses = ops.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), by_token, from_logits=True)

@@ -83,10 +83,7 @@ def find_vocabulary(folder: Path, given: Path | None) -> Path:
 
 
 def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
-    """Write the tokenizer of this vocabulary to a folder; return its size.
-
-    The same file gives the same bytes. Raises ConfigError if the file is no such vocabulary.
-    """
+    """Write the tokenizer of a vocabulary, always the same bytes, to a folder; return its size. Raises ConfigError."""
     kind = _unigram if vocabulary.suffix == ".model" else _wordpiece
     try:
         made, special = kind(vocabulary, cased)

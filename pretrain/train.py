@@ -175,10 +175,7 @@ def multiplies_in_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: str) -> float:
-    """Time a product of 512 x 384 numbers with themselves in the backend: the shortest of ten, in processor seconds.
-
-    Time in which another program has the core is not counted.
-    """
+    """Return the shortest time of ten products of 512 x 384 numbers in the backend, in processor seconds."""
     numbers = keras.ops.ones((512, 384), dtype)
     transposed = keras.ops.transpose(numbers)
     return min(timeit.repeat(lambda: keras.ops.matmul(numbers, transposed), timer=process_time, number=1, repeat=10))

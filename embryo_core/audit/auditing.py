@@ -53,10 +53,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
 
 def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
-    """Return the faults of tensors; `unit` is what the steps count.
-
-    `explained(i, j)` is whether no weight could move from step i to the next step j.
-    """
+    """Return the faults of tensors; `explained(i, j)`: no weight could move from step i to the next, j."""
     faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
     faults += [_shape_fault(one, unit) for one in measured if one.shapes != usual]

@@ -56,10 +56,7 @@ def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
-    """Return the groups of steps `among` these that do not descend from the others.
-
-    Nothing is reported if training forgets fast, by weight decay or over a long interval.
-    """
+    """Return the groups of steps `among` these that descend from no other; none if training forgets fast."""
     if len(among) < MIN_STEPS:
         return []
     pairs = list(itertools.pairwise(among))

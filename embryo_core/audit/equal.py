@@ -86,10 +86,7 @@ def _lengthening(series: Series, tensors: Sequence[int], among: Sequence[int], k
 
 
 def _misfit(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
-    """Return the log of the factor by which the distance to a neighbour differs from that of the other tensors.
-
-    For the first and the last step, which have a neighbour on one side only.
-    """
+    """Return the log of the factor by which the distance to a neighbour of an end differs from the other tensors'."""
     near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
     units = _units(series, list(itertools.pairwise(among)))
     return max(abs(np.log(_relative(series.apart(among[k], step) / units + TINY, tensors))) for step in near)

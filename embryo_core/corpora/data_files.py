@@ -25,10 +25,7 @@ Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of eac
 
 
 def read_text(folder: Path, split: str) -> list[str]:
-    """Read the non-blank lines of one split (train, heldout) of a text: `<split>.txt`, also compressed, in its folder.
-
-    Raises CorpusError.
-    """
+    """Read the non-blank lines of `<split>.txt` (train, heldout), also compressed, in a folder. Raises CorpusError."""
     return [line for _, line in read_lines(split_file(folder, f"{split}.txt")) if line.strip()]
 
 

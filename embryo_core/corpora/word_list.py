@@ -29,10 +29,7 @@ Occurrence = tuple[int, int, int]  # the number of a sentence, and the character
 
 
 def read_word_list(path: Path) -> list[ListedWord]:
-    """Read the words of a list in their order; one that is listed several times has the means of its numbers.
-
-    Raises CorpusError.
-    """
+    """Read the words of a list in order; one listed several times has the means of its numbers. Raises CorpusError."""
     if not path.is_file():
         raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]

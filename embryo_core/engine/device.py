@@ -83,9 +83,6 @@ def multiplies_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: torch.dtype) -> float:
-    """Return the shortest processor time (s) of ten products of a 512 x 384 matrix with itself.
-
-    Time that other programs take on the core does not count.
-    """
+    """Return the shortest processor time (s) of ten products of a 512 x 384 matrix with itself."""
     numbers = torch.ones(512, 384, dtype=dtype)
     return min(timeit.repeat(lambda: numbers @ numbers.t(), timer=time.process_time, number=1, repeat=10))

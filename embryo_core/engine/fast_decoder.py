@@ -79,10 +79,7 @@ def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str
 
 
 def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
-    """Read a checkpoint for a tokenizer of `pieces` pieces; further rows of the vocabulary are left out.
-
-    Raises BrokenCheckpoint if a file or tensor is missing, unexpected or misshapen.
-    """
+    """Read a checkpoint for a tokenizer of `pieces` pieces, without further rows. Raises BrokenCheckpoint."""
     layout, config = DECODERS[sizes.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
     names, hidden = layout.names, sizes.hidden_size
     stored = Stored(checkpoint, layout.unread, config.epsilon, mapped)

@@ -5,7 +5,6 @@ the names of a family's tensors and those that are left unread.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -16,8 +15,6 @@ from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, make_linear, own
 from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network
 from embryo_core.engine.stored import Stored
-from embryo_core.engine.tensor_files import broken
-from embryo_core.families import FAMILIES, Layout
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
@@ -81,40 +78,21 @@ class FastEngine(FastBase):
         raise NotImplementedError  # encoders give no next words
 
 
-@dataclass(frozen=True)
-class NetworkSizes:
-    """The architecture as config.json describes it."""
-
-    layout: Layout
-    vocabulary: int
-    positions: int
-    segments: int
-    embedding: int  # E
-    hidden: int  # H
-    intermediate: int
-    layers: int
-    groups: int  # distinct layers; ALBERT repeats them
-    heads: int
-    activation: str
-    epsilon: float
-    tied: bool  # the word embeddings are the decoder of the head
-
-
 def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
     """Read a checkpoint for a tokenizer of `pieces` pieces.
 
     Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
     tensor is missing, unexpected or misshapen, and TokenizerMismatch if the vocabulary is smaller than the tokenizer.
     """
-    sizes = read_sizes(checkpoint)
+    sizes = runs.read_config(checkpoint, runs.Architecture)
     check_vocabulary(checkpoint, pieces)
-    stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.epsilon)
+    stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.layer_norm_eps)
     embeddings, words = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
     head = _head(sizes, stored, words[:pieces]) if "masked_words" in heads(checkpoint) else None
     detector = _detector(sizes, stored) if "replaced_tokens" in heads(checkpoint) else None
     stored.finish()
-    return Network(embeddings, groups, sizes.layers, head, detector)
+    return Network(embeddings, groups, sizes.num_hidden_layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
@@ -129,90 +107,70 @@ def nbytes(part: Any) -> int:
     return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
-# === config.json ===
-
-
-def read_sizes(checkpoint: Checkpoint) -> NetworkSizes:
-    """Read config.json. Raises BrokenCheckpoint for a family that this engine does not know."""
-    config = runs.read_config(checkpoint, runs.Architecture)
-    layout = FAMILIES.get(config.model_type)
-    if layout is None:
-        raise broken(checkpoint, f"config.json names none of the families {', '.join(FAMILIES)}")
-    return NetworkSizes(
-        layout,
-        vocabulary=config.vocab_size,
-        positions=config.max_position_embeddings,
-        segments=config.type_vocab_size,
-        embedding=config.width,
-        hidden=config.hidden_size,
-        intermediate=config.intermediate_size or 0,
-        layers=config.num_hidden_layers,
-        groups=config.groups,
-        heads=config.num_attention_heads,
-        activation=ACTIVATIONS[str(config.hidden_act)],
-        epsilon=config.layer_norm_eps,
-        tied=config.tie_word_embeddings,
-    )
+def activation_of(sizes: runs.Architecture) -> str:
+    """Return the activation of an encoder, by the engine's name."""
+    return ACTIVATIONS[str(sizes.hidden_act)]
 
 
 # === Parts ===
 
 
-def _embeddings(sizes: NetworkSizes, stored: Stored, pieces: int) -> tuple[EmbeddingTables, Tensor]:
+def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> tuple[EmbeddingTables, Tensor]:
     """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
-    names, size = sizes.layout.names, sizes.embedding
+    names, size = sizes.layout.names, sizes.width
     part = names["embeddings"]
-    segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.segments, size)
-    positions = stored.take(f"{part}.position_embeddings.weight", sizes.positions, size)
-    words = stored.take(f"{part}.word_embeddings.weight", sizes.vocabulary, size)
-    projected = sizes.layout.always_projected or size != sizes.hidden
+    segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.type_vocab_size, size)
+    positions = stored.take(f"{part}.position_embeddings.weight", sizes.max_position_embeddings, size)
+    words = stored.take(f"{part}.word_embeddings.weight", sizes.vocab_size, size)
     embeddings = EmbeddingTables(
         words[:pieces].clone(),
         own(positions),
         segments[0].float() + positions.float(),
         stored.norm(f"{part}.LayerNorm", size),
-        stored.linear(sizes.hidden, size, names["projection"]) if projected else None,
+        stored.linear(sizes.hidden_size, size, names["projection"]) if sizes.is_projected else None,
     )
     return embeddings, words
 
 
-def _layer(sizes: NetworkSizes, stored: Stored, group: int) -> Layer:
+def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
     """Return one distinct layer."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
-    hidden, intermediate = sizes.hidden, sizes.intermediate
+    hidden, intermediate = sizes.hidden_size, sizes.intermediate_size or 0
     return Layer(
-        sizes.heads,
+        sizes.num_attention_heads,
         stored.linear(hidden, hidden, names["query"], names["key"], names["value"]),
         stored.linear(hidden, hidden, names["output"]),
         stored.norm(names["attention_norm"], hidden),
         stored.linear(intermediate, hidden, names["inner"]),
-        sizes.activation,
+        activation_of(sizes),
         stored.linear(hidden, intermediate, names["outer"]),
         stored.norm(names["norm"], hidden),
     )
 
 
-def _head(sizes: NetworkSizes, stored: Stored, words: Tensor) -> Head:
+def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
     """Return the masked-word head over the pieces of `words` [pieces, E], its decoder unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """
-    names, size, pieces = sizes.layout.names, sizes.embedding, len(words)
+    names, size, pieces = sizes.layout.names, sizes.width, len(words)
     own = names.get("decoder", "")  # empty for a family whose decoder is always tied
     its_bias = own.removesuffix("weight") + "bias"
-    decoder = words if sizes.tied and own not in stored else stored.take(own, sizes.vocabulary, size)[:pieces]
+    decoder = (
+        words if sizes.tie_word_embeddings and own not in stored else stored.take(own, sizes.vocab_size, size)[:pieces]
+    )
     bias = its_bias if own and its_bias in stored else names["bias"]
     return Head(
-        stored.linear(size, sizes.hidden, names["dense"]),
-        sizes.layout.head_activation or sizes.activation,
+        stored.linear(size, sizes.hidden_size, names["dense"]),
+        sizes.layout.head_activation or activation_of(sizes),
         stored.norm(names["head_norm"], size),
-        make_linear(decoder, stored.take(bias, sizes.vocabulary)[:pieces]),
+        make_linear(decoder, stored.take(bias, sizes.vocab_size)[:pieces]),
     )
 
 
-def _detector(sizes: NetworkSizes, stored: Stored) -> Detector:
+def _detector(sizes: runs.Architecture, stored: Stored) -> Detector:
     """Return the head of replaced tokens."""
-    names, size = sizes.layout.names, sizes.hidden
+    names, size = sizes.layout.names, sizes.hidden_size
     dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])
-    return Detector(dense, sizes.activation, decision)
+    return Detector(dense, activation_of(sizes), decision)

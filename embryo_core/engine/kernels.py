@@ -133,10 +133,7 @@ def _plain(weight: Tensor, bias: Tensor) -> Linear:
 
 @contextmanager
 def _widened(weight: Tensor) -> Iterator[Tensor]:
-    """Yield the weight in float32, in a reused buffer unless it is large.
-
-    Allocating memory for each weight takes longer than converting its numbers.
-    """
+    """Yield the weight in float32, in a reused buffer unless it is large: allocating takes longer than converting."""
     if weight.numel() > MAX_REUSED:
         yield weight.float()
         return

@@ -159,10 +159,7 @@ class Model:
 
     @torch.inference_mode()
     def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Compute states [num_layers + 1, B, L, H]; the first are the embeddings, projected to H.
-
-        The last have passed a decoder's final norm, as in transformers.
-        """
+        """Compute states [num_layers + 1, B, L, H], embeddings first; the last have passed a decoder's final norm."""
         self._need("states")
         return self._finite("states", self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)))
 

@@ -225,10 +225,7 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 @compiled
 def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Compute masked-word logits [n, V] of each of C networks, for its own part of ids [C, B, L].
-
-    All networks share the mask and the n positions `at` = (rows, columns).
-    """
+    """Compute masked-word logits [n, V] `at` (rows, columns), of each of C networks for its part of ids [C, B, L]."""
     found: list[Tensor] = []
     for i, network in enumerate(networks):
         states, first = embed_once(network, ids[i])

@@ -13,7 +13,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast
-from embryo_core.engine.fast_engine import ACTIVATIONS, NetworkSizes, read_sizes
+from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of
 from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
 from embryo_core.families import DECODERS, FAMILIES
@@ -24,10 +24,7 @@ Tensors = Mapping[str, TensorHeader]
 
 
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
-    """Return the graph of a checkpoint whose weights have these tensors.
-
-    Raises MissingCapability if the graph cannot have its family, its activation, or a type of its tensors.
-    """
+    """Return the graph of a checkpoint with these tensors. Raises MissingCapability if there is none for it."""
     saved = runs.read_config(checkpoint, runs.ModelClass)
     family, known = saved.model_type, (*FAMILIES, *DECODERS)
     if family not in known:
@@ -37,7 +34,7 @@ def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     if known_parts is not True and known_parts not in ACTIVATIONS:
         raise MissingCapability("its config.json names an activation or parts that have no graph for a browser")
     if not decodes:
-        return _encoder(read_sizes(checkpoint), tensors)
+        return _encoder(runs.read_config(checkpoint, runs.Architecture), tensors)
     return _decoder(checkpoint, tensors)
 
 
@@ -112,9 +109,10 @@ class _Graph(OnnxGraph):
 # === Encoders ===
 
 
-def _encoder(sizes: NetworkSizes, tensors: Tensors) -> bytes:
-    graph, names, size = _Graph(tensors, sizes.epsilon), sizes.layout.names, sizes.hidden // sizes.heads
-    part = names["embeddings"]
+def _encoder(sizes: runs.Architecture, tensors: Tensors) -> bytes:
+    graph, names, heads = _Graph(tensors, sizes.layer_norm_eps), sizes.layout.names, sizes.num_attention_heads
+    size = sizes.hidden_size // heads
+    part, activation = names["embeddings"], activation_of(sizes)
     added = graph.add(
         "Add",
         graph.rows(f"{part}.position_embeddings.weight", graph.positions),
@@ -122,30 +120,29 @@ def _encoder(sizes: NetworkSizes, tensors: Tensors) -> bytes:
     )
     words = f"{part}.word_embeddings.weight"
     embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), added), f"{part}.LayerNorm")
-    projected = sizes.layout.always_projected or sizes.embedding != sizes.hidden
-    states = [graph.linear(embedded, names["projection"]) if projected else embedded]
-    for i in range(sizes.layers):
-        prefix = names["layer"].format(i * sizes.groups // sizes.layers)
+    states = [graph.linear(embedded, names["projection"]) if sizes.is_projected else embedded]
+    for i in range(sizes.num_hidden_layers):
+        prefix = names["layer"].format(i * sizes.groups // sizes.num_hidden_layers)
         of = {part: f"{prefix}.{name}" for part, name in names.items()}
         query, key, value = (
-            graph.heads(graph.linear(states[-1], of[part]), sizes.heads, size) for part in ("query", "key", "value")
+            graph.heads(graph.linear(states[-1], of[part]), heads, size) for part in ("query", "key", "value")
         )
-        mixed = graph.linear(graph.attend(query, key, value, size**-0.5, sizes.hidden), of["output"])
+        mixed = graph.linear(graph.attend(query, key, value, size**-0.5, sizes.hidden_size), of["output"])
         attended = graph.norm(graph.add("Add", mixed, states[-1]), of["attention_norm"])
-        inner = graph.activate(graph.linear(attended, of["inner"]), sizes.activation)
+        inner = graph.activate(graph.linear(attended, of["inner"]), activation)
         states.append(graph.norm(graph.add("Add", graph.linear(inner, of["outer"]), attended), of["norm"]))
     dense = graph.activate(
-        graph.linear(graph.chosen(states), names["dense"]), sizes.layout.head_activation or sizes.activation
+        graph.linear(graph.chosen(states), names["dense"]), sizes.layout.head_activation or activation
     )
     return graph.finish(graph.norm(dense, names["head_norm"]), *_output(sizes, tensors, words))
 
 
-def _output(sizes: NetworkSizes, tensors: Tensors, words: str) -> tuple[str, str]:
+def _output(sizes: runs.Architecture, tensors: Tensors, words: str) -> tuple[str, str]:
     """Return the names of an encoder's output matrix and its bias, chosen as in fast_engine.py."""
     own = sizes.layout.names.get("decoder", "")
     its_bias = own.removesuffix("weight") + "bias"
     bias = its_bias if own and its_bias in tensors else sizes.layout.names["bias"]
-    return (words if sizes.tied and own not in tensors else own), bias
+    return (words if sizes.tie_word_embeddings and own not in tensors else own), bias
 
 
 # === Decoders ===

@@ -26,28 +26,14 @@ from embryo_core.types import Checkpoint
 
 WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer normalisations, in models converted long ago
-STORED_DTYPES = (
-    torch.float64,
-    torch.float32,
-    torch.float16,
-    torch.bfloat16,
-    torch.int64,
-    torch.int32,
-    torch.uint8,
-    torch.bool,
-)
+STORED_DTYPES = [getattr(torch, name) for name in "float64 float32 float16 bfloat16 int64 int32 uint8 bool".split()]
 DTYPES = dict(zip(BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
 MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
 
 NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-STORAGES = dict(
-    zip(
-        [f"torch {name}Storage" for name in "Double Float Half BFloat16 Long Int Byte Bool".split()],
-        STORED_DTYPES,
-        strict=True,
-    )
-)
+STORAGE_NAMES = "Double Float Half BFloat16 Long Int Byte Bool".split()
+STORAGES = {f"torch {name}Storage": kind for name, kind in zip(STORAGE_NAMES, STORED_DTYPES, strict=True)}
 MORE = "it holds more than tensors, or is damaged"
 Storages = dict[str, tuple[torch.dtype, int]]  # type and number of the numbers that tensors share, by key
 LISTS = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()
@@ -63,8 +49,8 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
 
     With a list `mapped`, the mappings of the files are added to it; `let_go` frees the memory that they take.
 
-    The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`). Raises
-    BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
+    The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`, `read_finite`).
+    Raises BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
     """
     tensors: dict[str, Tensor] = {}
     for path, within in runs.weights_files(checkpoint):
@@ -80,6 +66,14 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
             kind = str(tensor.dtype).removeprefix("torch.")
             raise broken(checkpoint, f"{name} is stored as {kind}, and only floating types are weights")
     return found
+
+
+def read_finite(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Read tensors as `read_tensors` does. Raises BrokenCheckpoint, also if a number is NaN or infinite."""
+    tensors = read_tensors(checkpoint)
+    for name, tensor in tensors.items():
+        check_finite(checkpoint, name, tensor)
+    return tensors
 
 
 def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
@@ -151,10 +145,8 @@ def _is_buffer(name: str, tensor: Tensor) -> bool:
 
 def _name_of_today(name: str) -> str:
     """Return the current name of a tensor of an old model."""
-    for old, new in OLD_NAMES.items():
-        if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name
+    old = next((old for old in OLD_NAMES if name.endswith(old)), "")
+    return name.removesuffix(old) + OLD_NAMES.get(old, "")
 
 
 # === Pickled files ===
@@ -221,10 +213,7 @@ def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
 
 
 def _values(opcodes: Opcodes, storages: Storages) -> Any:
-    """Return what a pickle holds: tensors as views of `storages`, which are added, and tuples as lists.
-
-    Raises ValueError if it names or does more than tensors in containers need.
-    """
+    """Return what a pickle holds: views of `storages`, which are added, and tuples as lists. Raises ValueError."""
     stack: list[Any] = []
     marks, memo = list[int](), dict[Any, Any]()
     for opcode, argument in opcodes:

@@ -27,7 +27,7 @@ from transformers.utils import logging
 from embryo_core import runs
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.device import CPU, Device, use_one_core_per_pass
-from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
+from embryo_core.engine.tensor_files import broken, read_finite
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -36,9 +36,7 @@ NOT_OF_FAMILIES = {  # settings of every model: names of code, other formats, la
     *(field.name for field in fields(PreTrainedConfig)),
     *("auto_map", "num_labels", "output_attentions", "quantization_config", "torch_dtype", "use_cache"),
 }
-COUNTED = re.compile(
-    r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$"
-)  # a setting of this name is a number of parts
+COUNTED = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings: numbers of parts
 NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the parameters bound
 MAX_PARTS = 1024
 FORCED = {  # settings of a family that override config.json, by model_type
@@ -163,9 +161,7 @@ class TransformersEngine:
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
     """Load the model with a class of transformers itself; all of its weights must be present."""
-    tensors = read_tensors(checkpoint)
-    for name, tensor in tensors.items():
-        check_finite(checkpoint, name, tensor)
+    tensors = read_finite(checkpoint)
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
     with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
@@ -228,10 +224,7 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
 
 
 def max_sequence_length(checkpoint: Checkpoint) -> int:
-    """Return the maximum length of a sequence in pieces, special tokens included, without reading the weights.
-
-    Raises BrokenCheckpoint.
-    """
+    """Return how many pieces a sequence may have, special tokens included. Raises BrokenCheckpoint."""
     configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
     with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # takes no memory
         return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)

@@ -106,10 +106,7 @@ def evaluate(
 
 
 def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Failure | None:
-    """Write a result, or return why that failed.
-
-    Raises OtherData if another evaluation has replaced the data meanwhile.
-    """
+    """Write a result, or return why that failed. Raises OtherData if another evaluation replaced the data meanwhile."""
     found, overwrite = result.findings, plan.replaces_other_data
     try:
         results.write(checkpoint, result.metric, found, plan.dataset(), result.summary, overwrite)

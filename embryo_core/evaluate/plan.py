@@ -63,10 +63,7 @@ def plan_evaluation(
     options: Mapping[str, Any],
     overwrite: bool,
 ) -> tuple[list[MetricPlan], Report]:
-    """Return a plan for each metric with something to compute, and a report of what is done, broken or left out.
-
-    Arguments and errors are those of `evaluate`.
-    """
+    """Return plans of metrics with something to compute, and a report of the rest; arguments as of `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises UnknownStep, which says how a run gets its checkpoints
     chosen = None if steps is None else runs.loadable(run, steps)

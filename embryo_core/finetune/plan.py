@@ -74,10 +74,7 @@ class TaskPlan:
 def plan_tasks(
     run: Run, tasks: Mapping[str, Path], checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> list[TaskPlan]:
-    """Plan each task with the (step, seed) pairs that have no results yet.
-
-    Raises CorpusError, ConfigError, and OtherData.
-    """
+    """Plan each task with the (step, seed) pairs without results. Raises CorpusError, ConfigError and OtherData."""
     plans = [_plan_task(run, name, folder, checkpoints, seeds, protocol, overwrite) for name, folder in tasks.items()]
     mnli = next((plan for plan in plans if plan.name == "mnli"), None)
     for plan in plans:
@@ -173,10 +170,7 @@ def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpo
 
 
 def last_intact_checkpoint(run: Run) -> Checkpoint:
-    """Return the last checkpoint that can be fine-tuned and whose files are intact.
-
-    If none is intact, raises the error of the first: BrokenCheckpoint, or MissingWeights.
-    """
+    """Return the last intact checkpoint that can be tuned. Raises the error of the first one if none is intact."""
     reason: EmbryoError | None = None
     for checkpoint in reversed(trainable_checkpoints(run, None)):
         try:
@@ -204,10 +198,7 @@ def _gives(checkpoint: Checkpoint) -> frozenset[str]:
 def plan_jobs(
     plans: Sequence[TaskPlan], checkpoints: Sequence[Checkpoint], cost: Mapping[str, float]
 ) -> list[TuningJob]:
-    """Plan the jobs that remain, checkpoint by checkpoint and the most expensive first.
-
-    MNLI and the tasks that start from it are one job.
-    """
+    """Plan the jobs that remain, the most expensive of a checkpoint first; MNLI and what starts from it are one job."""
     jobs: list[TuningJob] = []
     for checkpoint in checkpoints:
         for seed in sorted({seed for plan in plans for step, seed in plan.pending if step == checkpoint.step}):

@@ -61,10 +61,7 @@ class QuestionTask:
 
 
 def read_questions(folder: Path) -> QuestionTask:
-    """Read SQuAD 1.1 or 2.0 from train and validation parquet files.
-
-    Raises CorpusError that says what is wrong with the data.
-    """
+    """Read SQuAD 1.1 or 2.0 from train and validation parquet files. Raises CorpusError."""
     train = _questions(f"The training data of {folder}", read_split(folder, "train"))
     validation = _questions(f"The validation data of {folder}", read_split(folder, "validation"))
     check_count(f"The training data of {folder}", len(train), "question", least=2)

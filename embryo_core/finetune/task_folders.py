@@ -103,10 +103,7 @@ def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
 
 
 def read_texts(task: str, folder: Path) -> pd.DataFrame:
-    """Read a column for each text of the validation examples, by their row.
-
-    For SQuAD: question, context and answers, by the question's id. Raises CorpusError.
-    """
+    """Read the texts of the validation examples by row; of SQuAD by the question's id. Raises CorpusError."""
     spec = GLUE.get(task)
     columns = read_split(folder, spec.validation if spec else "validation")
     if task == SQUAD:

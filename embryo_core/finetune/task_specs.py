@@ -101,10 +101,7 @@ PROTOCOLS = ("quick", "paper")
 
 
 def paper_settings(task: str, unanswerable: bool = False) -> TuningSettings:
-    """Return the paper's settings of a task, with `unanswerable` those of SQuAD 2.0.
-
-    Raises ConfigError for a task that the paper does not have.
-    """
+    """Return the paper's settings of a task; `unanswerable`: of SQuAD 2.0. Raises ConfigError for other tasks."""
     if task not in PAPER:
         raise ConfigError(
             f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol "

@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.device import multiplies_bfloat16
 from embryo_core.engine.hub_cache import fetch_checkpoint
-from embryo_core.engine.tensor_files import check_finite, read_tensors
+from embryo_core.engine.tensor_files import read_finite
 from embryo_core.engine.transformers_engine import check_all_read, read_configuration
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.encoded_tasks import EncodedTask
@@ -125,9 +125,7 @@ def _load_model(
     _set_dropout_of_functions(config, settings)
     transformers.logging.set_verbosity_error()  # it warns that the head is new
     transformers.logging.disable_progress_bar()
-    tensors = read_tensors(checkpoint)
-    for name, tensor in tensors.items():
-        check_finite(checkpoint, name, tensor)
+    tensors = read_finite(checkpoint)
     loaded: Any = _class(config, task.kind).from_pretrained(
         None,
         config=config,
@@ -150,10 +148,7 @@ def _load_model(
 
 
 def _padding(task: EncodedTask, pieces: int) -> int:
-    """Return the id of padding for a decoder, whose head reads the last piece that is not padding.
-
-    If the tokenizer has no padding, it is a piece that ends no sequence.
-    """
+    """Return the id of padding for a decoder, whose head reads the last piece that is not; or one that ends no text."""
     if task.train.pad_id is not None:
         return task.train.pad_id
     lasts = [sequences.ids[sequences.ends[1:] - 1] for sequences in (task.train, task.validation)]

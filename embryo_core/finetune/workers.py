@@ -219,10 +219,7 @@ def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Work
 
 
 def choose_device(name: str | None) -> str:
-    """Return the named device; by default and for "auto", CUDA if there is one, else the CPU.
-
-    Raises ConfigError for a device that cannot be used.
-    """
+    """Return the named device; by default and for "auto", CUDA if there is one, else the CPU. Raises ConfigError."""
     if name is None or name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -27,10 +27,7 @@ class EncodedSentence:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPieces:
-    """Which n pieces are scored, those of a sentence together.
-
-    A masked piece hides those after it up to `end`: what is left of its word.
-    """
+    """Which n pieces are scored, those of a sentence together; a masked one hides those after it up to `end`."""
 
     sentence: np.ndarray  # [n] its number
     place: np.ndarray  # [n] in the sentence, from 0 after the special tokens

@@ -197,10 +197,7 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
 
 
 def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findings:
-    """Return the accuracy of each group and the counts of each word with each tag; `correct` is bool [n].
-
-    The counts of a group's words, by tag or band, add up to its score.
-    """
+    """Return the accuracy of each group, and the counts of words by tag that add up to it; `correct` is bool [n]."""
     everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
         Score(metric, float(correct[members].mean()), int(members.sum()), group)

@@ -151,10 +151,7 @@ class Refinement:
         return halve(self._readable(), self._gaps(), count)
 
     def ask(self, steps: Iterable[int]) -> None:
-        """Ask those of its `steps` that have not been asked; continue with further rounds until a checkpoint answers.
-
-        Raises TokenizerMismatch and QueryError.
-        """
+        """Ask `steps`, then further rounds until a checkpoint answers. Raises TokenizerMismatch, QueryError."""
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
             keep = None if self.asked else self._of_layers
             answer = partial(_answer, self.question, self._drafts, keep, self.k)

@@ -124,10 +124,7 @@ def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question
 
 
 def _sizes(run: Run, steps: int | None) -> tuple[Architecture, int]:
-    """Return the sizes of a run's models and the number of asked checkpoints, by default of all that can be asked.
-
-    Raises CheckpointError if no checkpoint can be asked.
-    """
+    """Return the sizes of a run's models, and how many of them are asked (None: all). Raises CheckpointError."""
     found = runs.loadable(run) or [runs.checkpoint(run, 0)]  # raises, saying how a run gets its checkpoints
     for checkpoint in reversed(found):
         try:

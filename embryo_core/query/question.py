@@ -72,10 +72,7 @@ class Question:
         return self.word
 
     def filled(self, words: np.ndarray) -> np.ndarray:
-        """Return ids [..., L] with the first masks filled by `words` [..., n] (n at most the number of masks).
-
-        A text that is continued becomes longer: [..., L + n].
-        """
+        """Return ids [..., L] with the first masks filled by `words` [..., n]; of a continued text [..., L + n]."""
         ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
         if self.continues:
             return np.concatenate([ids, words], axis=-1)
@@ -130,10 +127,7 @@ class Question:
 
 
 def normalise_masks(text: str) -> str:
-    """Return the text without surrounding blanks, with every mask ("[mask]", "[ Mask ]") written "[MASK]".
-
-    The rest is left to the run's tokenizer.
-    """
+    """Return the text without surrounding blanks, with every mask ("[mask]", "[ Mask ]") written "[MASK]"."""
     return re.sub(r"\[\s*mask\s*\]", MASK, text.strip(), flags=re.IGNORECASE)
 
 

@@ -19,10 +19,7 @@ def spell_rank(rank: int, exact: bool) -> str:
 
 
 def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
-    """Return the commands that ask a text at one step and at all, track a word, and read every layer.
-
-    For all masks together (TOGETHER) there are only the first two.
-    """
+    """Return the commands that ask a text at one step and at all, and (of one mask) track a word and read layers."""
     which = ["--mask", str(mask)] if mask > 1 else []
     found = [["--step", str(step)], ["--step", "all"]]
     if mask != TOGETHER:

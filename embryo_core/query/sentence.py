@@ -65,10 +65,7 @@ def attend_over_steps(
 
 
 def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:
-    """Return the ids [L] of a text between [CLS] and [SEP], with or without [MASK].
-
-    Raises QueryError if the text is empty or longer than the model's positions.
-    """
+    """Return the ids [L] of a text between [CLS] and [SEP]. Raises QueryError if it is empty or too long."""
     text = normalise_masks(text)
     if not text:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")

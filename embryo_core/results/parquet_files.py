@@ -260,10 +260,7 @@ def remove(path: Path) -> None:
 
 
 def stored_checksum(path: Path, within: Path) -> str | None:
-    """Return the checksum of the table at this path; None if there is no table, or if it is being replaced.
-
-    Raise ResultsError if the checksum file is not one.
-    """
+    """Return the checksum of a table; None if there is none, or while it is replaced. Raise ResultsError."""
     listed = {sha256 for sha256, _ in _listed(path, within)}
     return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
 
@@ -284,10 +281,7 @@ def _listed(path: Path, within: Path) -> Checksums:
 
 
 def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns of files that are one table in parts, as lists of Python values.
-
-    Raise CorpusError if a file is not a parquet file, or has other columns than the first.
-    """
+    """Return the columns of files that are one table in parts, as lists of Python values. Raise CorpusError."""
     columns: dict[str, list[Any]] = {}
     for path in paths:
         found = _read_foreign_file(path)

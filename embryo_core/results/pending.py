@@ -55,10 +55,7 @@ def check_removable(folders: Iterable[Path]) -> None:
 
 
 def remove_pending(folder: Path) -> None:
-    """Remove a pending evaluation, renamed first so that no reader meets half of it.
-
-    Raise ResultsError if it holds files that Embryo did not write.
-    """
+    """Remove a pending evaluation, renamed first so that none is read in half. Raise ResultsError for other files."""
     removed = folder.with_name(folder.name + ".old" + UNFINISHED)
     check_removable([removed, folder])
     remove(removed)

@@ -84,10 +84,7 @@ def steps_done(run: Run, metric: str) -> set[int]:
 
 @remembered
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return the scores of a metric, of several, or of those with a prefix, sorted by metric and step.
-
-    Columns: run, metric, step, layer, group, value, n.
-    """
+    """Return scores of some metrics, or with a prefix, sorted: run, metric, step, layer, group, value, n."""
     rows = read_table(run, SCORES, _of_metrics(metric, prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
@@ -96,10 +93,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 
 
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return scores as `read_scores` in less memory, for a score per head: texts are categories, `run` is left out.
-
-    Columns: metric, step, layer, group, value, n.
-    """
+    """Return scores as `read_scores`, without `run`, in less memory for a score per head: texts are categories."""
     columns = ["metric", "step", "layer", "group", "value", "n"]
     rows = read_table(run, SCORES, _of_metrics(metric, prefix), columns=columns)
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
@@ -153,10 +147,7 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
 
 @remembered
 def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
-    """Return the answers to the variants of a fact at the steps at which it was answered right.
-
-    Columns: step, kind, variant, rank, prediction; sorted by kind, variant and step.
-    """
+    """Return the answers to a fact's variants where it was answered right: step, kind, variant, rank, prediction."""
     rows = read_table(run, VARIANTS, _equals("relation", relation) & _equals("fact", fact))
     return rows.select(["step", "kind", "variant", "rank", "prediction"]).to_pandas()
 
@@ -278,10 +269,7 @@ def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
 def read_attention_steps(
     run: Run, steps: Iterable[int] | None = None, head: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return all heads, or one of each layer, at every evaluated step, or at some.
-
-    That is steps [S], weights [S, layers, heads, L, L] float32, and sentences.
-    """
+    """Return steps [S], weights [S, layers, heads, L, L] and sentences: of one or all heads, at some or all steps."""
     rows = read_table(run, ATTENTION, _equals("head", head), _as_set(steps))
     weights, sentences = _maps(run, rows)
     found = np.unique(rows["step"].to_numpy())

@@ -217,10 +217,7 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
 
 
 def _stored(run: Run, table: Table, where: pc.Expression = EVERYTHING) -> Iterator[pa.Table]:
-    """Yield the stored rows in the order of the key, some row groups at a time.
-
-    All rows of a long series together may not fit into memory.
-    """
+    """Yield the stored rows by key, some row groups at a time: those of a long series may not fit into memory."""
     if not table.group:
         yield read_table(run, table, where)
         return

@@ -96,7 +96,7 @@ class Architecture(Others, frozen=True, kw_only=True):
             raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
         if self.model_type in FAMILIES and not self.type_vocab_size:
             raise ValueError("type_vocab_size is 0, and the model adds the embedding of a segment")
-        if self._layout.shares_layers and self.inner_group_num != 1:
+        if self.layout.shares_layers and self.inner_group_num != 1:
             raise ValueError(f"inner_group_num is {self.inner_group_num}, and groups of one layer are read")
         if self._counted > MAX_PARAMETERS:
             raise ValueError(f"{self._counted:,} parameters are more than the {MAX_PARAMETERS:,} that are read")
@@ -104,12 +104,17 @@ class Architecture(Others, frozen=True, kw_only=True):
     @property
     def width(self) -> int:
         """Return the size of an embedding."""
-        return self.embedding_size if self.embedding_size and self._layout.factorised else self.hidden_size
+        return self.embedding_size if self.embedding_size and self.layout.factorised else self.hidden_size
+
+    @property
+    def is_projected(self) -> bool:
+        """Return whether embeddings are projected before the first layer."""
+        return self.layout.always_projected or self.width != self.hidden_size
 
     @property
     def groups(self) -> int:
         """Return the number of layers, or groups of layers, with separate weights."""
-        return self.num_hidden_groups if self._layout.shares_layers else self.num_hidden_layers
+        return self.num_hidden_groups if self.layout.shares_layers else self.num_hidden_layers
 
     @property
     def in_layers(self) -> int:
@@ -131,7 +136,8 @@ class Architecture(Others, frozen=True, kw_only=True):
         return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
 
     @property
-    def _layout(self) -> Layout:
+    def layout(self) -> Layout:
+        """Return how the family stores a checkpoint."""
         return FAMILIES.get(self.model_type, OTHER)
 
 

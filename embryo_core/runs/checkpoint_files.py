@@ -133,10 +133,7 @@ def is_pickled(path: Path, within: Path) -> bool:
 
 
 def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
-    """Return the tensors of a file of safetensors by name, and where their bytes begin.
-
-    Raise BrokenCheckpoint unless the bytes of the tensors are all that follows.
-    """
+    """Return the tensors of a safetensors file by name, and where their bytes begin. Raise BrokenCheckpoint."""
     with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):

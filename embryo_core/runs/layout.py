@@ -103,10 +103,7 @@ def write_run(run: Run) -> None:
 
 
 def changes(run: Run) -> tuple[Change, ...]:
-    """Return what changed during a pretraining, in the order of steps: text, length of sequences, learning rate.
-
-    The changes of the run that this one continues are included.
-    """
+    """Return what changed during a pretraining and the one that it continues, by step: text, length, learning rate."""
     settings = convert(run.config, Settings)
     first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
     own = []

@@ -91,10 +91,7 @@ def has_counts(frequencies: Path) -> bool:
 
 
 def counted_tokens(run: Run) -> int:
-    """Return the tokens of the text whose words frequencies.tsv counts, or 0 if they are unknown.
-
-    A continued run has the counts of the first run's text.
-    """
+    """Return the tokens of the text whose words frequencies.tsv counts (of the first run), 0 if unknown."""
     if run.origin:
         return run.origin.text_tokens
     return convert(run.corpus, CorpusCard).trained_on

@@ -165,10 +165,7 @@ def _scan(run: Run) -> _Scan:
 
 
 def _states(folder: Path) -> States:
-    """Return the folders of checkpoints with the states of their manifests, and that of the list of allowed places.
-
-    Return nothing unless all folders can be examined.
-    """
+    """Return the states of all manifests by folder, and of the list of allowed places; () if one cannot be examined."""
     try:
         names = filter(_is_checkpoint, os.listdir(folder))
         states = [(name, _state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names]

@@ -166,10 +166,7 @@ def is_link(path: Path | str) -> bool:
 
 
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
-    """Return a folder (or file) that a command is about to change.
-
-    Raise `error` if it is a link, is below one inside the folder `within`, or directly contains one.
-    """
+    """Return a folder or file about to be changed. Raise `error` if it is, is below (in `within`), or holds a link."""
     for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
         if is_link(parent):
             raise _refuse_link(parent, error)

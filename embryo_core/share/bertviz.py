@@ -57,10 +57,7 @@ def head_view(
 
 
 def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> Page:
-    """Draw all heads of some layers as small pictures, rows = layers, columns = heads; a click enlarges one.
-
-    The arguments and errors are those of `head_view`.
-    """
+    """Draw all heads of layers as small pictures, of which a click enlarges one; arguments as for `head_view`."""
     heads = weights.shape[1]
     columns = max(heads, COLUMNS_LONG if len(tokens) > LONG else COLUMNS)
     numbers = list(range(1, heads + 1))

@@ -56,10 +56,7 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 
 
 def files(repository: str, commit: str) -> Files:
-    """Return the files at a commit, with the SHA-256 of those for which the Hub or the cache knows it.
-
-    Raises RunError.
-    """
+    """Return the files at a commit, with the SHA-256 of those for which it is known. Raises RunError."""
     if not offline():
         found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}

@@ -22,20 +22,14 @@ def shard_names(index: Path) -> list[str]:
 
 
 def check_shards(index: Path, shards: Sequence[Path]) -> None:
-    """Raise BrokenCheckpoint if a shard lacks a tensor of the index; `shards` in the order of `shard_names`.
-
-    Those that torch pickled are checked when they are read.
-    """
+    """Raise BrokenCheckpoint if one of the shards (as in `shard_names`) lacks a tensor; reading checks pickles."""
     for path, names in _tensors_of(index, shards):
         if not runs.is_pickled(path, path.parent):
             _refuse_lacking(path, names, runs.read_header(path, path.parent)[0])
 
 
 def join(index: Path, shards: Sequence[Path], file: Path) -> None:
-    """Write the tensors of an index as one safetensors file; `shards` in the order of `shard_names`.
-
-    Paths have no links. Raises BrokenCheckpoint if a shard cannot be read or lacks a tensor.
-    """
+    """Write the tensors of an index as one safetensors file; `shards` as in `shard_names`. Raises BrokenCheckpoint."""
     from safetensors.torch import save_file  # torch takes a second
 
     from embryo_core.engine.tensor_files import read_file
