@@ -82,10 +82,7 @@ def _describe_growth(config: Config, start: Checkpoint) -> str:
 
 
 def check_model(config: Config, start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings make the model of the checkpoint by config.json, or a larger one.
-
-    That is one twice as wide, or one with new pieces.
-    """
+    """Raise ConfigError unless the settings make the checkpoint's model, one twice as wide, or with new pieces."""
     architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
     extended = is_extended(config, start)
     free = (*FREE, "vocab_size") if extended else (*FREE, *DOUBLED) if is_wider(config, start) else FREE

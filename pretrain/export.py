@@ -64,11 +64,7 @@ def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
 
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:
-    """Set every variable of `modules` to the tensor of its name.
-
-    Raises BrokenCheckpoint, which names `source`, where a tensor is missing, is none of the model's, or has another
-    shape; nothing has changed then.
-    """
+    """Set every variable of `modules` to the tensor of its name, or none. Raises BrokenCheckpoint, naming `source`."""
     variables = stored(modules)
     missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
     if missing or foreign:

@@ -51,10 +51,7 @@ class Progress:
 
 
 def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seconds: float = 0.0) -> None:
-    """Write state/step{N}.npz, whole or not at all, and delete all but the last two states.
-
-    `seconds` are those of training, for a run that ends by the clock.
-    """
+    """Write state/step{N}.npz, whole or not at all, after `seconds` of training; keep the last two states."""
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"

@@ -31,11 +31,7 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Aggregate the accuracies of relations by type, each fact counted once: group, step (if given), value, n.
-
-    `table` has the columns of `of_facts`, and step if it has scores. Relations without a type (`groups.TYPES`) are left
-    out.
-    """
+    """Aggregate rows of `of_facts`, maybe with a step, by type, each fact counted once: group, step, value, n."""
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
     found = table.groupby(by, as_index=False)[["value", "n"]].sum()
@@ -83,11 +79,7 @@ def of_text(run: Run) -> tuple[str, float] | None:
 
 
 def named_by_subject(facts: pd.DataFrame) -> pd.Series:
-    """Return whether the subject contains the object, ignoring case: bool, a row for each fact.
-
-    This is the string match filter of Poerner, Waltinger and Schütze (2020), "E-BERT: Efficient-Yet-Effective Entity
-    Embeddings for BERT".
-    """
+    """Return whether each fact's subject contains the object, whatever the case (Poerner et al., 2020, E-BERT)."""
     pairs = zip(facts["object"], facts["subject"], strict=True)
     return pd.Series([thing.casefold() in name.casefold() for thing, name in pairs], facts.index, dtype=bool)
 

@@ -45,11 +45,7 @@ class ModelCache:
         self._loading: WeakValueDictionary[Key, Lock] = WeakValueDictionary()
 
     def get(self, checkpoint: Checkpoint, transient: bool = False) -> "Model":
-        """Return the checkpoint's model; load it unless it is cached. A model larger than the limit is not kept.
-
-        Raises BrokenCheckpoint, MissingWeights, TokenizerMismatch and BrokenRun as `model.load` does, ConfigError for a
-        limit that is not a size.
-        """
+        """Return the checkpoint's model, loaded unless it is cached. Raises as `model.load` does, and ConfigError."""
         key = (str(checkpoint.path), checkpoint.written)
         if (model := self._find(key, transient)) is not None:
             return model
@@ -65,10 +61,7 @@ class ModelCache:
         return model
 
     def fill(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """Load checkpoints in this order until the next would not fit; skip those that cannot be read.
-
-        Raises TokenizerMismatch and BrokenRun, ConfigError for a limit that is not a size.
-        """
+        """Load checkpoints in order until one would not fit; skip unreadable ones. Raises as `get` for the others."""
         limit = memory_limit() if self._limit is None else self._limit
         for checkpoint in checkpoints:
             try:

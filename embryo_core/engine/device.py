@@ -60,11 +60,7 @@ def passes_at_once() -> int:
 
 
 def use_one_core_per_pass() -> None:
-    """Make torch compute each pass on one core.
-
-    Parallel passes are faster than sharing each small product among the cores, and the numbers do not depend on the
-    number of cores.
-    """
+    """Make torch compute each pass on one core: faster, and with the same numbers on any number of cores."""
     passes_at_once()  # cached before torch's own count changes
     torch.set_num_threads(1)
 

@@ -79,11 +79,7 @@ class FastEngine(FastBase):
 
 
 def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
-    """Read a checkpoint for a tokenizer of `pieces` pieces.
-
-    Extra rows of the vocabulary, with which many models are padded, are left out. Raises BrokenCheckpoint if a file or
-    tensor is missing, unexpected or misshapen, and TokenizerMismatch if the vocabulary is smaller than the tokenizer.
-    """
+    """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint, TokenizerMismatch."""
     sizes = runs.read_config(checkpoint, runs.Architecture)
     check_vocabulary(checkpoint, pieces)
     stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.layer_norm_eps)

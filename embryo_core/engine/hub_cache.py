@@ -34,10 +34,7 @@ def fetch(pointer: Pointer, place: str = "") -> Path:
 
 
 def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
-    """Fetch the weights of a checkpoint and its generator; return the pointers that were not cached before.
-
-    Raises MissingWeights, and BrokenCheckpoint if the generator's weights cannot be located.
-    """
+    """Fetch a checkpoint's weights; return the pointers not cached before. Raises MissingWeights, BrokenCheckpoint."""
     missing = not_cached(checkpoint)
     for pointer in missing:
         fetch(pointer, f"{HUB}{pointer.repository} at {point(checkpoint.step, checkpoint.run.step_unit)}")

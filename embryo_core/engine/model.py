@@ -226,17 +226,13 @@ def _logits(
 
 
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
-    """Load a checkpoint; weights on the Hub are fetched.
-
-    Raises BrokenCheckpoint, TokenizerMismatch and BrokenRun; MissingWeights if the weights were removed or cannot be
-    fetched.
-    """
+    """Load a checkpoint, fetched if it is on the Hub. Raises as `read_model` does, and if it cannot be fetched."""
     fetch_checkpoint(checkpoint)
     return read_model(checkpoint, device)
 
 
 def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
-    """Read a checkpoint whose weights are on this machine. Raises as `load` does."""
+    """Read a checkpoint that is here. Raises BrokenCheckpoint, MissingWeights, TokenizerMismatch and BrokenRun."""
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
     inner = runs.generator(checkpoint)

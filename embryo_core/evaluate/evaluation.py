@@ -51,10 +51,7 @@ Compute = Callable[[Sequence[Work]], Outcomes]  # in any order
 
 
 def run_locally(work: Sequence[Work], device: Device = CPU, discard: bool = False) -> Outcomes:
-    """Compute in this process, in the order of steps.
-
-    Weights on the Hub are fetched one checkpoint ahead; `discard` removes them again once they were used.
-    """
+    """Compute here, by step; weights are fetched one checkpoint ahead and, with `discard`, removed after use."""
     evaluator, requests = CheckpointEvaluator(device), dict(work)
     for checkpoint, missing in fetched_ahead([*requests], discard):
         for outcome in evaluator.evaluate(checkpoint, requests[checkpoint], missing):

@@ -153,10 +153,7 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
-    """List the checkpoints to fine-tune: those of these steps, or all that have weights.
-
-    Raises UnknownStep, MissingWeights, and MissingCapability if none has an encoder that can be trained.
-    """
+    """List the checkpoints to tune, of some steps or all. Raises UnknownStep, MissingWeights, MissingCapability."""
     chosen = runs.loadable(run, steps)
     if not chosen:
         runs.checkpoint(run, 0)  # raises, and says how a run gets checkpoints

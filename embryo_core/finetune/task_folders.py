@@ -74,10 +74,7 @@ def _download(what: str, name: str, folder: Path) -> None:
 
 
 def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
-    """Return the folder of exactly the data that a task's results are of, or None.
-
-    It is searched in `corpora/` of these roots, and where this user fine-tuned on it.
-    """
+    """Return the folder of exactly the results' data, below these roots or where this user tuned on it; or None."""
     noted = {
         str(source.get("sha256"))
         for name, source in results.read_sources(run).items()

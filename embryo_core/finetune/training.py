@@ -108,11 +108,7 @@ def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
 def _load_model(
     checkpoint: Checkpoint, task: EncodedTask, settings: TuningSettings, device: torch.device, start: Weights | None
 ) -> PreTrainedModel:
-    """Load the checkpoint's encoder in float32, with a new head, on the device.
-
-    Raises BrokenCheckpoint if weights are missing, not finite, or of another class; MissingWeights if they cannot be
-    fetched; and MissingCapability if transformers has no such head for the family.
-    """
+    """Load the encoder in float32, with a new head. Raises BrokenCheckpoint, MissingWeights and MissingCapability."""
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     config = read_configuration(checkpoint)

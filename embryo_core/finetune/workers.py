@@ -79,11 +79,7 @@ def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcom
 
 
 def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
-    """Write findings; return how many were written, and a sentence for each task that failed.
-
-    Raises OSError if the disk is full, and OtherData if results of other data have appeared: nothing more can be
-    written then.
-    """
+    """Write findings; return how many, and a sentence for each failed task. Raises OtherData, and OSError."""
     written, failures = 0, []
     for task, found in outcomes:
         if isinstance(found, str):

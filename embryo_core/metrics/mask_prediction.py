@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class MaskPrediction(WordMetric):
-    """Measures accuracy by part of speech: one word is masked, and the best piece at each mask must be the word's.
-
-    Sentences with the same number of pieces share a batch, and only masked positions pass through the head; neither
-    changes the result.
-    """
+    """Measures accuracy by part of speech: a word is masked, and the best piece at each mask must be the word's."""
 
     name = "mask_prediction"
 

@@ -244,10 +244,7 @@ def score_word(reply: Reply, ids: np.ndarray) -> Score:
 def _add_scores(
     run: Run, question: Question, replies: dict[int, Reply], answers: Sequence[tuple[int, ...]], scores: Scores
 ) -> None:
-    """Add to `scores` the joint answers that they lack; only answers outside the beam of a step need its model.
-
-    Raises BrokenCheckpoint if a checkpoint that answered can no longer be read.
-    """
+    """Add the joint answers that `scores` lack; those outside a beam need its model. Raises BrokenCheckpoint."""
     transient = bool(scores)  # the models of the first round have just been loaded and stay
     for step, reply in replies.items():
         if step not in scores:

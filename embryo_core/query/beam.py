@@ -224,10 +224,7 @@ def _continued(
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
-    """Compute the log probability [A] of given joint answers, ids [A, m] for the m masks, by the chain rule.
-
-    The first factor is read from the checkpoint's reply to the question.
-    """
+    """Compute log probabilities [A] of joint answers, ids [A, m], by the chain rule, the first factor by the reply."""
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
@@ -246,10 +243,7 @@ def _log_probability(
     logsumexps: np.ndarray,
     pasts: Pasts,
 ) -> np.ndarray:
-    """Compute the log probability [C] of one joint answer, ids [m] for the m masks, at each checkpoint.
-
-    The first factor is read from the logits [C, V] of the first mask and their logsumexps [C].
-    """
+    """Compute the log probability [C] of a joint answer, ids [m]; logits and logsumexps are of its first mask."""
     totals = logits[:, answer[0]] - logsumexps
     for i, position in enumerate(question.masks[1:], start=1):
         ids = question.filled(np.broadcast_to(answer[:i], (len(models), 1, i)))

@@ -210,10 +210,7 @@ def parse(run: Run, question: Question | str) -> Question:
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
-    """Return the ids [m] of a word's pieces; "##" before it marks pieces inside a word, as `readable` writes them.
-
-    Raises QueryError for a word that is empty or cannot be written.
-    """
+    """Return the ids [m] of a word's pieces; "##" begins pieces inside a word. Raises QueryError."""
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")

@@ -203,10 +203,7 @@ def read_groups(
     columns: list[str] | None = None,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
-    """Yield row groups, or a table without rows if there is none; texts have these types, or those of the file.
-
-    Raise ValueError if a row group has more than `MAX_TEXTS` bytes.
-    """
+    """Yield row groups, or one without rows; texts have these types or the file's. Raise ValueError above MAX_TEXTS."""
     return (_with_texts(rows, types) for rows in _read_coded(file, footer, groups, columns))
 
 

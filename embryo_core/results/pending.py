@@ -23,10 +23,7 @@ MAX_STEP = 2**63 - 1
 
 
 def list_pending(run: Run) -> Pending:
-    """Return the folders of pending evaluations, sorted by (metric, step).
-
-    Raise ResultsError if they cannot be listed, or if one is a link: compaction removes what it has merged.
-    """
+    """Return the folders of pending evaluations by (metric, step), sorted. Raise ResultsError, also for a link."""
     found = {}
     for metric in own_entries(run.results / "parts", ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):

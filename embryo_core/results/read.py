@@ -126,20 +126,13 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
 
 
 def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Return the answers to the facts of a relation, to one fact, or to all, sorted by relation, fact and step.
-
-    Columns: step, fact, relation, subject, object, rank, probability, prediction, prediction_probability. Giving the
-    relation with the fact is faster: the table has one row group per relation.
-    """
+    """Return step and columns of `types.ClozeAnswer`, sorted by relation, fact, step; fast if the relation is given."""
     rows = read_table(run, CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
     return rows.select(["step", *CLOZE.columns]).to_pandas()
 
 
 def read_relation(run: Run, relation: str) -> pd.DataFrame:
-    """Return the answers to the facts of a relation at all steps in little memory, sorted by fact and step.
-
-    Columns: step, fact, rank, probability, prediction, prediction_probability; texts are categories.
-    """
+    """Return a relation's answers at all steps (see `read_cloze`) in little memory: texts are categories."""
     names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
     rows = read_table(run, CLOZE, _equals("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
@@ -154,21 +147,14 @@ def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
 
 @remembered
 def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Return the scores of minimal pairs, of one paradigm or all, at one step or all.
-
-    Columns: step, paradigm, pair, good, bad; sorted by paradigm and pair. `paradigm` is the group of its accuracy:
-    set/phenomenon/paradigm.
-    """
+    """Return the scores of minimal pairs: step, paradigm (set/phenomenon/paradigm), pair, good, bad; sorted."""
     rows = read_table(run, PAIRS, _equals("paradigm", paradigm), step)
     return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
 
 
 @remembered
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
-    """Return the surprisal of a word of the list, or of all, at every step, sorted by word and step.
-
-    Columns: step, word, n, surprisal, chance, occurrences (bytes, float16 [n]), pieces, category, age, concreteness.
-    """
+    """Return step and columns of `types.WordSurprise`, of a word of the list or of all, by word and step."""
     rows = read_table(run, SURPRISALS, _equals("word", word))
     return rows.select(["step", *SURPRISALS.columns]).to_pandas()
 
@@ -177,10 +163,7 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
 
 
 def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
-    """Return what similarities need of the states of a layer, or of all, at every step (see `types.StateProducts`).
-
-    Columns: layer, step, n, products (bytes); sorted by layer and step.
-    """
+    """Return what similarities need of states (`types.StateProducts`), by layer and step: layer, step, n, products."""
     rows = read_table(run, GRAMS, _equals("layer", layer))
     if len(pc.unique(rows["n"])) > 1:
         raise ResultsError(
@@ -195,21 +178,16 @@ def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
 
 @remembered
 def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
-    """Return the training curves of the probes of a task and layer, at one step or all.
-
-    Columns: step, task, layer (0 is the embeddings), control, iteration, train_loss, dev_f1; sorted by task, layer,
-    control and step. Giving the task is faster.
-    """
+    """Return the curves of probes: step, task, layer (0: embeddings), control, iteration, train_loss, dev_f1."""
     rows = read_table(run, PROBES, _equals("task", task) & _equals("layer", layer), step)
     return rows.select(["step", *PROBES.columns]).to_pandas()
 
 
 @remembered
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
-    """Return the scores of fine-tuned checkpoints and of controls, of one task or all.
+    """Return scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n.
 
-    Columns: step, task, seed, predictor, metric, value, n; sorted by task, metric, predictor and seed. Here and below,
-    seeds whose data, protocol or learning rate differ from those of the task's first seed are left out.
+    Here and below, seeds whose data, protocol or learning rate differ from those of the first are left out.
     """
     return _read_tuned(run, TASK_SCORES, task)
 

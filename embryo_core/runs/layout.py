@@ -133,10 +133,7 @@ def _origin(card: OriginCard | None) -> Origin | None:
 
 @read_once
 def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
-    """Return each folder under these roots that holds a run.json, by name, with its run, or the reason why it is none.
-
-    A folder that is being written, or was left unfinished, is not a run.
-    """
+    """Return each folder with a run.json by name, with its run or why it is none; unfinished ones are left out."""
     found: list[tuple[Path, Run | BrokenRun]] = []
     for root in folders:
         try:

@@ -73,10 +73,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:
-    """Return the rank of each word of the training corpus (1 is the most frequent), from a run's frequencies.tsv.
-
-    A damaged line keeps its rank, so that the other words keep theirs. Raise BrokenRun.
-    """
+    """Return each word's rank in frequencies.tsv (1: the most frequent); damaged lines count. Raise BrokenRun."""
     return {word: rank for rank, word, _ in _words(frequencies)}
 
 

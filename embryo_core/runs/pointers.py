@@ -79,10 +79,7 @@ def remembered_folders() -> dict[str, str]:
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:
-    """Note that this user added a run, which may read weights in these folders and "hf:" repositories.
-
-    Raise BrokenList, and RunError for a path that is not valid text, which the list cannot hold.
-    """
+    """Note that this user added a run, which may read these folders and repositories. Raise BrokenList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_text(place)
@@ -113,10 +110,7 @@ def place_of(pointer: Pointer) -> str:
 
 
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
-    """Return the file that a pointer leads to, possibly not fetched yet, and the folder that it must be in.
-
-    Raise BrokenCheckpoint unless this user added the run with this place.
-    """
+    """Return the file that a pointer leads to, and the folder it must be in. Raise BrokenCheckpoint if not allowed."""
     named = pointer.repository or os.path.isabs(pointer.file)
     if named and place_of(pointer) in places(run.path):
         if pointer.repository:

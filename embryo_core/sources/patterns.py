@@ -89,10 +89,7 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
 
 
 def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of each matching path; without patterns, of the folders in the one that has most of them.
-
-    Raises RunError if two have as many.
-    """
+    """Return the counts of matching paths, by default in the folder with most of them. Raises RunError for two."""
     paths = list(paths)
     if patterns:
         return match_names(paths, patterns)

@@ -183,10 +183,7 @@ def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> lis
 
 
 def _batches(n: int, size: int) -> Iterator[slice]:
-    """Yield batches of about `size` neighbouring targets without end, in a new order in each epoch.
-
-    Targets are in random order, so neighbours are a random sample.
-    """
+    """Yield batches of about `size` neighbours of the randomly ordered targets, in a new order in each epoch."""
     random = np.random.default_rng(SEED)
     ends = np.linspace(0, n, -(-n // size) + 1).astype(int)
     while True:
