@@ -7,10 +7,13 @@ from typing import Any, ClassVar
 from embryo_core import runs
 from embryo_core.errors import ConfigError
 
-OPTIMIZERS = ("lamb", "adamw_bert", "adamw", "muon")
-ACTIVATIONS = ("gelu", "gelu_new")
-COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
-VOCABULARIES = ("unigram", "wordpiece", "bpe")
+CHOICES = {  # the values of settings that are names
+    "optimizer": ("lamb", "adamw_bert", "adamw", "muon"),
+    "hidden_act": ("gelu", "gelu_new"),
+    "compute_dtype": ("auto", "float32", "bfloat16"),
+    "tokenizer": ("unigram", "wordpiece", "bpe"),
+    "checkpoint_dtype": ("float32", "float16"),
+}
 MOST_SEED = 2**32 - 1  # that Keras takes
 SMOKE: dict[str, Any] = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
     "hidden_size": 32,
@@ -132,20 +135,13 @@ class Config:
                 longest <= self.max_position_embeddings
             ),
             f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
-            f"checkpoint_dtype '{self.checkpoint_dtype}' is neither float32 nor float16": (
-                self.checkpoint_dtype in ("float32", "float16")
-            ),
-            f"compute_dtype '{self.compute_dtype}' is none of {', '.join(COMPUTE_DTYPES)}": (
-                self.compute_dtype in COMPUTE_DTYPES
-            ),
-            f"hidden_act '{self.hidden_act}' is none of {', '.join(ACTIVATIONS)}": self.hidden_act in ACTIVATIONS,
-            f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}": self.optimizer in OPTIMIZERS,
-            f"tokenizer '{self.tokenizer}' is none of {', '.join(VOCABULARIES)}": self.tokenizer in VOCABULARIES,
             "extend_vocabulary adds words to unigram or wordpiece, and tokenizer is bpe": (
                 self.tokenizer != "bpe" or not self.extend_vocabulary
             ),
         }
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        for name, known in CHOICES.items():
+            checks[f"{name} '{getattr(self, name)}' is none of {', '.join(known)}"] = getattr(self, name) in known
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "beta_1", "beta_2"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         for name in ("learning_rate", "epsilon", "layer_norm_eps", "clip_norm"):
             checks[f"{name} {getattr(self, name)} must be above 0"] = 0 < getattr(self, name) < inf
@@ -154,8 +150,6 @@ class Config:
         for name in (*nonnegative, "position_initializer_range"):
             found = getattr(self, name)
             checks[f"{name} {found} must be a number from 0 on"] = found is None or 0 <= found < inf
-        for name in ("beta_1", "beta_2"):
-            checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         checks[f"seed {self.seed} must be between 0 and {MOST_SEED}"] = 0 <= self.seed <= MOST_SEED
         for name in ("warmup_steps", "constant_steps"):
             found = getattr(self, name)

@@ -1,7 +1,7 @@
 """What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -120,3 +120,23 @@ class PairFamily(Family[P]):
             made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
             learned[sentence.objective] = objectives.sentence_pair
         return PretrainingModel(encoder, made, learned)
+
+
+def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequence[str]) -> dict[str, Any]:
+    """Return embeddings and layers, shared ones once, by their names in transformers.
+
+    `layers` is the name of a layer, with {} for its number, and `parts` are those of its parts, in their order here.
+    """
+    tables = encoder.embeddings
+    found = {
+        f"{prefix}.embeddings.word_embeddings": tables.word,
+        f"{prefix}.embeddings.position_embeddings": tables.position,
+        f"{prefix}.embeddings.token_type_embeddings": tables.segment,
+        f"{prefix}.embeddings.LayerNorm": tables.norm,
+    }
+    for i, layer in enumerate(dict.fromkeys(encoder.transformer)):
+        own = layer.attention
+        attention = (own.query, own.key, own.value, own.output_dense, own.norm)
+        modules = (*attention, layer.intermediate, layer.output_dense, layer.norm)
+        found |= {f"{prefix}.{layers.format(i)}.{name}": one for name, one in zip(parts, modules, strict=True)}
+    return found

@@ -40,7 +40,7 @@ def gelu_tanh(x):
 
 
 def activation(name: str) -> Callable:
-    """Return the activation of this name in transformers, one of `config.ACTIVATIONS`."""
+    """Return the activation of this name in transformers, one of `config.CHOICES`."""
     return {"gelu": gelu, "gelu_new": gelu_tanh}[name]
 
 

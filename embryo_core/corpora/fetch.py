@@ -39,13 +39,10 @@ LAMA_FACTS = {
 
 def fetch_treebank(folder: Path) -> list[Path]:
     """Download the files of the treebank that are not in `folder`; return all of them. Raises CorpusError."""
-    return [_fetch_treebank_file(name, folder) for name in TREEBANK_FILES]
-
-
-def _fetch_treebank_file(name: str, folder: Path) -> Path:
-    """Download one file of the treebank."""
-    by_hand = f"put it at {folder / name}"
-    return _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{TREEBANK_FILES[name]}", by_hand)
+    return [
+        _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{sha256}", f"put it at {folder / name}")
+        for name, sha256 in TREEBANK_FILES.items()
+    ]
 
 
 def fetch_lama(folder: Path) -> Path:

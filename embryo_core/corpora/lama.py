@@ -27,7 +27,8 @@ def read_lama(path: Path) -> list[Fact]:
             f'{{"relation": "{relation}", "template": "[X] was born in [Y] ."}}'
         )
     facts: dict[str, Fact] = {}
-    for relation in sorted(files.keys(), key=_order(templates).index):
+    listed = [name for name in RELATIONS if name in files]
+    for relation in (*listed, *(name for name in templates if name in files.keys() - {*listed})):
         for location, row in read_json_lines(files[relation]):
             fact = _fact(location, row, relation, templates[relation])
             if facts.setdefault(fact.id, fact) != fact:
@@ -61,11 +62,6 @@ def _read_templates(folder: Path) -> dict[str, str]:
         if not well_formed:
             raise CorpusError(f"{location}: a template needs one [X] and one [Y], received {row['template']!r}.")
     return templates
-
-
-def _order(templates: dict[str, str]) -> list[str]:
-    """Return the relations with templates: the paper's in the order of Table 8, then the others in their order."""
-    return [*(r for r in RELATIONS if r in templates), *(r for r in templates if r not in RELATIONS)]
 
 
 def _fact(location: str, row: dict[str, Any], relation: str, template: str) -> Fact:

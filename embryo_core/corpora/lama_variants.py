@@ -12,7 +12,7 @@ from typing import Any
 from embryo_core.corpora.data_files import OPENERS, read_json_lines
 from embryo_core.errors import CorpusError
 
-NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
+NAMES = NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
 FORM = f"folder with {NEGATED}, {PARAPHRASES} or {MISPRIMED}"
 PRIMES = ("high", "low", "random")  # how similar a wrong word is to the object
 
@@ -31,9 +31,10 @@ def read_variants(folder: Path) -> Variants:
 
     A full stop has a blank before it, as in LAMA's templates, so that a paraphrase differs in its words alone.
     """
-    found = {name: next((path for path in _places(folder, name) if path.is_file()), None) for name in _NAMES}
+    places = {name: [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)] for name in NAMES}
+    found = {name: next((path for path in own if path.is_file()), None) for name, own in places.items()}
     if not any(found.values()):
-        raise CorpusError(f"{folder} has none of {', '.join(_NAMES)} (or .xz, .gz); give a {FORM}.")
+        raise CorpusError(f"{folder} has none of {', '.join(NAMES)} (or .xz, .gz); give a {FORM}.")
     variants = Variants()
     for location, row in _rows(found[NEGATED]):
         variants.negated[_text(location, row, "relation")] = _template(location, row, "template_negated")
@@ -46,13 +47,6 @@ def read_variants(folder: Path) -> Variants:
         words = {kind: _text(location, row, f"prime_{kind}") for kind in PRIMES if row.get(f"prime_{kind}") is not None}
         variants.primes[relation, subject, answer] = words
     return variants
-
-
-_NAMES = (NEGATED, PARAPHRASES, MISPRIMED)
-
-
-def _places(folder: Path, name: str) -> Iterator[Path]:
-    yield from (folder / f"{name}{suffix}" for suffix in ("", *OPENERS))
 
 
 def _rows(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -34,17 +34,16 @@ def read_word_list(path: Path) -> list[ListedWord]:
         raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]
     kind = Path(without_compression(path.name)).suffix
-    rows = _plain_rows(lines) if kind == ".txt" else _table_rows(path, lines, "\t" if kind == ".tsv" else ",")
+    if kind == ".txt":
+        rows: Iterable[ListedWord] = (ListedWord(_checked(location, line)) for location, line in lines)
+    else:
+        rows = _table_rows(path, lines, "\t" if kind == ".tsv" else ",")
     found: dict[str, list[ListedWord]] = {}
     for row in rows:
         found.setdefault(row.word, []).append(row)
     if not found:
         raise CorpusError(f"{path} has no word; give a {WORD_LIST}.")
     return [_merge(same) for same in found.values()]
-
-
-def _plain_rows(lines: Lines) -> Iterable[ListedWord]:
-    return (ListedWord(_checked(location, line)) for location, line in lines)
 
 
 def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord]:

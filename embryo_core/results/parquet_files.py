@@ -38,7 +38,16 @@ from embryo_core.results.checks import (
 from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.runs import replacing, sha256
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
-from embryo_core.runs.trust import Checksums, digest, locate, open_inside, read_checksums, write_checksums
+from embryo_core.runs.trust import (
+    Checksums,
+    State,
+    digest,
+    locate,
+    open_inside,
+    read_checksums,
+    state_from,
+    write_checksums,
+)
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -52,8 +61,6 @@ MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 NOTHING = hashlib.sha256().hexdigest()
 EVERYTHING = pc.scalar(True)
-
-State = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
         _, found = locate(path, run.results, ResultsError, MAX_BYTES)
         if (digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
             file = open_inside(path, run.results, ResultsError, MAX_BYTES)
-            if (state := _state(os.fstat(file.fileno()))) == _state(found):
+            if (state := state_from(os.fstat(file.fileno()))) == state_from(found):
                 return VerifiedFile(state, pa.PythonFile(file, "r"))
             file.close()
             raise FileNotFoundError(path)  # not the file that was hashed
@@ -102,10 +109,6 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
         if _listed(path, run.results) != listed:
             raise FileNotFoundError(path) from None
         raise
-
-
-def _state(found: os.stat_result) -> State:
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
-from embryo_core.runs.manifests import MAX_CHECKPOINTS, State, read_manifest, state_of, without_weights
+from embryo_core.runs.manifests import MAX_CHECKPOINTS, read_manifest, state_of, without_weights
 from embryo_core.runs.pointers import follow, hub_store
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, TensorHeader
-from embryo_core.runs.trust import Content, digest, open_inside, parse_json, read_json, refusal
+from embryo_core.runs.trust import Content, State, digest, open_inside, parse_json, read_json, refusal
 from embryo_core.types import Checkpoint
 
 SAFETENSORS = "model.safetensors"

@@ -11,11 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from msgspec import convert
-from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, UnknownRun, unknown
 from embryo_core.runs.atomic_files import UNFINISHED, write_json
-from embryo_core.runs.schema import CorpusCard, OriginCard, RunCard, Settings
+from embryo_core.runs.schema import CorpusCard, RunCard, Settings
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import read_json, refusal
 from embryo_core.runs.trusted import check_trusted
@@ -89,8 +88,8 @@ def read_run(path: Path) -> Run:
         tuple(card.planned_steps),
         card.code_version,
         card.note,
-        _origin(card.origin),
-        SpecialTokens(*astuple(card.special_tokens)) if card.special_tokens else None,
+        convert(card.origin, Origin | None, from_attributes=True),
+        convert(card.special_tokens, SpecialTokens | None, from_attributes=True),
         card.counted_in,
     )
 
@@ -122,13 +121,6 @@ def _name_sources(run: Run) -> str:
     names = [source if isinstance(source, str) else source.name for source in sources] or ["other text"]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return "".join(filter(str.isprintable, names[0]))[:MAX_LABEL] + more
-
-
-def _origin(card: OriginCard | None) -> Origin | None:
-    if card is None:
-        return None
-    changes = tuple(Change(change.step, change.what) for change in card.changes)
-    return Origin(card.run, card.step, card.sequences, card.tokens, card.weights_sha256, changes, card.text_tokens)
 
 
 @read_once

@@ -13,7 +13,7 @@ from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import ADDED, follow, list_state
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import read_json, refusal
+from embryo_core.runs.trust import State, read_json, refusal, state_from
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed, quantity
 
@@ -22,8 +22,7 @@ MAX_LISTED = 10  # broken checkpoints that are listed with their reasons; the re
 MAX_CHECKPOINTS = 16_384  # folders that are read; the rest are reported as one
 MAX_SCANS = 64  # runs whose checkpoints are cached
 
-State = tuple[int, int, int]
-States = tuple[tuple[str, tuple[int, ...]], ...]
+States = tuple[tuple[str, State], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +167,7 @@ def _states(folder: Path) -> States:
     """Return the states of all manifests by folder, and of the list of allowed places; () if one cannot be examined."""
     try:
         names = filter(_is_checkpoint, os.listdir(folder))
-        states = [(name, _state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names]
+        states = [(name, state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names]
         return ((ADDED, list_state(ADDED)), *states)
     except OSError:
         return ()
@@ -217,23 +216,19 @@ def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
     """Return a checkpoint's manifest and its mtime (ns); it is parsed again only if its file changed."""
     path = f"{folder}/manifest.json"
     state = state_of(path)
-    return _parse_manifest(path, within, state), state[1]
+    return _parse_manifest(path, within, state), state[0]
 
 
 def state_of(path: str) -> State:
-    """Return inode, mtime (ns) and size of a file. Raise BrokenCheckpoint."""
+    """Return the state of a file. Raise BrokenCheckpoint."""
     try:
-        return _state_from(os.stat(path))
+        return state_from(os.stat(path))
     except OSError as reason:
         raise refusal(path, reason, BrokenCheckpoint) from None
 
 
-def _state_from(found: os.stat_result) -> State:
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
 @lru_cache(maxsize=MAX_CHECKPOINTS)
-def _parse_manifest(path: str, within: Path, _state: tuple[int, ...]) -> Manifest:
+def _parse_manifest(path: str, within: Path, _state: State) -> Manifest:
     return read_json(Path(path), within, Manifest, BrokenCheckpoint)
 
 

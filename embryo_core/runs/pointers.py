@@ -16,7 +16,7 @@ from msgspec import Meta, to_builtins
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
-from embryo_core.runs.trust import read_json
+from embryo_core.runs.trust import State, read_json, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
@@ -41,17 +41,16 @@ def read_list(name: str, kind: Any) -> dict[str, Any]:
     return _parse(settings_folder() / name, kind, state) if state else {}
 
 
-def list_state(name: str) -> tuple[int, ...]:
+def list_state(name: str) -> State:
     """Return a value that changes whenever a list of this user's does; () if there is none."""
     try:
-        found = os.stat(settings_folder() / name)
+        return state_from(os.stat(settings_folder() / name))
     except OSError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=8)
-def _parse(path: Path, kind: Any, _state: tuple[int, ...]) -> dict[str, Any]:
+def _parse(path: Path, kind: Any, _state: State) -> dict[str, Any]:
     return read_json(path, path.parent, kind, BrokenList)
 
 

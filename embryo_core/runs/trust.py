@@ -53,6 +53,7 @@ REMEDIES = {  # what to do about a file that is refused, by the class of the err
 }
 
 Checksums = frozenset[tuple[str, str]]  # (SHA-256, name)
+State = tuple[int, ...]  # of a file; the first number is its mtime (ns)
 Content = TypeVar("Content")
 Refusal = TypeVar("Refusal", bound=EmbryoError)
 
@@ -118,14 +119,19 @@ def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     """Return the SHA-256 of a file of a run; hash it again only if inode, time or size changed. Raise `error`."""
     actual, found = locate(path, within, error, limit)
     try:
-        return _digest(actual, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        return _digest(actual, state_from(found))
     except OSError as reason:
         raise refusal(path, reason, error) from None
 
 
 @lru_cache(maxsize=65_536)
-def _digest(path: Path, *_state: int) -> str:
+def _digest(path: Path, _state: State) -> str:
     return sha256(path)
+
+
+def state_from(found: os.stat_result) -> State:
+    """Return what changes whenever a file is replaced or written."""
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino, found.st_size
 
 
 # === Checksum files: the SHA-256 and the name of a file per line, as `sha256sum` writes them ===

@@ -18,7 +18,7 @@ from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import add_to_list, read_list
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import digest, own_entries
+from embryo_core.runs.trust import State, digest, own_entries, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
@@ -27,7 +27,7 @@ NOT_SHOWN = ("state", *WEIGHTS)  # no page reads the state of pretraining
 Hashes = dict[str, str]  # by the path below the root
 TRUSTED = "trusted.json"
 Trusted = Annotated[dict[Text, dict[Text, Sha256]], Meta(max_length=10_000)]
-States = tuple[tuple[str, tuple[int, ...]], ...]
+States = tuple[tuple[str, State], ...]
 
 
 def trust_files(run: Run) -> tuple[Path, int]:
@@ -61,15 +61,14 @@ def _states(run: Run) -> States:
     return tuple(sorted(found for folder in (run.path, run.results) for found in _walk(folder)))
 
 
-def _walk(folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _walk(folder: Path) -> Iterator[tuple[str, State]]:
     for entry in own_entries(folder, BrokenRun):
         if entry.name in NOT_SHOWN or entry.name.endswith(UNFINISHED):
             continue
         if entry.is_dir():
             yield from _walk(Path(entry.path))
         elif entry.is_file():
-            found = entry.stat()
-            yield entry.path, (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+            yield entry.path, state_from(entry.stat())
 
 
 @lru_cache(maxsize=64)

@@ -151,24 +151,15 @@ def _fault(tokenizer: Tokenizer, around: list[int], inner: list[int], decoder: b
             f"gives its {size:,} pieces ids up to {highest:,}; Embryo reads models whose tokenizer has a "
             "piece for every id"
         )
-    tokens = [tokenizer.id_to_token(one) for one in around]
-    start = _start(around, inner)
-    after = len(around) - len(inner) - start
-    if decoder and start in (0, 1) and after in (0, 1):
-        return None
-    if decoder:
-        return (
-            f"makes {tokens} of '{SAMPLE}'; Embryo reads decoders whose tokenizer "
-            "puts at most one token before a text and one after it"
-        )
-    if mask is None:
+    if mask is None and not decoder:
         return "has no mask token; name the one of the pretraining with --tokenizer"
-    if (start, after) != (1, 1):
-        return (
-            f"makes {tokens} of '{SAMPLE}'; Embryo reads models whose tokenizer puts "
-            "one token before a text and one after it"
-        )
-    return None
+    start = _start(around, inner)
+    least = 0 if decoder else 1
+    if all(least <= count <= 1 for count in (start, len(around) - len(inner) - start)):
+        return None
+    tokens, kind = [tokenizer.id_to_token(one) for one in around], "decoders" if decoder else "models"
+    count = "at most one" if decoder else "one"
+    return f"makes {tokens} of '{SAMPLE}'; of {kind}, Embryo reads those with {count} token before a text and after it"
 
 
 def _unreadable(folder: Path, why: str) -> EmbryoError:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pretrain.config import SMOKE
 from pretrain.examples import SENTENCE_LOSSES
-from pretrain.family import PairConfig, PairFamily
+from pretrain.family import PairConfig, PairFamily, encoder_modules
 from pretrain.originals import EMBEDDINGS, Original
 
 SHARED = ("all", "attention", "ffn", "none")
@@ -155,6 +155,11 @@ ORIGINAL = Original(
 )
 
 
+LAYERS = "encoder.albert_layer_groups.{}.albert_layers.0"  # the name of a layer in transformers
+PARTS = "attention.query attention.key attention.value attention.dense attention.LayerNorm ffn ffn_output".split()
+PARTS += ["full_layer_layer_norm"]
+
+
 class Albert(PairFamily[AlbertConfig]):
     """ALBERT as in google-research/albert; checkpoints load as AlbertForPreTraining, or AlbertForMaskedLM."""
 
@@ -180,17 +185,9 @@ class Albert(PairFamily[AlbertConfig]):
 
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in AlbertForPreTraining; a part that several layers share is repeated."""
-        encoder, (words, *pairs) = model.encoder, model.heads.values()
-        found = {
-            "albert.embeddings.word_embeddings": encoder.embeddings.word,
-            "albert.embeddings.position_embeddings": encoder.embeddings.position,
-            "albert.embeddings.token_type_embeddings": encoder.embeddings.segment,
-            "albert.embeddings.LayerNorm": encoder.embeddings.norm,
-            "albert.encoder.embedding_hidden_mapping_in": encoder.projection,
-        }
-        for group, layer in enumerate(dict.fromkeys(encoder.transformer)):
-            found |= _layer(f"albert.encoder.albert_layer_groups.{group}.albert_layers.0", layer)
-        found |= {
+        words, *pairs = model.heads.values()
+        found = encoder_modules("albert", model.encoder, LAYERS, PARTS) | {
+            "albert.encoder.embedding_hidden_mapping_in": model.encoder.projection,
             "predictions.dense": words.transform,
             "predictions.LayerNorm": words.norm,
             "predictions.bias": words.bias,
@@ -220,20 +217,6 @@ class Albert(PairFamily[AlbertConfig]):
             f"The layers share their {part} alone (share={config.share}); a checkpoint is an ALBERT of "
             f"{config.exported_groups} groups in which the shared weights are repeated."
         )
-
-
-def _layer(name: str, layer) -> dict[str, Any]:
-    """Return the parts of one layer by their names."""
-    return {
-        f"{name}.attention.query": layer.attention.query,
-        f"{name}.attention.key": layer.attention.key,
-        f"{name}.attention.value": layer.attention.value,
-        f"{name}.attention.dense": layer.attention.output_dense,
-        f"{name}.attention.LayerNorm": layer.attention.norm,
-        f"{name}.ffn": layer.intermediate,
-        f"{name}.ffn_output": layer.output_dense,
-        f"{name}.full_layer_layer_norm": layer.norm,
-    }
 
 
 FAMILY = Albert()

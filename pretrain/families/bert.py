@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pretrain.config import SMOKE
 from pretrain.examples import SENTENCE_LOSSES
-from pretrain.family import PairConfig, PairFamily
+from pretrain.family import PairConfig, PairFamily, encoder_modules
 from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 
@@ -93,6 +93,13 @@ ORIGINAL = Original(
 )
 
 
+LAYERS = "encoder.layer.{}"  # the name of a layer in transformers' BERT, as in its ELECTRA
+PARTS = (
+    "attention.self.query attention.self.key attention.self.value attention.output.dense attention.output.LayerNorm "
+    "intermediate.dense output.dense output.LayerNorm"
+).split()
+
+
 class Bert(PairFamily[BertConfig]):
     """BERT as in google-research/bert; checkpoints load as BertForPreTraining, or BertForMaskedLM."""
 
@@ -110,7 +117,7 @@ class Bert(PairFamily[BertConfig]):
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in transformers' BertForPreTraining."""
         words, *pairs = model.heads.values()
-        found = encoder_modules("bert", model.encoder) | {
+        found = encoder_modules("bert", model.encoder, LAYERS, PARTS) | {
             "cls.predictions.transform.dense": words.transform,
             "cls.predictions.transform.LayerNorm": words.norm,
             "cls.predictions.bias": words.bias,
@@ -126,29 +133,6 @@ class Bert(PairFamily[BertConfig]):
             "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],
             "model_type": "bert",
         }
-
-
-def encoder_modules(prefix: str, encoder) -> dict[str, Any]:
-    """Return embeddings and layers by their names in transformers' BERT; its ELECTRA's differ in the prefix alone."""
-    found = {
-        f"{prefix}.embeddings.word_embeddings": encoder.embeddings.word,
-        f"{prefix}.embeddings.position_embeddings": encoder.embeddings.position,
-        f"{prefix}.embeddings.token_type_embeddings": encoder.embeddings.segment,
-        f"{prefix}.embeddings.LayerNorm": encoder.embeddings.norm,
-    }
-    for i, layer in enumerate(encoder.transformer):
-        name = f"{prefix}.encoder.layer.{i}"
-        found |= {
-            f"{name}.attention.self.query": layer.attention.query,
-            f"{name}.attention.self.key": layer.attention.key,
-            f"{name}.attention.self.value": layer.attention.value,
-            f"{name}.attention.output.dense": layer.attention.output_dense,
-            f"{name}.attention.output.LayerNorm": layer.attention.norm,
-            f"{name}.intermediate.dense": layer.intermediate,
-            f"{name}.output.dense": layer.output_dense,
-            f"{name}.output.LayerNorm": layer.norm,
-        }
-    return found
 
 
 FAMILY = Bert()

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pretrain.config import SMOKE, MaskedConfig
-from pretrain.families.bert import encoder_modules
-from pretrain.family import Family
+from pretrain.families.bert import LAYERS, PARTS
+from pretrain.family import Family, encoder_modules
 from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 
@@ -200,7 +200,7 @@ class Electra(Family[ElectraConfig]):
 
 def _encoder_modules(encoder) -> dict[str, Any]:
     projection = {"electra.embeddings_project": encoder.projection} if encoder.projection else {}
-    return encoder_modules("electra", encoder) | projection
+    return encoder_modules("electra", encoder, LAYERS, PARTS) | projection
 
 
 FAMILY = Electra()

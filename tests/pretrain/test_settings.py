@@ -81,7 +81,7 @@ def test_the_steps_of_the_command_line_scale_what_is_not_set(capsys: pytest.Capt
         ("batch_size", "Unknown setting|Write it as"),
         ("hidden_size=33", "not a multiple of num_attention_heads"),
         ("sequence_length=4096", "exceed max_position_embeddings 64"),
-        ("checkpoint_dtype=int8", "neither float32 nor float16"),
+        ("checkpoint_dtype=int8", "none of float32, float16"),
         ("warmup_steps=1000", "between 0 and steps"),
         ("constant_steps=41", "constant_steps 41 must be between 0 and steps 40"),
         ("masked_share_end=0", "masked_share_end 0.0 must be above 0"),
