@@ -41,22 +41,11 @@ class Config:
     """
 
     family: ClassVar[str]
-    counts_of_updates: ClassVar[tuple[str, ...]] = (  # what --steps N scales in proportion
-        "warmup_steps",
-        "constant_steps",
-        "short_steps",
-    )
-    at_least_one: ClassVar[tuple[str, ...]] = (
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "steps",
-        "batch_size",
-        "short_batch_size",
-        "state_every",
-        "log_every",
-        "heldout_sequences",
+    # What --steps N scales in proportion.
+    counts_of_updates: ClassVar[tuple[str, ...]] = ("warmup_steps", "constant_steps", "short_steps")
+    at_least_one: ClassVar[tuple[str, ...]] = tuple(
+        "hidden_size num_hidden_layers num_attention_heads intermediate_size steps batch_size short_batch_size "
+        "state_every log_every heldout_sequences".split()
     )
     at_least_zero: ClassVar[tuple[str, ...]] = ("long_every", "save_every", "save_per_doubling", "extend_vocabulary")
 

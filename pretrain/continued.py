@@ -39,8 +39,6 @@ def find(wanted: str, folder: Path) -> Checkpoint:
         step = run.origin.step
     run = runs.open_run(name)
     found = runs.loadable(run, None if step is None else [step])
-    if not found:
-        return runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     if not (found[-1].path / "model.safetensors").is_file():
         raise ConfigError(
             f"Run '{run.name}' points to its weights, and a pretraining continues from a model.safetensors in the "

@@ -52,8 +52,6 @@ def measure_run(
         raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
     config = replace(config, **given)
     checkpoints = runs.loadable(run, steps)
-    if not checkpoints:
-        runs.checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     check_tokenizer(run.tokenizer / "tokenizer.json", run.path, BrokenRun)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)

@@ -20,20 +20,9 @@ TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
 MAX_NAMED = 20  # missing steps; more are counted
 SPLITTING = (  # settings that change the pieces of a text; some tokenizers have them nowhere else
-    "do_lower_case",
-    "strip_accents",
-    "keep_accents",
-    "remove_space",
-    "tokenize_chinese_chars",
-    "add_prefix_space",
-    "bos_token",
-    "eos_token",
-    "cls_token",
-    "sep_token",
-    "mask_token",
-    "pad_token",
-    "unk_token",
-)
+    "do_lower_case strip_accents keep_accents remove_space tokenize_chinese_chars add_prefix_space bos_token eos_token "
+    "cls_token sep_token mask_token pad_token unk_token"
+).split()
 
 
 def missing(run: Run) -> list[Fault]:

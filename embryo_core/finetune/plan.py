@@ -154,10 +154,7 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
     """List the checkpoints to tune, of some steps or all. Raises UnknownStep, MissingWeights, MissingCapability."""
-    chosen = runs.loadable(run, steps)
-    if not chosen:
-        runs.checkpoint(run, 0)  # raises, and says how a run gets checkpoints
-    found = [checkpoint for checkpoint in chosen if "trainable" in _gives(checkpoint)]
+    found = [checkpoint for checkpoint in runs.loadable(run, steps) if "trainable" in _gives(checkpoint)]
     if not found:
         raise MissingCapability(
             f"No checkpoint of run '{run.name}' that was asked for has an encoder that can be trained; choose a run of "

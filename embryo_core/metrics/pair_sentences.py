@@ -70,7 +70,8 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
     words there; empty where a sentence has none), good_score and bad_score (the sums of their log probabilities in
     nats). Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
     """
-    tokenizer, whole_words = load_tokenizer(run), _scored_by(run) == WORD_L2R
+    tokenizer = load_tokenizer(run)
+    whole_words = results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R) == WORD_L2R
     places = _align(*(_words(tokenizer, text) for text in (good, bad)))
     encoded = [_encode(tokenizer, text) for text in (good, bad)]
 
@@ -90,10 +91,6 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
             rows.append((step, place, *texts, *own))
     names = ["step", "place", "good", "bad", "good_score", "bad_score"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _scored_by(run: Run) -> str:
-    return str(results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R))
 
 
 def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:

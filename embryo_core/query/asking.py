@@ -37,7 +37,7 @@ from embryo_core.query.answers import (
 )
 from embryo_core.query.beam import Reply, continue_greedily, joint_log_probability, logsumexp, search, top_k
 from embryo_core.query.question import Question, parse
-from embryo_core.query.sweep import between_chunks, left_out, loadable, nothing_read, sweep, sweep_run
+from embryo_core.query.sweep import between_chunks, left_out, nothing_read, sweep, sweep_run
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Refinement:
         """
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
-            self._checkpoints = {found.step: found for found in loadable(run, steps)}
+            self._checkpoints = {found.step: found for found in runs.loadable(run, steps)}
             self._thinned = left_out(run, steps)
         self._drafts: list[np.ndarray] = []  # continuations, which are close to those of other steps
         self._answered: dict[int, Reply | Score] = {}

@@ -125,7 +125,7 @@ def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question
 
 def _sizes(run: Run, steps: int | None) -> tuple[Architecture, int]:
     """Return the sizes of a run's models, and how many of them are asked (None: all). Raises CheckpointError."""
-    found = runs.loadable(run) or [runs.checkpoint(run, 0)]  # raises, saying how a run gets its checkpoints
+    found = runs.loadable(run)
     for checkpoint in reversed(found):
         try:
             return runs.read_config(checkpoint, Architecture), len(found) if steps is None else steps

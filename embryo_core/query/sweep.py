@@ -54,16 +54,11 @@ def sweep_run(
     and MissingWeights for a given step, CheckpointError if no checkpoint has weights, and BrokenCheckpoint if none can
     be read.
     """
-    answered, broken = sweep(loadable(run, steps), ask)
+    answered, broken = sweep(runs.loadable(run, steps), ask)
     skipped = (*left_out(run, steps), *(broken[step] for step in sorted(broken)))
     if not answered:
         raise nothing_read(run, skipped)
     return dict(sorted(answered.items())), skipped
-
-
-def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
-    """Return the checkpoints that can be asked; raises CheckpointError, which says how a run gets them, if none can."""
-    return runs.loadable(run, steps) or [runs.checkpoint(run, 0)]
 
 
 def left_out(run: Run, steps: Iterable[int] | None = None) -> list[str]:

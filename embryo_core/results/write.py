@@ -105,7 +105,8 @@ def compact(run: Run) -> None:
         for table in TABLES:
             if _is_changed(run, table, pending):
                 replace_table(run, table, _stored(run, table))
-        _write_summaries(run)
+        for summary in SUMMARIES:
+            write_summary(run, summary)
         for folder in pending.values():
             remove_pending(folder)
         remove_leftovers(run)
@@ -136,11 +137,6 @@ def _is_changed(run: Run, table: Table, pending: Pending) -> bool:
 
 def _are_summaries_written(run: Run) -> bool:
     return all(is_written(run, summary) for summary in SUMMARIES)
-
-
-def _write_summaries(run: Run) -> None:
-    for summary in SUMMARIES:
-        write_summary(run, summary)
 
 
 # === Data that results are of ===
@@ -182,7 +178,8 @@ def _forget(run: Run, metric: str) -> None:
             steps_of_file(run, table) or [metric]  # no steps: a kill left the checksum of a removed file
         ):
             replace_table(run, table, _stored(run, table, pc.field("evaluation") != metric))
-    _write_summaries(run)
+    for summary in SUMMARIES:
+        write_summary(run, summary)
 
 
 # === Files ===

@@ -5,7 +5,7 @@ config.json has room for.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -66,14 +66,10 @@ def verify(checkpoint: Checkpoint) -> None:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
     check_parts(files, sizes)  # faster than hashing a sparse file
     for path, sha256_ in expected.items():
-        found = digest(path, files.get(path, run), BrokenCheckpoint, _limit(path, files, sizes))
-        if found != sha256_:
+        is_weights = path in files or path.name in WEIGHTS  # unread weights are hashed, too
+        limit = max_weights_bytes(sizes) if is_weights else None
+        if digest(path, files.get(path, run), BrokenCheckpoint, limit) != sha256_:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
-
-
-def _limit(path: Path, weights: Collection[Path], sizes: Architecture) -> int | None:
-    """Return the bytes that a file may have, or None for the limit of its name; unread weights are hashed, too."""
-    return max_weights_bytes(sizes) if path in weights or path.name in WEIGHTS else None
 
 
 # === Weights ===

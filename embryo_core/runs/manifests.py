@@ -94,15 +94,18 @@ def _pick(run: Run, found: list[Checkpoint], step: int) -> Checkpoint:
 def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     """Return the checkpoints of a run that have their weights, of these steps or of all, in the order of steps.
 
-    Raise UnknownStep, and MissingWeights if a given step, or every step, has lost its weights.
+    Raise UnknownStep, also for a run without checkpoints, and MissingWeights if a given step, or every step, has lost
+    its weights.
     """
     known = checkpoints(run)
+    if not known:
+        _pick(run, known, 0)  # raises, and says how a run gets its checkpoints
     if steps is not None:
         chosen = [_pick(run, known, step) for step in sorted(set(steps))]
         if lost := next((one for one in chosen if not one.has_weights), None):
             raise without_weights(lost)
         return chosen
-    if known and not any(one.has_weights for one in known):
+    if not any(one.has_weights for one in known):
         raise MissingWeights(
             f"Run '{run.name}' has results and no weights to compute with; copy its weights back, or name another run."
         )

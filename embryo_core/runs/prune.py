@@ -8,7 +8,7 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.atomic_files import write_json
 from embryo_core.runs.checkpoint_files import WEIGHTS
-from embryo_core.runs.manifests import checkpoint, checkpoints, loadable
+from embryo_core.runs.manifests import checkpoints, loadable
 from embryo_core.runs.trust import own_folder, read_json
 from embryo_core.types import Checkpoint, Run
 
@@ -35,8 +35,6 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     neither queried nor continued. Raise UnknownStep, MissingWeights.
     """
     with_weights = [found.step for found in loadable(run)]
-    if not with_weights:
-        checkpoint(run, 0)  # raises, and says how a run gets its checkpoints
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
     going = [found for found in checkpoints(run) if found.step not in kept]
     sizes = [sum(path.stat().st_size for path in _weights(found)) for found in going]

@@ -161,7 +161,8 @@ def axis_labels(history: HeadHistory) -> list[Label]:
         Label(end, (0.5, 1), (0, around.bottom - 8)),
         Label(start, (0, 0.5), (8 - around.left, 0), turned=True),
     ]
-    for position in range(0, history.size, 1 if named else _every(history.size)):
+    every = 1 if named or history.size <= 12 else 4 if history.size <= 32 else 8
+    for position in range(0, history.size, every):
         text = _shortened(history.tokens[position]) if named else str(position)
         middle = (position + 0.5) / history.size
         least = _least_side(position, history.size)
@@ -175,11 +176,6 @@ def note_lines(history: HeadHistory) -> list[str]:
     """Return the note in lines as wide as a picture of the map."""
     letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
-
-
-def _every(size: int) -> int:
-    """Return the distance between numbered positions of an axis."""
-    return 1 if size <= 12 else 4 if size <= 32 else 8
 
 
 def _least_side(position: int, size: int) -> float:

@@ -59,7 +59,7 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
         except EmbryoError as reason:
             left_out.append(str(reason))
     if not graphs:
-        raise SiteError(left_out[0] if left_out else f"Run '{run.name}' has no checkpoint.")
+        raise SiteError(left_out[0])
     graph, _ = graphs[max(graphs)]
     known = [step for step, (other, _) in graphs.items() if other == graph]
     left_out += [f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in known]

@@ -83,7 +83,9 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
     """Return the counts of each matching name: by the first of these patterns, or the known one with most matches."""
     names = list(names)
     if patterns:
-        return {name: counts for name in names for counts in _first([NamePattern(text) for text in patterns], name)}
+        known = [NamePattern(text) for text in patterns]
+        found = {name: next(filter(None, (pattern.match(name) for pattern in known)), None) for name in names}
+        return {name: counts for name, counts in found.items() if counts}
     tried = [{n: counts for n in names if (counts := NamePattern(text).match(n))} for text in KNOWN]
     return max(tried, key=len)
 
@@ -118,7 +120,3 @@ def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
 def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
     """Return unmatched names that end in a number, such as those of another phase of training."""
     return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]
-
-
-def _first(patterns: Sequence[NamePattern], name: str) -> list[Counts]:
-    return [counts for pattern in patterns if (counts := pattern.match(name))][:1]

@@ -20,14 +20,8 @@ from embryo_core.runs.schema import MB
 from embryo_core.runs.trust import read_json
 from embryo_core.runs.value_types import resolve
 
-TOKENIZER_FILES = (  # a folder with a tokenizer has one of these
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "spm.model",
-    "tokenizer.model",
+TOKENIZER_FILES = tuple(  # a folder with a tokenizer has one of these
+    "tokenizer.json vocab.txt vocab.json spiece.model sentencepiece.bpe.model spm.model tokenizer.model".split()
 )
 MAX_PART_BYTES = 16 * MB  # of all steps before or after the model, or of added tokens; a character table takes 2 MB
 MAX_STEPS = 64  # in one part
