@@ -17,8 +17,7 @@ from embryo_core.types import RightAnswers, Run
 
 HISTORIES = Table(
     "facts",
-    dict.fromkeys(("relation", "fact", "subject", "object", "history"), "string")
-    | {"first": "int64", "right": "bytes"},  # right: a bit for each step
+    "relation fact subject object history first right",  # right: a bit for each step
     key=("relation", "fact"),
     optional=("first",),
     is_summary=True,

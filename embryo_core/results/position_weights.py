@@ -19,9 +19,10 @@ NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
 OWN = Table(
     "positions",
-    {"step": "int64", "layer": "int32", "head": "int32"} | dict.fromkeys(MEANS, "float32"),
+    " ".join([*ATTENTION.key, *MEANS]),
     key=ATTENTION.key,
     is_summary=True,
+    kinds=dict.fromkeys(MEANS, "float32"),
 )
 SCHEMA = OWN.schema
 

@@ -118,13 +118,8 @@ def _read_file(run: Run, summary: Summary) -> pa.Table | None:
 
 # === How often each word occurs in the treebank ===
 
-WORD_COLUMNS = ["metric", "tag", "word", "band", "n"]
 WORD_COUNTS = Table(
-    "counts",
-    {name: WORDS.columns[name] for name in WORD_COLUMNS},
-    key=("metric", "tag", "word"),
-    optional=WORDS.optional,
-    is_summary=True,
+    "counts", "metric tag word band n", key=("metric", "tag", "word"), optional=WORDS.optional, is_summary=True
 )
 
 
@@ -139,10 +134,10 @@ def _count_words(run: Run) -> pa.Table:
     for metric, step in list_pending(run):
         steps.setdefault(metric, []).append(step)
     found = [
-        read_table(run, WORDS, pc.field("evaluation") == metric, max(own), [*WORD_COLUMNS, "step"])
+        read_table(run, WORDS, pc.field("evaluation") == metric, max(own), [*WORD_COUNTS.columns, "step"])
         for metric, own in sorted(steps.items())
     ]
-    return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COLUMNS) for rows in found)])
+    return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COUNTS.columns) for rows in found)])
 
 
 COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
@@ -151,7 +146,6 @@ COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
 
 ENDS = ("step", "earliest", "latest")  # null if the last score is not significantly above 0
 REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
-REACHED_COLUMNS = {"task": "string", "metric": "string", "share": "float64"} | dict.fromkeys(ENDS, "int64")
 
 
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
@@ -188,7 +182,7 @@ def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:
 
 def _reached_summary(name: str, table: Table) -> Summary:
     key = ("task", "metric", "share")
-    own = Table(name, REACHED_COLUMNS, key, optional=ENDS, is_summary=True)
+    own = Table(name, " ".join([*key, *ENDS]), key, optional=ENDS, is_summary=True)
     return Summary(own, table, partial(_compute_reached, table, own), ("task", "step"))
 
 

@@ -14,6 +14,22 @@ TYPES = {
     "bytes": pa.binary(),
     "float16 bytes": pa.large_binary(),  # little-endian; see attention_codec.py
 }
+KINDS = {  # in TYPES, of a column by its name
+    name: kind
+    for kind, names in {
+        "string": "evaluation metric group tag word band category fact relation subject object prediction kind variant "
+        "paradigm task predictor question history",
+        "bool": "control",
+        "int32": "layer head length pair iteration seed update example start end",
+        "int64": "step n correct rank sentences first earliest latest",
+        "float32": "probability prediction_probability good bad surprisal chance pieces age concreteness gold answer "
+        "exact f1",
+        "float64": "value share train_loss dev_f1 dev_score",
+        "bytes": "right",
+        "float16 bytes": "weights occurrences products",
+    }.items()
+    for name in names.split()
+}
 
 
 @dataclass(frozen=True)
@@ -26,18 +42,25 @@ class Table:
     """
 
     name: str
-    columns: dict[str, str] = field(hash=False)
+    names: str  # of its columns, in their order
     key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
     group: tuple[str, ...] = ()  # rows that are equal in these form a row group, which is read or skipped as a whole
     max_group_rows: int = 2**26
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False
     command: str = "evaluate"  # the command that writes the table
+    kinds: dict[str, str] = field(default_factory=dict, hash=False)  # where they are not those of KINDS
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the table's own columns."""
+        return self.names.split()
 
     @property
     def all_columns(self) -> dict[str, str]:
         """Return the types of all columns by name, in order."""
-        return self.columns if self.is_summary else {"evaluation": "string", "step": "int64", **self.columns}
+        names = self.columns if self.is_summary else ["evaluation", "step", *self.columns]
+        return {name: self.kinds.get(name) or KINDS[name] for name in names}
 
     @property
     def schema(self) -> pa.Schema:
@@ -51,128 +74,78 @@ class Table:
 
 SCORES = Table(
     "scores",
-    {"metric": "string", "layer": "int32", "group": "string", "value": "float64", "n": "int64"},
+    "metric layer group value n",
     key=("metric", "step", "layer", "group"),
     group=("metric",),
     optional=("layer", "group"),
 )
 WORDS = Table(
     "words",
-    {"metric": "string", "tag": "string", "word": "string", "band": "string", "n": "int64", "correct": "int64"},
+    "metric tag word band n correct",
     key=("metric", "tag", "word", "step"),
     group=("metric", "tag"),
     optional=("band",),
 )
 CLOZE = Table(
     "cloze",
-    {
-        "fact": "string",
-        "relation": "string",
-        "subject": "string",
-        "object": "string",
-        "rank": "int64",
-        "probability": "float32",
-        "prediction": "string",
-        "prediction_probability": "float32",
-    },
+    "fact relation subject object rank probability prediction prediction_probability",
     key=("relation", "fact", "step"),
     group=("relation",),
-    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
+    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series, as in the next two
 )
 VARIANTS = Table(
     "variants",
-    {
-        "fact": "string",
-        "relation": "string",
-        "kind": "string",
-        "variant": "string",
-        "rank": "int64",
-        "prediction": "string",
-    },
+    "fact relation kind variant rank prediction",
     key=("relation", "fact", "kind", "variant", "step"),
     group=("relation",),
-    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series
+    max_group_rows=2**16,
 )
 PAIRS = Table(
     "pairs",
-    {"paradigm": "string", "pair": "int32", "good": "float32", "bad": "float32"},
+    "paradigm pair good bad",
     key=("paradigm", "pair", "step"),
     group=("paradigm",),
-    max_group_rows=2**16,  # bounds the memory of reading a paradigm of a long series
+    max_group_rows=2**16,
 )
 SURPRISALS = Table(
     "surprisals",
-    {
-        "word": "string",
-        "n": "int64",
-        "surprisal": "float32",
-        "chance": "float32",
-        "occurrences": "float16 bytes",
-        "pieces": "float32",
-        "category": "string",
-        "age": "float32",
-        "concreteness": "float32",
-    },
+    "word n surprisal chance occurrences pieces category age concreteness",
     key=("word", "step"),
     optional=("category", "age", "concreteness"),
 )
-GRAMS = Table(
-    "grams",
-    {"layer": "int32", "n": "int64", "products": "float16 bytes"},
-    key=("layer", "step"),
-    group=("layer",),
-)
-ATTENTION = Table(
-    "attention",
-    # `length` is L; `weights` holds the L x L matrix row by row
-    {"layer": "int32", "head": "int32", "sentences": "int64", "length": "int32", "weights": "float16 bytes"},
-    key=("step", "layer", "head"),
-    group=("step",),
+GRAMS = Table("grams", "layer n products", key=("layer", "step"), group=("layer",))
+ATTENTION = Table(  # `length` is L; `weights` holds the L x L matrix row by row
+    "attention", "layer head sentences length weights", key=("step", "layer", "head"), group=("step",)
 )
 PROBES = Table(
     "probes",
-    {
-        "task": "string",
-        "layer": "int32",
-        "control": "bool",
-        "iteration": "int32",
-        "train_loss": "float64",
-        "dev_f1": "float64",
-    },
+    "task layer control iteration train_loss dev_f1",
     key=("task", "layer", "control", "step", "iteration"),
     group=("task",),
 )
 TASK_SCORES = Table(
     "task_scores",
-    {"task": "string", "seed": "int32", "predictor": "string", "metric": "string", "value": "float64", "n": "int64"},
+    "task seed predictor metric value n",
     key=("task", "metric", "predictor", "seed", "step"),
     command="finetune",
 )
 TUNING = Table(
     "tuning",
-    {"task": "string", "seed": "int32", "update": "int32", "train_loss": "float64", "dev_score": "float64"},
+    "task seed update train_loss dev_score",
     key=("task", "seed", "step", "update"),
     group=("task",),
     command="finetune",
 )
 ANSWERS = Table(
     "answers",
-    {"task": "string", "seed": "int32", "example": "int32", "gold": "float32", "answer": "float32"},
+    "task seed example gold answer",
     key=("task", "example", "seed", "step"),
     group=("task",),
     command="finetune",
 )
 SPANS = Table(
     "spans",
-    {
-        "task": "string",
-        "seed": "int32",
-        "question": "string",
-        "start": "int32",
-        "end": "int32",
-        "exact": "float32",
-        "f1": "float32",
-    },
+    "task seed question start end exact f1",
     key=("task", "question", "seed", "step"),
     group=("task",),
     command="finetune",
