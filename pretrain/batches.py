@@ -109,10 +109,9 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 
 
 def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
-    """Yield the training batches of the steps first..last-1 in order, made at least AHEAD steps before their use.
+    """Yield the batches of the steps first..last-1 in order, made at least AHEAD steps before their use.
 
-    Two threads make them, or that many processes, which open the prepared corpus again: a GPU takes batches faster than
-    the threads of one process can mask them.
+    Two threads make them, or processes that open the corpus again: a GPU is faster than the threads of one process.
     """
     ahead = max(AHEAD, 2 * processes)
     with _pool(data, processes) as pool:

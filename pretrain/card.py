@@ -40,10 +40,9 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
 
 
 def write_card(run: Run) -> Run:
-    """Write run.json of a new run, or check that the one on disk belongs to the same settings and corpus.
+    """Write run.json of a new run, or check that the one on disk has the same settings and corpus. Raises ConfigError.
 
-    A run whose rate does not yet depend on its length may continue with other `steps`, `constant_steps` and
-    checkpoints; run.json then gets the new plan. Raises ConfigError.
+    Until the rate depends on its length, a run may get other `steps`, `constant_steps` and checkpoints.
     """
     if not (run.path / "run.json").is_file():
         if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):

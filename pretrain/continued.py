@@ -23,10 +23,9 @@ DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a mo
 
 
 def find(wanted: str, folder: Path) -> Checkpoint:
-    """Find the checkpoint that --init-from names: RUN, RUN@STEP, or the folder of a checkpoint.
+    """Find the checkpoint of --init-from: RUN (its last one with weights), RUN@STEP, or the folder of a checkpoint.
 
-    RUN alone is its last step that has weights. A run that was begun before, in `folder`, continues from its own copy.
-    Raises UnknownRun, BrokenRun, UnknownStep, MissingWeights, and ConfigError if that run began elsewhere.
+    A run that was begun in `folder` has its own copy. Raises RunError, CheckpointError, ConfigError.
     """
     name, step = _parse(wanted)
     if (folder / "run.json").is_file():

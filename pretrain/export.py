@@ -97,10 +97,9 @@ def write_grown(
     start: Checkpoint,
     grow: Callable[[dict[str, np.ndarray], dict[str, StoredTensor]], dict[str, np.ndarray]],
 ) -> None:
-    """Write the first checkpoint of a run whose model grows out of that of `start`.
+    """Write a run's first checkpoint, grown out of `start`. Raises MissingWeights, BrokenCheckpoint.
 
-    `grow` gets the tensors of `start` and those of the run's settings, and returns the latter's arrays. Raises
-    MissingWeights, BrokenCheckpoint.
+    `grow` gets the tensors of `start` and of the run's settings, and returns the arrays of the latter.
     """
     keras.config.set_dtype_policy("float32")
     model = FAMILIES[config.family].model(config)

@@ -41,8 +41,7 @@ class PretrainingModel(keras.Model):
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
         """Make one update on this batch; return loss, accuracy and n of every objective before it.
 
-        Each shape of batch has its own compiled function, because Keras recompiles its single one whenever the
-        shape is another than before.
+        Keras recompiles its one function if the shape changes: here each shape of batch has its own.
         """
         shape = batch.ids.shape
         if shape not in self.by_shape:

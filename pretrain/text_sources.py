@@ -38,10 +38,9 @@ class TextSource:
 
 
 def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
-    """Return the sources of these names, each once, in order; a folder means every text file below it, sorted.
+    """Return the sources of these names, each once, except those in `without`; a folder is the text files below it.
 
-    Sources in `without` (the held-out ones) are left out. Raises CorpusError for a path that does not exist or a folder
-    without text files.
+    Raises CorpusError for a path that does not exist or a folder without text files.
     """
     found: dict[str, TextSource] = {}
     for name in named:

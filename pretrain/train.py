@@ -161,8 +161,7 @@ def on_accelerator() -> bool:
 def multiplies_in_bfloat16() -> bool:
     """Return whether the backend trains faster in bfloat16 on this processor: torch, if products are clearly faster.
 
-    Having instructions for it is not enough: some processors are slower with them. TensorFlow and JAX were slower in it
-    wherever that was measured (docs/benchmarks.md).
+    TensorFlow and JAX were slower in it wherever that was measured (docs/benchmarks.md).
     """
     if keras.backend.backend() != "torch":
         return False

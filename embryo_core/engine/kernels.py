@@ -56,10 +56,7 @@ def make_linear(weight: Tensor, bias: Tensor) -> Linear:
 
 
 def keep_linear(weight: Tensor, bias: Tensor, across: bool = False) -> Linear:
-    """Return the linear map of a weight [out, in], `across` if it is [in, out], that stays as stored, such as mapped.
-
-    It is widened a part at a time whenever it is applied: packing takes as long as ten products with a sentence.
-    """
+    """Return the linear map of a weight [out, in] ([in, out] if `across`) that stays as stored, such as mapped."""
     return Linear(weight, own(bias), "across" if across else "stored", weight.nbytes + 4 * len(bias))
 
 

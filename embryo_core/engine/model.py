@@ -143,11 +143,7 @@ class Model:
 
     @torch.inference_mode()
     def next_head(self, states: np.ndarray) -> np.ndarray:
-        """Compute logits [n, V] of the next piece from states [n, H] of a layer below the last.
-
-        The final norm is applied to them first. The last of `hidden_states` have passed it: for these the logits are
-        `next_logits`.
-        """
+        """Compute logits [n, V] of the next piece from states [n, H] below the last layer, after the final norm."""
         self._need("next_words")
         return self._finite("logits", self._engine.head(torch.as_tensor(states)))
 

@@ -190,11 +190,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
 def check_all_read(
     checkpoint: Checkpoint, model: PreTrainedModel, stored: Iterable[str], unexpected: Iterable[str]
 ) -> None:
-    """Raise BrokenCheckpoint if the file stores a tensor of the encoder that the class in transformers does not read.
-
-    The model would compute something else, such as relative positions without their weights. Heads of other tasks are
-    fine.
-    """
+    """Raise BrokenCheckpoint if a stored tensor of the encoder is not read: the model would compute something else."""
     encoder = f"{model.base_model_prefix}."
     named = any(name.startswith(encoder) for name in stored)
     unread = sorted(
@@ -247,8 +243,7 @@ def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:
     """Return the model with an encoder that passes the states [1, n, H] in `inputs_embeds` straight to the head.
 
-    Each class names the parts of its head differently; this way the class itself applies them. Everything else of the
-    encoder stays, because some heads ask it for its embeddings.
+    So the class itself applies its head, whatever its parts are called; some heads need the rest of the encoder.
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
     encoder.forward = _pass_through

@@ -128,10 +128,9 @@ class CheckpointEvaluator:
     def evaluate(
         self, checkpoint: Checkpoint, requests: Sequence[MetricRequest], missing: EmbryoError | None = None
     ) -> Iterator[MetricResult | Failure]:
-        """Yield the result of each metric as soon as it is computed; metrics that share a pass come together.
+        """Yield results as soon as they are computed; metrics that share a pass come together.
 
-        A checkpoint that cannot be read, or whose weights are `missing`, and a metric that fails are Failures. Raises
-        CorpusError for unreadable data before anything is computed, and OSError.
+        What is `missing`, or cannot be read or computed, is a Failure. Raises CorpusError for bad data, and OSError.
         """
         try:
             if missing:

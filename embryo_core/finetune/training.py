@@ -57,10 +57,9 @@ def tune(
     device: str = "cpu",
     start: Weights | None = None,
 ) -> TunedModel:
-    """Fine-tune a checkpoint, or its encoder with weights `start`, and evaluate it after every epoch.
+    """Fine-tune a checkpoint, or its encoder with weights `start`; evaluate it after every epoch.
 
-    The seed determines the head's first weights, dropout, and the order of the batches. Raises ArithmeticError if the
-    loss is not finite.
+    The seed determines head, dropout and batches. Raises ArithmeticError if the loss is not finite.
     """
     torch.manual_seed(seed)
     model = _load_model(checkpoint, task, settings, torch.device(device), start)

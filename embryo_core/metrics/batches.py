@@ -19,10 +19,9 @@ def compute(
     of: np.ndarray | None = None,
     tokens: int | None = None,
 ) -> None:
-    """Call `work`, which stores its results itself, with the indices [b] and ids [b, L] of each batch, on all cores.
+    """Call `work`, which stores its results, with indices [b] and ids [b, L] of each batch, on all cores.
 
-    Batches are of the `sequences`, ids [L] each, or of n items whose sequences have the numbers `of` [n]. A batch has
-    at most as many `tokens` as the model reads at once, or as are given.
+    Batches are of `sequences`, ids [L] each, or of n items with the sequences `of` [n], and have at most `tokens`.
     """
     of = np.arange(len(sequences)) if of is None else of
     lengths = np.array([len(each) for each in sequences], np.int64)[of]

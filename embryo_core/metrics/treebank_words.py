@@ -67,10 +67,9 @@ class EncodedTreebank:
 
 
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
-    """Read and encode a treebank, or its first `source.limit` sentences. Raises CorpusError.
+    """Read and encode a treebank, or its first `source.limit` sentences, once for all metrics. Raises CorpusError.
 
-    The treebank is encoded once per evaluation for all metrics that read it in one way. A decoder, of which the paper
-    says nothing, reads it as written if the treebank has the blanks.
+    A decoder, of which the paper says nothing, reads it as written if the treebank has the blanks.
     """
     return _encode(tokenizer, limits, replace(source, options={}), source.options.get(AS_WRITTEN.name, False))
 

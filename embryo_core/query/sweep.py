@@ -48,11 +48,9 @@ def between_chunks() -> None:
 def sweep_run(
     run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
 ) -> tuple[dict[int, Answer], tuple[str, ...]]:
-    """Ask every checkpoint of a run that has weights, or those of the given steps, as `sweep` does.
+    """Ask every checkpoint of a run, or those of given steps; return answers by step, and why others were left out.
 
-    Returns the answers in the order of steps, and why a checkpoint was left out, one sentence each. Raises UnknownStep
-    and MissingWeights for a given step, CheckpointError if no checkpoint has weights, and BrokenCheckpoint if none can
-    be read.
+    Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
     answered, broken = sweep(runs.loadable(run, steps), ask)
     skipped = (*left_out(run, steps), *(broken[step] for step in sorted(broken)))

@@ -151,8 +151,7 @@ REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name:
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
-    `spans` says that its answers are spans of a paragraph. Raise ResultsError if the answers are not those to the same
-    examples at every step.
+    `spans`: its answers are spans. Raise ResultsError if the steps answered different examples.
     """
     summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)

@@ -32,8 +32,7 @@ _recent: dict[Key, tuple[float, Any]] = {}  # the time of reading, and the resul
 def snapshot(seconds: float = 0) -> Iterator[None]:
     """Begin a snapshot that lasts to the end of the block; inside another snapshot, do nothing.
 
-    Results of other snapshots that are at most `seconds` old are used, too: examining a thousand manifests takes longer
-    than drawing some pages.
+    Reads of other snapshots that are at most `seconds` old are used, too: a thousand manifests take long.
     """
     if _current.get() is not None:
         yield

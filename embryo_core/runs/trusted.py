@@ -31,10 +31,7 @@ States = tuple[tuple[str, State], ...]
 
 
 def trust_files(run: Run) -> tuple[Path, int]:
-    """Note the hashes of a run's files; return the list that has them now, and how many files they are.
-
-    Raise BrokenRun if a file of the run or of its results is a link, BrokenList if the list cannot be read.
-    """
+    """Note the hashes of a run's files; return the list of all runs, and their number. Raise BrokenRun, BrokenList."""
     root, states = run.path.parents[1], _states(run)
     return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
 

@@ -27,8 +27,7 @@ def all_heads_gif(
 ) -> bytes:
     """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF with a frame for each step.
 
-    The colours of each head end at its own weight (see `map_style.colour_end`), or at one weight if `shared`. The
-    `note` on the data is written below the maps, with the meaning of rows, columns and colours.
+    Each head's colours end at its own weight (`map_style.colour_end`), or at one if `shared`; the `note` is below.
     """
     count, layers, heads = weights.shape[:3]
     levels = _levels(weights, scale, shared)

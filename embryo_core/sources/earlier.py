@@ -58,8 +58,7 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
 def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Keep the steps that the new run lacks; return those that stay unchanged, and those that lose their weights.
 
-    Copied weights stay, and so do pointers to existing files in places that this user `allowed`. Other steps stay
-    without weights, so that their results remain.
+    Copies stay, and pointers to existing files in `allowed` places; the others stay without weights, for their results.
     """
     kept, gone = [], []
     written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}

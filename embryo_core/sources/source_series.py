@@ -45,10 +45,9 @@ class SourceSeries:
 
 
 def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: TrainerState | None) -> SourceSeries:
-    """Return a series with its unnumbered model as the last step, if a Trainer's state beside it counts that step.
+    """Return a series with its unnumbered model as the last step, if a Trainer's state counts that step.
 
-    The state of a Trainer that may have gone back to its best checkpoint does not. A model that is not the last step,
-    nor has the weights of another, is named among the notes.
+    A Trainer that may have loaded its best checkpoint does not count. Another model is named among the notes.
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
     known = {*series.incomplete, *(one.step for one in series.found)}
