@@ -86,8 +86,8 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
         (unseen,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.opacity == 0)
         given = (grid.x, range(len(grid.z[0]))), (grid.y, range(len(grid.z)))
         columns, lines = (numbers(axis if axis is not None else places) for axis, places in given)
-        told = [""] * len(unseen.x) if unseen.text is None or isinstance(unseen.text, str) else unseen.text  # in full
-        for x, y, which, exact in zip(numbers(unseen.x), numbers(unseen.y), unseen.customdata, told, strict=True):
+        texts = [""] * len(unseen.x) if unseen.text is None or isinstance(unseen.text, str) else unseen.text  # in full
+        for x, y, which, exact in zip(numbers(unseen.x), numbers(unseen.y), unseen.customdata, texts, strict=True):
             place = lines.index(y), columns.index(x)
             colour, written = float(grid.z[place[0]][place[1]]), grid.text[place[0]][place[1]]
             if not math.isnan(colour):

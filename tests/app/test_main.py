@@ -148,7 +148,7 @@ KNOWN = [("axis", "tokens"), ("scale", "linear"), ("smooth", "3"), ("bands", "of
 
 
 @pytest.mark.parametrize(("name", "value"), KNOWN)
-def test_a_known_value_in_a_link_is_not_told(dashboard_with_results, name, value) -> None:
+def test_a_known_value_in_a_link_is_not_mentioned(dashboard_with_results, name, value) -> None:
     """It holds, and is in the address again."""
     app = dashboard_with_results.open("probing", **{name: value})
     assert not any("The link has" in info.value for info in app.info) and app.query_params[name] == value
@@ -157,9 +157,9 @@ def test_a_known_value_in_a_link_is_not_told(dashboard_with_results, name, value
 def test_what_a_link_got_wrong_is_shown_beside_the_figures_and_not_in_a_closed_menu(dashboard_with_results) -> None:
     """The axis is picked below Overlay, which is closed when the page opens."""
     app = dashboard_with_results.open("overview", axis="zzz")
-    told = [info for info in app.info if "The link has the axis" in info.value]
+    notes = [info for info in app.info if "The link has the axis" in info.value]
     within = [block for block in app.main if block.type == "popover"]
-    assert len(told) == 1 and not any(told[0] in list(block.info) for block in within)
+    assert len(notes) == 1 and not any(notes[0] in list(block.info) for block in within)
 
 
 def test_a_wrong_scale_is_shown_until_another_is_chosen(dashboard_with_results) -> None:

@@ -26,9 +26,9 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
     assert not any("no weights" in caption.value for caption in page.caption)
     runs.remove_weights(runs.checkpoint(own_run, 8))
-    for step, told in (("8", "Step 8 kept no weights; these answers are from step 0."), ("16", "")):
+    for step, sentence in (("8", "Step 8 kept no weights; these answers are from step 0."), ("16", "")):
         page = open_page("query", own_run, step=step, text="The [MASK] runs .")
-        assert told in [caption.value for caption in page.caption] and not page.info
+        assert sentence in [caption.value for caption in page.caption] and not page.info
         assert f"At step {0 if step == '8' else 16}" in [heading.value for heading in page.header]
         assert not page.exception
     for step in (0, 16):
@@ -42,8 +42,8 @@ def test_weights_removed_on_purpose_are_shown_in_small_print(open_page, own_run:
     runs.remove_weights(runs.checkpoint(own_run, 0))
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"damaged")
     page = open_page("query", own_run, text="The [MASK] runs .")
-    told = [one.value.replace("\\", "") for one in page.caption]
-    assert "2 of 3 checkpoints kept their weights." in told
+    captions = [one.value.replace("\\", "") for one in page.caption]
+    assert "2 of 3 checkpoints kept their weights." in captions
     (warning,) = page.warning
     assert "step8" in warning.value and not page.exception
 

@@ -166,8 +166,8 @@ def test_a_copy_that_the_browser_refuses_is_shown(visit, app):
     visitor.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
     visitor.open()
     visitor.page.get_by_role("button", name="Copy link").click()
-    told = visitor.page.get_by_role("button", name="Not copied")
-    expect(told).to_have_attribute("aria-live", "polite")
+    button = visitor.page.get_by_role("button", name="Not copied")
+    expect(button).to_have_attribute("aria-live", "polite")
     expect(visitor.page.get_by_role("button", name="Copy link")).to_be_visible()
 
 

@@ -110,12 +110,12 @@ def test_an_interrupted_preparation_goes_on(
     assert files(folder) == files(corpus.folder)
 
 
-@pytest.mark.parametrize(("files", "told"), [(1, "1 source"), (2, "2 sources")])
-def test_preparing_tells_how_many_sources_there_are(corpus: Corpus, texts: Path, tmp_path: Path, files, told) -> None:
+@pytest.mark.parametrize(("files", "counted"), [(1, "1 source"), (2, "2 sources")])
+def test_preparing_says_how_many_sources_there_are(corpus: Corpus, texts: Path, tmp_path: Path, files, counted) -> None:
     """That the tokenizer is trained on."""
     said = []
     prepare([str(texts / "train.txt"), str(texts / "zheldout.txt")][:files], [], 500, tmp_path, said.append)
-    assert said[0] == f"training the tokenizer on {told}"
+    assert said[0] == f"training the tokenizer on {counted}"
 
 
 def test_two_trainings_of_the_same_text_prepare_it_once(corpus: Corpus, texts: Path, tmp_path: Path) -> None:

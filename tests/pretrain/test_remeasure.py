@@ -48,9 +48,9 @@ def flat(value: Any, name: str = "row") -> dict[str, Any]:
 
 def said(folder: Path, *texts: Path, **options: Any) -> list[str]:
     """Return what is said while a run is measured on these texts."""
-    told: list[str] = []
-    measure_run(runs.read_run(folder), map(str, texts), progress=told.append, **options)
-    return told
+    reported: list[str] = []
+    measure_run(runs.read_run(folder), map(str, texts), progress=reported.append, **options)
+    return reported
 
 
 def test_measured_again_it_is_what_training_measured(own: Path, texts: tuple[Path, Path]):

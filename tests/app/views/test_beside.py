@@ -93,7 +93,7 @@ def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
     assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
-PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is told, the place on the page
+PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is written, the place on the page
     "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
     "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
     "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {"open": "ngrams"}),
@@ -104,7 +104,7 @@ PLANTS = {  # evaluation: its page, the score and group and layer that differ, h
 @pytest.mark.parametrize("evaluation", PLANTS)
 def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, evaluation: str) -> None:
     """The page that has the score draws the planted value, of the run that has it alone."""
-    page, metric, group, layer, told, place = PLANTS[evaluation]
+    page, metric, group, layer, hover, place = PLANTS[evaluation]
     twin = runs.read_run(two.path.with_name("twin"))
     scores = results.read_scores(twin)
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
@@ -114,8 +114,8 @@ def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, eval
         assert sum(here) == (step == 16)
         found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
         results.write(at(twin, int(step)), evaluation, Findings(scores=found))
-    assert f"<b>twin</b>, step 16: {told}" in drawn(open_page(page, two, beside="twin", **place))
-    assert f"step 16: {told}" not in drawn(open_page(page, two, **place))
+    assert f"<b>twin</b>, step 16: {hover}" in drawn(open_page(page, two, beside="twin", **place))
+    assert f"step 16: {hover}" not in drawn(open_page(page, two, **place))
 
 
 def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
@@ -291,14 +291,14 @@ def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> No
 def test_what_stood_for_masked_pieces_is_shown_beside_their_accuracy(open_page, two: Run) -> None:
     """Where runs differ in it; of an ELECTRA and a BERT, whose choice it follows from, too."""
     twin = runs.read_run(two.path.with_name("twin"))
-    told = "Masked accuracy is that of each run's own masking: tiny "
+    note = "Masked accuracy is that of each run's own masking: tiny "
     for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
         twin.config.update(zip(("mask_token_share", "random_token_share"), shares, strict=True))
         runs.write_run(twin)
         page = open_page("compare", two, beside="twin")
-        assert any(told in caption for caption in captions_of(page)) == said and not page.exception
-    (caption,) = (caption.replace("\\", "") for caption in captions_of(page) if told in caption)
-    assert f"{told}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
+        assert any(note in caption for caption in captions_of(page)) == said and not page.exception
+    (caption,) = (caption.replace("\\", "") for caption in captions_of(page) if note in caption)
+    assert f"{note}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
 
 
 def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run, monkeypatch) -> None:

@@ -35,7 +35,7 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "batches"),
     [
         ({}, "32 × 64 tokens for 900 updates, then 16 × 128 tokens"),
         (
@@ -47,11 +47,11 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
         ({"short_steps": 0}, "16 × 128 tokens"),
     ],
 )
-def test_the_card_tells_lengths_that_are_mixed(tiny_run: Run, more: dict, told: str) -> None:
+def test_the_card_names_lengths_that_are_mixed(tiny_run: Run, more: dict, batches: str) -> None:
     """No phase is described that the run does not come to, and long sequences between short ones are."""
     sizes = {"batch_size": 16, "sequence_length": 128, "short_batch_size": 32, "short_sequence_length": 64}
     rows = dict(card.describe(replace(tiny_run, config=sizes | {"short_steps": 900, "steps": 1000} | more)))
-    assert rows["Batches"] == told
+    assert rows["Batches"] == batches
 
 
 def test_the_recipe_tells_optimizer_and_schedule(tiny_run: Run) -> None:

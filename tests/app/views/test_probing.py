@@ -190,8 +190,8 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     layers, order = (
         open_page(dashboard_without_results, probing=section, score="selectivity") for section in ("layers", "order")
     )
-    told = "The link has the score 'selectivity', which is not here; showing '"
-    assert layers.query_params["score"] == "selectivity" and layers.info[0].value.replace("\\", "").startswith(told)
+    note = "The link has the score 'selectivity', which is not here; showing '"
+    assert layers.query_params["score"] == "selectivity" and layers.info[0].value.replace("\\", "").startswith(note)
     assert layers.session_state["pick_score"] == "f1"
     assert not any("<i>own</i>" in caption.value for page in (layers, order) for caption in page.caption)
     assert not layers.info[1:] and any("training curve" in caption.value for caption in layers.caption)

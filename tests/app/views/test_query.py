@@ -344,8 +344,8 @@ def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None
 def test_a_link_to_a_cell_that_the_grid_lacks_is_shown_once(app: AppTest, pin: str, shown: str) -> None:
     """For two questions too; the cell that is shown is named, and the address stays until another is chosen."""
     ask(app, pin=pin, compare="text", text2="a [MASK] .")
-    told = [info.value.replace("\\", "") for info in app.info]
-    assert told == [f"The link has the pin '{pin}', which is not here; showing '{shown}'."]
+    notes = [info.value.replace("\\", "") for info in app.info]
+    assert notes == [f"The link has the pin '{pin}', which is not here; showing '{shown}'."]
     assert app.query_params["pin"] == pin
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert "pin" not in app.query_params and not app.info
@@ -423,8 +423,8 @@ def test_a_link_to_a_fact_with_another_text_is_shown(app_with_facts: AppTest, ti
     fact = results.read_cloze(tiny_results, "P36").iloc[0]
     app = ask(app_with_facts, template="P36", subject=fact["fact"])
     named = f"{fact['subject']} → {fact['object']}"
-    told = [info.value.replace("\\", "") for info in app.info]
-    assert told == [f"The link has the subject '{named}', which is not what the text asks for."]
+    notes = [info.value.replace("\\", "") for info in app.info]
+    assert notes == [f"The link has the subject '{named}', which is not what the text asks for."]
     assert box(app, "Subject").value is None and app.query_params["subject"] == fact["fact"] and app.metric
     app.text_area[0].set_value("a [MASK] .").run()
     assert not app.info and "subject" not in app.query_params

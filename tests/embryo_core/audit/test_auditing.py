@@ -192,12 +192,12 @@ def test_faults_name_steps_in_their_unit(run, unit):
 
 def test_missing_steps_are_named_up_to_a_number(run):
     """The others are counted."""
-    for unit, told in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
+    for unit, named in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("embryo_core.audit.files.MAX_NAMED", 3)
             (fault,) = missing(planned)
-        assert f"no checkpoint at {told}" in fault.what
+        assert f"no checkpoint at {named}" in fault.what
 
 
 def test_another_config(run):

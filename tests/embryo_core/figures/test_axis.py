@@ -68,18 +68,18 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "end", "told"),
+    ("unit", "end", "described"),
     [
         ("tokens", 128_000_000, "from 64 M tokens: rate falls"),
         ("share", 1, "from 50 % of the run: rate falls"),
         ("flops", 3e15, "from 1.5 P training FLOPs: rate falls"),
     ],
 )
-def test_a_change_is_shown_by_what_the_axis_counts(unit, end, told) -> None:
+def test_a_change_is_shown_by_what_the_axis_counts(unit, end, described) -> None:
     """In the legend, as described."""
     change = Change(8, "rate falls")
     axis = StepAxis("linear", (change,), unit=unit, progress=StepCounts((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
-    assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == told
+    assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == described
 
 
 @pytest.mark.parametrize("scale", SCALES)

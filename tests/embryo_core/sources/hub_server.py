@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-LFS = ".safetensors"  # stored elsewhere, where a redirection leads; told with its SHA-256
+LFS = ".safetensors"  # stored elsewhere, where a redirection leads; listed with its SHA-256
 
 
 class HubServer(ThreadingHTTPServer):
@@ -37,8 +37,8 @@ class HubServer(ThreadingHTTPServer):
         """Return a new commit of a branch with the files of a folder."""
         past = self.history.setdefault((repository, branch), [])
         contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in _files(folder)}
-        told = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
-        commit = hashlib.sha1(f"{repository}@{branch}{told}{len(past)}".encode()).hexdigest()
+        listing = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
+        commit = hashlib.sha1(f"{repository}@{branch}{listing}{len(past)}".encode()).hexdigest()
         self.refs.setdefault(repository, {})[branch] = commit
         self.files[repository, commit] = contents
         past.insert(0, (commit, title))
@@ -128,8 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
                 | {"Location": f"http://localhost:{self.server.server_port}/stored/{repository}/{commit}/{name}"},
             )
         else:
-            told = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
-            self._send(content, name, headers=told)
+            headers = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
+            self._send(content, name, headers=headers)
 
     def _known(self, repository: str, commit: str | None = None) -> bool:
         if repository in self.server.refused:

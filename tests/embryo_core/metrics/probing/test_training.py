@@ -228,10 +228,10 @@ def test_an_epoch_has_every_target_once_in_an_order_of_its_own():
 
 def test_every_probe_is_shown_what_is_left(monkeypatch: pytest.MonkeyPatch):
     """All of the batches at the first, one of them at the last: so far the rate has fallen there."""
-    told = []
-    monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: told.append(left))
+    remaining = []
+    monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: remaining.append(left))
     train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, least_epochs=1))
-    assert told == pytest.approx([batches / 20 for batches in range(20, 0, -1) for _ in range(2)])
+    assert remaining == pytest.approx([batches / 20 for batches in range(20, 0, -1) for _ in range(2)])
 
 
 # === Evaluations in development ===
