@@ -31,7 +31,6 @@ DAMAGE = (
     EOFError,
     OSError,
     ValueError,
-    NotImplementedError,
     RuntimeError,
 )
 

@@ -24,10 +24,8 @@ LEAP = 3.0  # a move over what the tensor's next move and those of the others su
 ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
 PARALLEL = 0.5  # least cosine of tensors that point the same way; its negative: opposite ways
-KEPT, LOST = (
-    0.6,
-    0.1,
-)  # least cosine to the step before of a tensor that continues it, largest of one that does not
+KEPT = 0.6  # least cosine to the step before of a tensor that continues it
+LOST = 0.1  # largest cosine to it of a tensor that does not
 STRIDE = 1.5  # least move of the latter, over what is likely
 PARALLEL_AFTER_ZERO = 0.8  # the same as PARALLEL, if the step before is all zeros
 TINY = 1e-30

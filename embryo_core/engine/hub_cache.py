@@ -130,11 +130,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     seconds, so that a long series does not wait at each step.
     """
     global _unreached
-    from httpx2 import (  # huggingface_hub lets the errors of its HTTP library through
-        ConnectError,
-        HTTPError,
-        TimeoutException,
-    )
+    from httpx2 import ConnectError, HTTPError, TimeoutException  # huggingface_hub lets them through
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 

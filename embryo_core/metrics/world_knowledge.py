@@ -86,7 +86,10 @@ class WorldKnowledge(Metric):
     def compute(self, model: "Model", data: Cloze) -> Findings:
         asked = data.questions.asked
         replies = ask(model, data.questions, np.arange(len(asked)))
-        cloze = [_answer(fact, reply, data.vocabulary) for fact, reply in zip(asked, replies, strict=True)]
+        cloze = [
+            ClozeAnswer(fact.id, fact.relation, fact.subject, fact.object, rank, chance, data.vocabulary[best], top)
+            for fact, (rank, chance, best, top) in zip(asked, replies, strict=True)
+        ]
         return Findings(scores=_scores(cloze, data.total), cloze=cloze)
 
 
@@ -146,21 +149,6 @@ def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[Reply]:
     total = np.exp(logits - top).sum(axis=1, dtype=np.float64)  # probability of the best piece is 1 / total
     probabilities = np.exp((own - top)[:, 0].astype(np.float64)) / total
     return zip(ranks.tolist(), probabilities.tolist(), best.tolist(), (1 / total).tolist(), strict=True)
-
-
-def _answer(fact: Fact, reply: Reply, vocabulary: list[str]) -> ClozeAnswer:
-    """Return the row of an answered fact."""
-    rank, probability, best, best_probability = reply
-    return ClozeAnswer(
-        fact=fact.id,
-        relation=fact.relation,
-        subject=fact.subject,
-        object=fact.object,
-        rank=rank,
-        probability=probability,
-        prediction=vocabulary[best],
-        prediction_probability=best_probability,
-    )
 
 
 def _scores(answers: list[ClozeAnswer], total: dict[str, int]) -> list[Score]:

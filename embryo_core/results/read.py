@@ -19,33 +19,18 @@ import pyarrow.compute as pc
 from embryo_core import runs
 from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import BrokenExamples, ResultsError
+from embryo_core.results import tables
 from embryo_core.results.attention_codec import to_numbers
 from embryo_core.results.memo import remembered
 from embryo_core.results.pending import list_pending
 from embryo_core.results.provenance import of_other_data, read_sources
 from embryo_core.results.rows import EVERYTHING, NOTHING, read_table, read_values, retry_until_stable, steps_of_file
-from embryo_core.results.tables import (
-    ANSWERS,
-    ATTENTION,
-    CLOZE,
-    GRAMS,
-    PAIRS,
-    PROBES,
-    SCORES,
-    SPANS,
-    SURPRISALS,
-    TABLES,
-    TASK_SCORES,
-    TUNING,
-    VARIANTS,
-    WORDS,
-    Table,
-)
 from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
 EXAMPLES_FILE = "examples.json"
-OWN_TABLES = {"attention": ATTENTION, "world_knowledge": CLOZE}  # metrics that write rows of a table at every step
+# Metrics that write rows of a table at every step.
+OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
 # === Which steps are done ===
@@ -58,7 +43,7 @@ def done(run: Run) -> defaultdict[str, set[int]]:
         steps = defaultdict(set)
         for metric, step in list_pending(run):
             steps[metric].add(step)
-        for table in TABLES:
+        for table in tables.TABLES:
             for metric, compacted in steps_of_file(run, table).items():
                 steps[metric].update(compacted)
         return steps
@@ -85,7 +70,7 @@ def steps_done(run: Run, metric: str) -> set[int]:
 @remembered
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
     """Return scores of some metrics, or with a prefix, sorted: run, metric, step, layer, group, value, n."""
-    rows = read_table(run, SCORES, _of_metrics(metric, prefix))
+    rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
     frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
@@ -95,7 +80,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
     """Return scores as `read_scores`, without `run`, in less memory for a score per head: texts are categories."""
     columns = ["metric", "step", "layer", "group", "value", "n"]
-    rows = read_table(run, SCORES, _of_metrics(metric, prefix), columns=columns)
+    rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix), columns=columns)
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
 
 
@@ -106,7 +91,7 @@ def read_metrics(run: Run) -> list[str]:
 
 @remembered
 def _metrics(run: Run) -> pd.DataFrame:
-    return pd.DataFrame({"metric": read_values(run, SCORES, "metric")}, dtype="str")
+    return pd.DataFrame({"metric": read_values(run, tables.SCORES, "metric")}, dtype="str")
 
 
 @remembered
@@ -121,42 +106,42 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
         of_group = pc.field("tag").isin(pa.array(TAGS[group], pa.string()))
     elif group not in (None, ALL):
         of_group = pc.field("band") == group
-    rows = read_table(run, WORDS, _equals("metric", metric) & of_group, step)
+    rows = read_table(run, tables.WORDS, _equals("metric", metric) & of_group, step)
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
 def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return step and columns of `types.ClozeAnswer`, sorted by relation, fact, step; fast if the relation is given."""
-    rows = read_table(run, CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
-    return rows.select(["step", *CLOZE.columns]).to_pandas()
+    rows = read_table(run, tables.CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
+    return rows.select(["step", *tables.CLOZE.columns]).to_pandas()
 
 
 def read_relation(run: Run, relation: str) -> pd.DataFrame:
     """Return a relation's answers at all steps (see `read_cloze`) in little memory: texts are categories."""
-    names = [name for name in CLOZE.columns if name not in ("relation", "subject", "object")]
-    rows = read_table(run, CLOZE, _equals("relation", relation), columns=["step", *names])
+    names = [name for name in tables.CLOZE.columns if name not in ("relation", "subject", "object")]
+    rows = read_table(run, tables.CLOZE, _equals("relation", relation), columns=["step", *names])
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
 
 
 @remembered
 def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
     """Return the answers to a fact's variants where it was answered right: step, kind, variant, rank, prediction."""
-    rows = read_table(run, VARIANTS, _equals("relation", relation) & _equals("fact", fact))
+    rows = read_table(run, tables.VARIANTS, _equals("relation", relation) & _equals("fact", fact))
     return rows.select(["step", "kind", "variant", "rank", "prediction"]).to_pandas()
 
 
 @remembered
 def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the scores of minimal pairs: step, paradigm (set/phenomenon/paradigm), pair, good, bad; sorted."""
-    rows = read_table(run, PAIRS, _equals("paradigm", paradigm), step)
+    rows = read_table(run, tables.PAIRS, _equals("paradigm", paradigm), step)
     return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
 
 
 @remembered
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
     """Return step and columns of `types.WordSurprise`, of a word of the list or of all, by word and step."""
-    rows = read_table(run, SURPRISALS, _equals("word", word))
-    return rows.select(["step", *SURPRISALS.columns]).to_pandas()
+    rows = read_table(run, tables.SURPRISALS, _equals("word", word))
+    return rows.select(["step", *tables.SURPRISALS.columns]).to_pandas()
 
 
 # === Products of states ===
@@ -164,7 +149,7 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
 
 def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
     """Return what similarities need of states (`types.StateProducts`), by layer and step: layer, step, n, products."""
-    rows = read_table(run, GRAMS, _equals("layer", layer))
+    rows = read_table(run, tables.GRAMS, _equals("layer", layer))
     if len(pc.unique(rows["n"])) > 1:
         raise ResultsError(
             f"Products of states of run '{run.name}' are of different numbers of words; run: "
@@ -179,8 +164,8 @@ def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
 @remembered
 def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the curves of probes: step, task, layer (0: embeddings), control, iteration, train_loss, dev_f1."""
-    rows = read_table(run, PROBES, _equals("task", task) & _equals("layer", layer), step)
-    return rows.select(["step", *PROBES.columns]).to_pandas()
+    rows = read_table(run, tables.PROBES, _equals("task", task) & _equals("layer", layer), step)
+    return rows.select(["step", *tables.PROBES.columns]).to_pandas()
 
 
 @remembered
@@ -189,28 +174,28 @@ def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
 
     Here and below, seeds whose data, protocol or learning rate differ from those of the first are left out.
     """
-    return _read_tuned(run, TASK_SCORES, task)
+    return _read_tuned(run, tables.TASK_SCORES, task)
 
 
 @remembered
 def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the training curves of fine-tuning: step, task, seed, update, train_loss, dev_score."""
-    return _read_tuned(run, TUNING, task, step)
+    return _read_tuned(run, tables.TUNING, task, step)
 
 
 @remembered
 def read_answers(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to the development examples of a task: step, task, seed, example, gold, answer."""
-    return _read_tuned(run, ANSWERS, task)
+    return _read_tuned(run, tables.ANSWERS, task)
 
 
 @remembered
 def read_spans(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to questions about paragraphs: step, task, seed, question, start, end, exact, f1."""
-    return _read_tuned(run, SPANS, task)
+    return _read_tuned(run, tables.SPANS, task)
 
 
-def _read_tuned(run: Run, table: Table, task: str | None, step: int | None = None) -> pd.DataFrame:
+def _read_tuned(run: Run, table: tables.Table, task: str | None, step: int | None = None) -> pd.DataFrame:
     rows = read_table(run, table, _equals("task", task), step)
     others = of_other_data(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
     if others:
@@ -233,7 +218,7 @@ class AttentionHistory:
 def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None = None) -> AttentionHistory:
     """Return one head's maps at every evaluated step, or at some; layer 1 is the lowest, head 1 the first."""
     of_head = (pc.field("layer") == layer) & (pc.field("head") == head)
-    rows = read_table(run, ATTENTION, of_head, _as_set(steps))
+    rows = read_table(run, tables.ATTENTION, of_head, _as_set(steps))
     weights, sentences = _maps(run, rows)
     return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
 
@@ -248,7 +233,7 @@ def read_attention_steps(
     run: Run, steps: Iterable[int] | None = None, head: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return steps [S], weights [S, layers, heads, L, L] and sentences: of one or all heads, at some or all steps."""
-    rows = read_table(run, ATTENTION, _equals("head", head), _as_set(steps))
+    rows = read_table(run, tables.ATTENTION, _equals("head", head), _as_set(steps))
     weights, sentences = _maps(run, rows)
     found = np.unique(rows["step"].to_numpy())
     layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
+from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, EmbryoError
 from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, CorpusCard, LogPlace, LogRow
@@ -170,11 +171,8 @@ def read_measures(run: Run) -> list[Measured]:
             row["step"],
             measure.length,
             measure.masking,
-            group.first,
-            group.last,
-            group.accuracy,
-            group.n,
-            sum(each.n for each in measure.positions),
+            *astuple(group),
+            sample=sum(each.n for each in measure.positions),
         )
         for row in read_log(run)
         if row["split"] == "heldout"

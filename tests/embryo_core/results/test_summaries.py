@@ -9,7 +9,7 @@ import pytest
 from embryo_core import results
 from embryo_core.curves.reached import reached
 from embryo_core.errors import ResultsError
-from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COLUMNS
+from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COUNTS
 from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, lose
@@ -19,7 +19,7 @@ from tests.embryo_core.results.conftest import STEPS, find, lose
 
 def counted(run: Run) -> pd.DataFrame:
     """Return the words of the last step as they are stored."""
-    return results.read_words(run, "mask_prediction", step=max(results.done(run)["mask_prediction"]))[WORD_COLUMNS]
+    return results.read_words(run, "mask_prediction", step=max(results.done(run)["mask_prediction"]))[WORD_COUNTS.columns]
 
 
 def write_words(run: Run, steps: tuple[int, ...]) -> None:
@@ -62,7 +62,7 @@ def test_damaged_counts_are_computed_again(run: Run, damage: str):
 
 def test_without_words_there_are_no_counts(run: Run):
     """An empty frame with all columns, and no file."""
-    assert list(results.read_word_counts(run, "mask_prediction")) == WORD_COLUMNS
+    assert list(results.read_word_counts(run, "mask_prediction")) == WORD_COUNTS.columns
     assert results.read_word_counts(run, "mask_prediction").empty and not run.results.exists()
 
 
