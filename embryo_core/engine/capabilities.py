@@ -5,6 +5,7 @@ A capability is a name: "masked_words" (logits of masked words), "next_words" (l
 "trainable" (it can be fine-tuned as a whole).
 """
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from embryo_core import runs
@@ -62,6 +63,14 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
     own = heads(checkpoint) | (heads(generator) if generator else frozenset())
     return encoder | own | ({"words"} if own & {"masked_words", "next_words"} else frozenset())
+
+
+def may_give(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
+    """Return whether a model gives these; True for a broken checkpoint, which is reported when it is loaded."""
+    try:
+        return gives(checkpoint).issuperset(needs)
+    except BrokenCheckpoint:
+        return True
 
 
 def run_gives(run: Run) -> frozenset[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import corpora, metrics, results, runs
-from embryo_core.engine.capabilities import gives
-from embryo_core.errors import BrokenCheckpoint, CorpusError, MissingCapability, unknown
+from embryo_core.engine.capabilities import may_give
+from embryo_core.errors import CorpusError, MissingCapability, unknown
 from embryo_core.metric import Metric, Source
 from embryo_core.types import Checkpoint, Run
 
@@ -71,7 +71,7 @@ def plan_evaluation(
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
     for path in data.values():  # what is not read, because all is done, may be mistyped too
         corpora.require(path)
-    if not named and not any(_gives_needs(one, plan.metric) for one in runs.checkpoints(run)[-1:] for plan in plans):
+    if not named and not any(may_give(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans):
         raise MissingCapability(
             f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
             "evaluate a run of another family."
@@ -128,7 +128,7 @@ def _plan_metric(
     if grid is None:
         grid = runs.checkpoints(run)
         grid = [one for i, one in enumerate(grid) if i % metric.every == 0 or i == len(grid) - 1]
-    candidates = [one for one in grid if (one.step in done and not overwrite) or _gives_needs(one, metric)]
+    candidates = [one for one in grid if (one.step in done and not overwrite) or may_give(one, metric.needs)]
     if named and grid and not candidates:
         needs = " and ".join("masked_words or next_words" if one == "words" else one for one in sorted(metric.needs))
         raise MissingCapability(
@@ -138,14 +138,6 @@ def _plan_metric(
     pending = [one for one in candidates if one.has_weights and (overwrite or one.step not in done)]
     lost = [one for one in candidates if not one.has_weights and one.step not in done]
     return MetricPlan(metric, pending, len(candidates) - len(pending) - len(lost), lost)
-
-
-def _gives_needs(checkpoint: Checkpoint, metric: Metric) -> bool:
-    """Return whether the model gives what the metric needs; True for a broken one, which fails when it is loaded."""
-    try:
-        return metric.needs <= gives(checkpoint)
-    except BrokenCheckpoint:
-        return True
 
 
 def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:

@@ -19,7 +19,8 @@ from tests.embryo_core.results.conftest import STEPS, find, lose
 
 def counted(run: Run) -> pd.DataFrame:
     """Return the words of the last step as they are stored."""
-    return results.read_words(run, "mask_prediction", step=max(results.done(run)["mask_prediction"]))[WORD_COUNTS.columns]
+    last = max(results.done(run)["mask_prediction"])
+    return results.read_words(run, "mask_prediction", step=last)[WORD_COUNTS.columns]
 
 
 def write_words(run: Run, steps: tuple[int, ...]) -> None:
