@@ -171,8 +171,7 @@ def read_measures(run: Run) -> list[Measured]:
             row["step"],
             measure.length,
             measure.masking,
-            *astuple(group),
-            sample=sum(each.n for each in measure.positions),
+            *(*astuple(group), sum(each.n for each in measure.positions)),
         )
         for row in read_log(run)
         if row["split"] == "heldout"
