@@ -1,5 +1,5 @@
 """Read annotated data: treebanks, edge-probing tasks, LAMA's T-REx, plain text."""
 
 from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text, require
-from embryo_core.corpora.lama import RELATIONS, read_lama
+from embryo_core.corpora.lama import read_lama
 from embryo_core.corpora.treebank import TREEBANK, read_probing, read_treebank

@@ -112,7 +112,7 @@ class Model:
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Compute logits [n, V] of the piece after each of the n positions (rows[i], columns[i]), and only there."""
-        return next_logits([self], ids[None], attention_mask, rows, columns)[0]
+        return _logits("next_words", [self], ids[None], attention_mask, rows, columns)[0]
 
     @torch.inference_mode()
     def read_on(self, ids: np.ndarray, past: Tensor | None = None, last: int = 1) -> tuple[np.ndarray, Tensor]:
@@ -192,13 +192,6 @@ def mlm_logits(
     All models share the attention mask and the positions. Compiled code loops over the models, without Python's lock.
     """
     return _logits("masked_words", models, ids, attention_mask, rows, columns)
-
-
-def next_logits(
-    models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> list[np.ndarray]:
-    """Compute logits [n, V] of the piece after each position, of each of C models, as `mlm_logits` does."""
-    return _logits("next_words", models, ids, attention_mask, rows, columns)
 
 
 @torch.inference_mode()
