@@ -40,10 +40,7 @@ def grid_steps(run: Run) -> list[int]:
 def head_history(
     run: Run, layer: int, head: int, steps: tuple[int, ...], normalised: bool = False, shared: bool = False
 ) -> HeadHistory:
-    """Return the averaged maps of a head at these steps, optionally with `normalised` rows. Raises ResultsError.
-
-    `shared` colours end at one weight for all heads.
-    """
+    """Return a head's averaged maps at these steps; `shared` colours end at one weight for all heads."""
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
     history = averaged(run, layer, head, maps, sources(run).get(METRIC, {}))
@@ -63,10 +60,7 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 @kept_whole(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the numbers of layers and heads, and all maps at the steps of `grid_steps` as the browser takes them.
-
-    `at` as in `head_maps.head_history`. Raises ResultsError.
-    """
+    """Return the numbers of layers and heads, and the maps at `grid_steps`; `at` as in `head_maps.head_history`."""
     found = _grid_at_first(run, normalised)
     layers, _, heads, _ = found.codes.shape[1:]
     return layers, heads, head_maps.grid_payload(run.name, found, at, unit=run.step_unit)
@@ -74,10 +68,7 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
 
 @kept_whole(results_state, 16)
 def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
-    """Return the maps of the one of these steps that is not in `grid_steps`, for the browser; empty if all are.
-
-    Raises ResultsError.
-    """
+    """Return the maps of the one of these steps that the grid lacks, for the browser; empty if it has all."""
     of_grid = grid_steps(run)
     for step, of_bar in zip(steps, at or steps, strict=True):
         if step not in of_grid:

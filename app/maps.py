@@ -24,10 +24,7 @@ def show_head(
     key: str = HISTORY,
     at: Sequence[float] = (),
 ) -> None:
-    """Draw one head's maps at the time bar's step, coloured on `scale`; the names of its files begin with `name`.
-
-    `at` as in `head_maps.head_history`.
-    """
+    """Draw a head's maps at the time bar's step, its files named `name`; `at` as in `head_maps.head_history`."""
     step = view.evaluated(history.steps)
     head_maps.head_history(history, scale, name, key, at)
     show_map_files(

@@ -65,8 +65,10 @@ def show(name: str, value: object | None) -> None:
     st.session_state.setdefault(SHOWN, {})[name] = None if value is None else str(value)
 
 
-def lead_to(page: str) -> None:
-    """Open the page of this name at the next drawing, in place of the current one; for callbacks."""
+def lead_to(page: str, **choices: object) -> None:
+    """Make some choices and open the page of this name at the next drawing; for callbacks."""
+    for name, value in choices.items():
+        choose(name, value)
     st.session_state[LEADS] = page
 
 

@@ -125,10 +125,7 @@ def pick_many(
 
 
 def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
-    """Pick on or off; an `optional` switch is not in the URL while it has its default.
-
-    A link with another value is reported as in `pick_one`.
-    """
+    """Pick on or off; an `optional` switch is not in the URL while it has its default. See `pick_one`."""
     key, wanted = f"pick_{name}", permalink.get(name)
     st.session_state[key] = SWITCHED.get(wanted or "", default)
     chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))

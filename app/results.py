@@ -25,7 +25,7 @@ from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
 from embryo_core.figures import words as words_figures
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import Axis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
@@ -54,16 +54,8 @@ def _progress_state(run: Run) -> str:
     return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
-@cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)
-def step_axis(run: Run, choice: Axis, among: tuple[Run, ...]) -> StepAxis:
-    """Return the axis of steps of a run (see `Axis.of`)."""
-    return choice.of(run, among)
-
-
-@cached(_progress_state, 64)
-def supports_axis(run: Run, choice: Axis) -> bool:
-    """Return whether a run records what an axis counts."""
-    return choice.supports(run)
+step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(Axis.of)
+supports_axis = cached(_progress_state, 64)(Axis.supports)
 
 
 def _compared_state(run: Run) -> str:
@@ -123,7 +115,7 @@ def templates(run: Run) -> dict[str, str]:
     return sources(run).get(FACTS, {}).get("templates", {})
 
 
-log, phases = overview.training_log, overview.training_phases
+phases = overview.training_phases
 phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phase_tables.phase_changes)
 
 
@@ -173,10 +165,7 @@ growth = kept_whole(results_state, 16)(tiles_of)
 
 @cached(results_state, 32)
 def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
-    """Return the words of a category at a step or at all (see `results.read_words`), counted as the model reads them.
-
-    For an uncased model, words that differ in case are one. Raises ResultsError.
-    """
+    """Return the words of a category at a step or at all; of an uncased model, words that differ in case are one."""
     return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
 

@@ -26,10 +26,7 @@ MAPS = {r"-attention-layer\d+-head\d+$": ".st-key-head_history", "-attention-all
 
 
 def hide_other_figures() -> None:
-    """Hide all of the page but its time bar and the figure that `?figure=NAME` asks for, with its caption.
-
-    Streamlit's own `?embed=true` hides its menus and stays as it is.
-    """
+    """Hide all but the time bar and the figure of `?figure=NAME`; Streamlit's `?embed=true` hides its own menus."""
     st.session_state[SHOWN] = []
     if name := _class_of(permalink.get("figure")):
         shown = next((of for ending, of in MAPS.items() if re.search(ending, name)), f".st-key-figure_{name}")

@@ -1,5 +1,6 @@
 """Texts behind results: examples of fine-tuning tasks and minimal pairs, kept until results or data change."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -15,6 +16,7 @@ from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.metrics import pair_sentences
 from embryo_core.types import MinimalPair, Run
 
+PAIRS = "minimal pairs"  # no task has a blank in its name
 RETRY_AFTER = 5.0  # seconds until missing data are searched for again, which may read other data completely
 
 
@@ -40,33 +42,32 @@ def _state(run: Run, folder: Path) -> str:
 
 
 @kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.is_current)
-def find(run: Run, task: str) -> TextFolder:
-    """Return the folder of the data that a task's results are of (see `task_folders`). Raises ResultsError."""
-    try:
-        folder = task_folders.find_data(run, task, runs.roots())
-    except CorpusError:
-        folder = None
+def _find(run: Run, of: str) -> TextFolder:
+    """Return the folder of the data that the results of a task, or of PAIRS, are of. Raises ResultsError."""
+    folder = None
+    with suppress(CorpusError):
+        pairs = of == PAIRS
+        folder = pair_sentences.find_data(run, runs.roots()) if pairs else task_folders.find_data(run, of, runs.roots())
     return TextFolder(run, folder, "" if folder is None else _state(run, folder), monotonic())
 
 
 def read_texts(run: Run, task: str) -> pd.DataFrame | None:
     """Return the texts of a task's development examples (see `task_folders`); None if its data were not found."""
-    place = find(run, task)
+    place = _find(run, task)
     return _texts(run, task, place.folder, place.state)
 
 
 @kept_whole(results_state, 4, "Reading the texts")
 def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
     """Read the texts; `state`, that of the folder, is a part of the cache's key."""
-    try:
+    with suppress(CorpusError):
         return None if folder is None else task_folders.read_texts(task, folder)
-    except CorpusError:
-        return None
+    return None
 
 
 def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
     """Return what each step answered to each example, of one seed (see `finetuning_examples.read_examples`)."""
-    place = find(run, task)
+    place = _find(run, task)
     return _examples(run, task, seed, place.folder, place.state)
 
 
@@ -79,23 +80,15 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
 # === Minimal pairs ===
 
 
-@kept_whole(results_state, 32, "Looking for the sentences", valid=lambda place: place.is_current)
-def find_pairs(run: Run) -> TextFolder:
-    """Return where the sentences are that a run's minimal pairs are of (see `pair_sentences`). Raises ResultsError."""
-    found = pair_sentences.find_data(run, runs.roots())
-    return TextFolder(run, found, "" if found is None else _state(run, found), monotonic())
-
-
 def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
     """Return the sentences of a paradigm's pairs; none if the data were not found."""
-    place = find_pairs(run)
+    place = _find(run, PAIRS)
     return _pairs(run, place.folder, place.state).get(paradigm, [])
 
 
 @kept_whole(results_state, 4, "Reading the sentences")
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
     """Read the sentences; `state`, that of the data, is a part of the cache's key."""
-    try:
+    with suppress(CorpusError):
         return {} if path is None else pair_sentences.read_sentences(run, path)
-    except CorpusError:
-        return {}
+    return {}

@@ -46,7 +46,7 @@ class View:
         return self._axis_of(self.run)
 
     def _axis_of(self, run: Run) -> StepAxis:
-        return results.step_axis(run, self.choice, (self.run, *self.compared_runs))
+        return results.step_axis(self.choice, run, (self.run, *self.compared_runs))
 
     def point(self, step: int | str) -> str:
         """Name a step of the run in a sentence: "step 1,000", or "1,000 words"."""
@@ -59,7 +59,7 @@ class View:
 
     def supports_axis(self, run: Run) -> bool:
         """Return whether a run records what the axis counts."""
-        return results.supports_axis(run, self.choice)
+        return results.supports_axis(self.choice, run)
 
     def of(self, run: Run) -> "View":
         """Return what the page shows of a compared run: its checkpoints, and its step at the same point of the axis."""

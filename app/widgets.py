@@ -20,6 +20,7 @@ from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
 from embryo_core.errors import EmbryoError, QueryError, TooCostly, printable
+from embryo_core.figures.axis import TITLES
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
@@ -27,14 +28,7 @@ from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case
 
-UNIT_NAMES: dict[Unit, str] = {
-    "step": "step",
-    "sequences": "sequences",
-    "tokens": "tokens",
-    "words": "words",
-    "flops": "training FLOPs",
-    "share": "share of the run",
-}
+UNIT_NAMES: dict[Unit, str] = {"step": "step"} | {unit: text.removesuffix(" seen") for unit, text in TITLES.items()}
 COUNTED: dict[Unit, str] = {  # what a run must record for an axis
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",
@@ -89,12 +83,14 @@ def open_page(
     run = known[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale, smoothing = _chosen_scale(), pickers.chosen_smoothing()
+    scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # a linear one squeezes learning
     with overlay:
         if alone:
             st.caption(alone)
         compared = () if alone else _pick_compared_runs(run, known, labels, default_runs(run, known.values()))
-        view = View(run, checkpoints, step, scale, smoothing, compared, _pick_unit())
+        named: dict[str, Any] = {"format_func": UNIT_NAMES.__getitem__, "optional": True, "report": False}
+        unit = pickers.pick_one("axis", "Unit of the axis", UNITS, **named)  # `_name_unknown` reports unknown ones
+        view = View(run, checkpoints, step, scale, pickers.chosen_smoothing(), compared, unit)
         sharing.show_command(title, view)
     view = _with_supported_axis(view)
     _show_time(view, stops, phases)
@@ -109,14 +105,9 @@ def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str])
     with right, st.container(horizontal=True, vertical_alignment="bottom", key="head"):
         permalink.one_entry_per_page()
         copy_button("Copy link", key="copy_link")
-        name = pickers.pick_one(
-            "run",
-            "Run",
-            [*labels, *broken],
-            format_func=lambda name: labels.get(name, f"{name} (broken)"),
-            report=False,
-            label_visibility="collapsed",
-        )
+        names = {**labels, **{name: f"{name} (broken)" for name in broken}}
+        hidden: dict[str, Any] = {"report": False, "label_visibility": "collapsed"}
+        name = pickers.pick_one("run", "Run", [*names], format_func=names.__getitem__, **hidden)
         return name, st.popover("Overlay", icon=":material/stacked_line_chart:")
 
 
@@ -142,17 +133,8 @@ def _pick_compared_runs(
     return tuple(known[name] for name in chosen)
 
 
-def _pick_unit() -> Unit:
-    """Draw the picker of what the axis of steps counts; `_name_unknown` reports an unknown unit in a link."""
-    name = UNIT_NAMES.__getitem__
-    return pickers.pick_one("axis", "Unit of the axis", UNITS, format_func=name, optional=True, report=False)
-
-
 def _with_supported_axis(view: View) -> View:
-    """Return the view with an axis that its run supports: steps if the run does not record the chosen unit.
-
-    Compared runs that do not record it are named.
-    """
+    """Return the view with an axis that its run supports, else of steps; name compared runs that do not."""
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
@@ -162,11 +144,6 @@ def _with_supported_axis(view: View) -> View:
     words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps."
     st.info(literal(words), icon=":material/info:")
     return replace(view, unit="step")
-
-
-def _chosen_scale() -> Scale:
-    """Return the scale that the reader chose, by the time bar or a link; learning is squeezed on a linear one."""
-    return "linear" if permalink.get("scale") == "linear" else "log"
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:

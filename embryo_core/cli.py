@@ -41,10 +41,7 @@ REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its status: 0 done, 1 done with problems reported, 2 an error, 130 Ctrl-C.
-
-    An error is printed to stderr as one sentence.
-    """
+    """Run a command and return its status: 0 done, 1 done with problems reported, else that of `exit_status`."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     with redirect_stdout(_Plain(sys.stdout)):

@@ -158,10 +158,7 @@ class Plots:
     # === Questions ===
 
     def answers(self, text: str, track: str | None = None, mask: int = 1) -> Figure:
-        """Return the probability of the first run's answers to a text over its checkpoints, computed now.
-
-        `track` follows one word. Raises QueryError.
-        """
+        """Return the first run's answers to a text by step, or those of a word to `track`. Raises QueryError."""
         from embryo_core import query  # loads torch
 
         run, axis = self.runs[0], self.axis

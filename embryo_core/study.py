@@ -105,10 +105,7 @@ class Study:
         return results.read_cloze(self.run, relation, fact)
 
     def baselines(self, metric: str = "world_knowledge") -> pd.DataFrame:
-        """Return the accuracy of always giving the most frequent answer of each group: group, answer, value, n.
-
-        The answer is a relation's most frequent object for "world_knowledge", and a word for a metric with words.
-        """
+        """Return the accuracy of always giving a group's most frequent word or object: group, answer, value, n."""
         if metric == "world_knowledge":
             return baselines.of_facts(results.read_histories(self.run))
         words = results.read_words(self.run, metric)
@@ -179,10 +176,7 @@ class Study:
         return self.ask(text, steps, mask=mask, layers=True, k=k)
 
     def findings(self) -> pd.DataFrame:
-        """Return the verdict on each finding of the paper (docs/metrics.md), a row for each.
-
-        Columns: name, claim, place, verdict, hold, opposed, of, statistic.
-        """
+        """Return a row for each finding of the paper: name, claim, place, verdict, hold, opposed, of, statistic."""
         judged = judge(self.run)
         counts = [{"hold": one.holding, "opposed": one.opposed, "of": len(one.comparisons)} for one in judged]
         rows = [one.described | count for one, count in zip(judged, counts, strict=True)]
@@ -242,10 +236,7 @@ class ComparedRuns:
 def compare(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
 ) -> ComparedRuns:
-    """Compare runs, given as Studies, names or paths; `metric` and `rule` decide the order of acquisition.
-
-    Raises UnknownRun, BrokenRun.
-    """
+    """Compare runs, by name, path or Study; `metric` and `rule` order acquisition. Raises UnknownRun, BrokenRun."""
     return ComparedRuns(tuple(dict.fromkeys(map(_run_of, chosen))), metric, rule)
 
 

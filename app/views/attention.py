@@ -1,6 +1,7 @@
 """Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
 
 from contextlib import suppress
+from typing import Any
 
 import streamlit as st
 
@@ -19,14 +20,8 @@ def show() -> None:
     with suppress(EmbryoError):  # each section says what cannot be read
         what, layer, head = results.strongest_head(view.run)
         widgets.show_headline(headline(view.run, what, (layer, head), view.axis))
-    section = pickers.pick_one(
-        "section",
-        "Section",
-        list(SECTIONS),
-        format_func=lambda name: SECTIONS[name][0],
-        segmented=True,
-        label_visibility="collapsed",
-    )
+    look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
+    section = pickers.pick_one("section", "Section", [*SECTIONS], format_func=lambda name: SECTIONS[name][0], **look)
     SECTIONS[section][1](view)
 
 

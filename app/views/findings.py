@@ -70,6 +70,4 @@ def _show_one(view: View, judgement: Judgement, compared: dict[str, Judgement]) 
 
 def _open_page(judgement: Judgement) -> None:
     """Open the page that shows a finding, in the state that the finding names."""
-    for name, value in judgement.finding.view.items():
-        permalink.choose(name, value)
-    permalink.lead_to(judgement.finding.page.lower().replace("-", ""))
+    permalink.lead_to(judgement.finding.page.lower().replace("-", ""), **judgement.finding.view)

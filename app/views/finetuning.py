@@ -13,7 +13,6 @@ from app.view import View
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
-from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
 
 ANY = "any"
@@ -76,7 +75,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         except ResultsError as error:  # of this task alone
             st.warning(f"{literal(finetuning_tables.label(task))}: {literal(str(error))}", icon=":material/warning:")
     step, axis = view.evaluated(scores["step"].unique()), view.axis
-    number = st.column_config.NumberColumn
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
         table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
@@ -84,23 +83,21 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         "tasks_table",
         lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
         {
-            "task": st.column_config.TextColumn(width=72),
-            "metric": st.column_config.TextColumn(width=150),
+            "task": text(width=72),
+            "metric": text(width=150),
             "now": number(view.point(step), format="%.3f", width=90),
             "last": number("last step", format="%.3f", width=65),
             "best": number("best at", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64),
             "control": number("control", format="%.3f", width=60),
             "n": number("examples", format="localized", width=70),
             "seeds": number(width=50),
-            **{share: _reached(share, axis) for share in ("95 %", "99 %")},
+            **{
+                share: text(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
+                for share in ("95 %", "99 %")
+            },
         },
     )
     widgets.show_caption(finetuning_tables.describe_tasks(scores, view.run.step_unit))
-
-
-def _reached(share: str, axis: StepAxis) -> Any:
-    """Return the column of when a share of the last score was reached."""
-    return st.column_config.TextColumn(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
 
 
 def _show_associations(view: View, scores: pd.DataFrame) -> None:

@@ -37,13 +37,9 @@ def show() -> None:
 
 def _pick_step(view: View) -> int | None:
     """Return the step with which the others are compared; None for the last."""
-    steps = similarity.steps(view.run)
-    wanted = pickers.pick_one("to", "Compared with", [LAST, *steps], format_func=_step_name, optional=True, width=150)
+    names = {LAST: LAST} | {step: f"{step:,}" for step in similarity.steps(view.run)}
+    wanted = pickers.pick_one("to", "Compared with", [*names], format_func=names.__getitem__, optional=True, width=150)
     return None if wanted == LAST else wanted
-
-
-def _step_name(step: str | int) -> str:
-    return step if isinstance(step, str) else f"{step:,}"
 
 
 def _choose_cell(layer: int, step: int) -> None:

@@ -26,7 +26,8 @@ def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) ->
         relation, history, words = _pick(precision, set(facts["relation"]), default)
     known = facts[facts["relation"] == relation]
     with left:
-        own = known if _pick_named() else known[~named_by_subject(known)]
+        named = pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
+        own = known if named else known[~named_by_subject(known)]
         at_step = results.answers_at(view.run, relation, step)
         at_step = at_step[at_step["fact"].isin(own["fact"])]
         there = knowledge_tables.facts_at(at_step, own)
@@ -37,11 +38,6 @@ def show(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) ->
             return
         st.info("No fact of this relation is found; change the search or the history.", icon=":material/info:")
         permalink.show("fact", permalink.get("fact"))
-
-
-def _pick_named() -> bool:
-    """Return whether facts whose subject's name holds the object are listed too."""
-    return pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
 
 
 def _pick(precision: pd.DataFrame, asked: set[str], default: str | None) -> tuple[str, str, str]:

@@ -20,7 +20,6 @@ from embryo_core.figures import coverage, ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.growth import LEADING, PAPER, leading
 from embryo_core.figures.markdown import literal
-from embryo_core.findings import Judgement
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
@@ -69,30 +68,17 @@ def _show_growth(view: View) -> None:
     with widgets.explaining():
         payload, places = results.growth(view.run, view.scale)
         if places:
-            growth(payload, partial(_open_tile, places))
-
-
-def _open_tile(places: dict[str, dict[str, str]], tile: str) -> None:
-    """Open the page that a tile is about, in the state that the tile shows."""
-    page, state = TILES[tile], places.get(tile, {})
-    for name, value in state.items():
-        permalink.choose(name, value)
-    permalink.lead_to(page)
+            growth(payload, lambda tile: permalink.lead_to(TILES[tile], **places.get(tile, {})))
 
 
 def _show_findings(view: View) -> None:
     """Draw three findings of the paper with the run's verdict and what they mean, each a link to the Findings page."""
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
         for judgement in leading(results.judgements(view.run, tuple(LEADING))):
-            words = f"**{judgement.finding.claim}** *{verdict_name(judgement.verdict).capitalize()}.*"
-            name = judgement.finding.name
-            words = f"{words} {LEADING[name]}"
-            st.button(words, key=name, type="tertiary", on_click=_open_finding, args=(judgement,))
-
-
-def _open_finding(judgement: Judgement) -> None:
-    permalink.choose("finding", judgement.finding.name)
-    permalink.lead_to("findings")
+            name, verdict = judgement.finding.name, verdict_name(judgement.verdict).capitalize()
+            words = f"**{judgement.finding.claim}** *{verdict}.* {LEADING[name]}"
+            led: dict[str, Any] = {"on_click": permalink.lead_to, "args": ("findings",), "kwargs": {"finding": name}}
+            st.button(words, key=name, type="tertiary", **led)
 
 
 # === Figures ===
@@ -146,16 +132,10 @@ def _accuracy_by_position(view: View) -> None:
     if measures.empty:
         st.caption("The log of this run has no accuracies by length and position.")
         return
-    place = st.container()
+    place, names = st.container(), {name: positions.MASKINGS.get(name, name) for name in positions.maskings(measures)}
     with st.container(horizontal=True):
-        masking = pickers.pick_one(
-            "masking",
-            "Masked",
-            positions.maskings(measures),
-            format_func=lambda name: positions.MASKINGS.get(name, name),
-            segmented=True,
-            optional=True,
-        )
+        options: dict[str, Any] = {"format_func": names.__getitem__, "segmented": True, "optional": True}
+        masking = pickers.pick_one("masking", "Masked", list(names), **options)
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
     place.header(literal(figure.title), anchor=False)  # above the pickers

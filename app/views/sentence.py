@@ -37,10 +37,7 @@ def show(view: View) -> None:
 
 
 def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> None:
-    if kind == "head":
-        left, right = st.columns([2, 3], gap="large")
-    else:
-        left, right = st.container(), st.container()
+    left, right = st.columns([2, 3], gap="large") if kind == "head" else (st.container(), st.container())
     with left:
         _show_bertviz(view, kind, found)
     with right, widgets.explaining():

@@ -87,7 +87,4 @@ def _ask(run: Run, word: str, tag: str) -> None:
     text = SENTENCES.get(tag, ANY_TAG)
     if "next_words" in results.given(run):
         text = query.before_mask(text) or query.before_mask(ANY_TAG)
-    permalink.choose("text", text)
-    permalink.choose("word", word)
-    permalink.choose("subject", "")
-    permalink.lead_to("query")
+    permalink.lead_to("query", text=text, word=word, subject="")

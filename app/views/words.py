@@ -31,7 +31,8 @@ def show() -> None:
     first, second = st.columns(2, gap="large")
     with first:
         st.header("One word", anchor=False)
-        _show_word(view, ages, measured)
+        word = pickers.pick_one("listed_word", "Word", measured, words.default_word(ages))
+        figures.show(figures.draw(view, words.curve, word=word), on_point=figures.choose_step)
     with second:
         st.header("Words acquired", anchor=False)
         pickers.pick_smoothing()
@@ -45,11 +46,6 @@ def show() -> None:
             with column:
                 st.header(title, anchor=False)
                 figures.show_or_explain(view, make)
-
-
-def _show_word(view: View, ages: pd.DataFrame, measured: list[str]) -> None:
-    word = pickers.pick_one("listed_word", "Word", measured, words.default_word(ages))
-    figures.show(figures.draw(view, words.curve, word=word), on_point=figures.choose_step)
 
 
 def _open_word(word: str, step: int) -> None:

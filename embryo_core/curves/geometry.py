@@ -42,10 +42,7 @@ def rank_me(states: Floats) -> float | None:
 
 
 def eigenvalues(states: Floats) -> Floats:
-    """Return the eigenvalues of the covariance of states [n, D], largest first, without rounding errors.
-
-    The threshold is that of numpy.linalg.matrix_rank in float32.
-    """
+    """Return the eigenvalues of the covariance of states [n, D], largest first, above the rounding of float32."""
     centred = states - states.mean(axis=0)
     singular = np.linalg.svd(centred, compute_uv=False)
     noise = max(states.shape) * np.finfo(np.float32).eps * max(singular[0], np.abs(states).max(initial=0.0))

@@ -32,10 +32,7 @@ def draw_cases(right: ArrayLike) -> Floats:
 
 
 def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
-    """Return shares [DRAWS, S] drawn from the binomial distributions of `shares` [S] of `n` [S] cases.
-
-    This is for results that keep no case: cases of different runs are drawn independently.
-    """
+    """Return shares [DRAWS, S] drawn from binomials of `shares` [S] of `n` [S] cases, where no case was kept."""
     shares, n = np.asarray(shares, float), np.asarray(n, int)
     return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n
 

@@ -14,10 +14,7 @@ STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 
 
 def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Return the values [S] of `steps` [S] on an axis: the steps themselves, but STEP_0 for step 0 on a log axis.
-
-    The axis takes the logarithm, as Plotly's does; 0 has none.
-    """
+    """Return the values [S] of `steps` [S] on an axis; on a log axis, where 0 has no place, step 0 is at STEP_0."""
     values = np.asarray(steps, float)
     return np.where(values == 0, STEP_0, values) if scale == "log" else values
 

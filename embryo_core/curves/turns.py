@@ -15,10 +15,7 @@ MIN_CHANGE = 1.1  # ratio of the ends of a rise or fall that counts without item
 
 @dataclass(frozen=True)
 class Turns:
-    """The turning points of a curve as indices of its steps; two neighbours are the ends of a rise or a fall.
-
-    Empty if the curve neither rises nor falls significantly.
-    """
+    """The turning points of a curve as indices of its steps, the ends of each rise and fall; empty for a flat one."""
 
     points: tuple[int, ...]
     rises_first: bool = True

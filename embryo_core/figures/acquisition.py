@@ -89,10 +89,7 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
 
 
 def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
-    """Return how far the orders of designs agree with each other and the paper's, and those of seeds with each other.
-
-    Columns are those of `compare.agreements`.
-    """
+    """Return the `compare.agreements` of the orders of designs, with the paper's, and of seeds with each other."""
     shown = [run for run in runs if axis.supports(run)]
     names = {line: [run.name for run in own] for line, own in designs(shown).items()}
     single = compare.acquisitions(shown, metric, groups, rule)

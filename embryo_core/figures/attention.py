@@ -42,10 +42,7 @@ def of_rows(normalised: bool) -> str:
 
 
 def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
-    """Return the mean weight of a head on the same, previous, next and first position over the steps.
-
-    `normalised` maps have rows that sum to 1.
-    """
+    """Return the mean weight of a head on four positions over the steps; `normalised` maps have rows that sum to 1."""
     run, where = runs[0], f"layer {layer}, head {head}"
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     curves = Curves(
@@ -249,10 +246,7 @@ BERTVIZ = {
 
 
 def describe_sentence(kind: str, run: Run, at: str, size: int, shown: Sequence[int], layers: int, few: int) -> Caption:
-    """Return the caption of bertviz's view ("head" or "model") of the `shown` layers on a text of `size` pieces.
-
-    `at` names the step; the view begins with `few` of the `layers`.
-    """
+    """Return the caption of bertviz's "head" or "model" view of a text, which begins with `few` of the `layers`."""
     which = f"layers {', '.join(map(str, shown))}" if len(shown) > 1 else f"layer {shown[0]}"
     return Caption(
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; ## marks a piece inside a word), run "

@@ -256,9 +256,6 @@ def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figur
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
-    """Make shapes named STEP_MARK follow the step: `points` are their [x] or [x, y] at each of the sorted `steps`.
-
-    They are drawn at the last point.
-    """
+    """Let shapes named STEP_MARK, drawn at the last point, follow the sorted `steps`: `points` are [x] or [x, y]."""
     meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
     return figure.update_layout(meta=meta)

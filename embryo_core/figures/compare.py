@@ -184,10 +184,7 @@ def describe_differences(
 
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
-    """Plot `compare.differences` with the column run: a row for each measure, in it an interval for each run.
-
-    `units` has what the steps of each run count.
-    """
+    """Plot `compare.differences` by row and run: an interval each; `units` has what the steps of each run count."""
     known = table.dropna(subset="difference")
     rows = known.assign(**POINTS * known[["difference", "low", "high"]].astype(float))
     texts = [_describe_difference(row, point(int(row.step_second), units[row.run])) for row in rows.itertuples()]

@@ -19,10 +19,7 @@ ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is aroun
 
 
 def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
-    """Return which metrics have been computed at which checkpoints of the first run: a row of marks for each metric.
-
-    `gives` is what the run's models give (see `capabilities.gives`).
-    """
+    """Return what has been computed at which checkpoints of a run that `gives` this (see `capabilities.gives`)."""
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.done(run)

@@ -43,10 +43,7 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
 
 
 def on_phone(figure: go.Figure) -> dict[str, Any]:
-    """Return what a phone changes in the layout of a figure of panels, by paths as Plotly.relayout has them.
-
-    `browser/panels.js` applies it.
-    """
+    """Return what panels.js changes on a phone in a figure of panels, by paths as Plotly.relayout has them."""
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
     around = layout["margin"]["t"] + BELOW
     inner = fit_panels(layout, PHONE, layout["height"] - around)

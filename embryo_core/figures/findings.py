@@ -101,10 +101,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
-    """Return the caption of `finding_table`: the rules of the verdicts.
-
-    `compared` are the names of compared runs.
-    """
+    """Return the caption of `finding_table`: the rules of the verdicts, and the names of `compared` runs."""
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
     others = f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
     others = others if compared else ""

@@ -261,10 +261,7 @@ def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
 
 
 def describe_tuning(noted: Mapping[str, Any]) -> Caption:
-    """Return the caption of `tuning_curve`, with how the learning rate was chosen if several had the best score.
-
-    `noted` is what sources.json has of the results.
-    """
+    """Return the caption of `tuning_curve`, with how a tied learning rate was chosen, as sources.json has it."""
     summary = (
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
         "the development set after every epoch."

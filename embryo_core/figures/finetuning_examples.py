@@ -82,10 +82,7 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
 
 
 def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
-    """Return a table of examples with at most MAX_STEPS steps, evenly on a log axis, and the chosen one.
-
-    Examples whose answer changes come first.
-    """
+    """Return examples, those that change first, at most MAX_STEPS log-spaced steps, and the chosen one."""
     if "history" in table:
         table = table.sort_values("history", key=lambda names: ~names.isin(CHANGING), kind="stable")
     steps = sorted(column for column in table if not isinstance(column, str))

@@ -59,10 +59,7 @@ def task_of(curve: str) -> str:
 
 
 def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
-    """Return `score_table` of a run for some tasks, by default all, each row with the data it was measured on.
-
-    Raises ResultsError.
-    """
+    """Return `score_table` of a run for some tasks or all, each row with its data. Raises ResultsError."""
     table = score_table(results.read_task_scores(run))
     if tasks is not None:
         table = table[table["task"].map(task_of).isin(tasks)]
@@ -170,10 +167,7 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
 
 
 def read_associations(run: Run, scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return `associations` of a `score_table` with the run's accuracy on masked words, and what that accuracy is.
-
-    Raises ResultsError.
-    """
+    """Return `associations` of scores with the run's accuracy on masked words, and which. Raises ResultsError."""
     masked, accuracy = read_masked_accuracy(run, scores["step"].unique())
     return associations(scores, masked), accuracy
 

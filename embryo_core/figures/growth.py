@@ -41,10 +41,7 @@ def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
 
 
 def changed_most(run: Run) -> pd.DataFrame:
-    """Return the accuracy (group, step, accuracy) of the parts of speech that change most.
-
-    Empty if the run was not evaluated on words at two steps. Raises ResultsError.
-    """
+    """Return group, step, accuracy of the parts of speech that change most, if two steps have any."""
     scores = results.read_scores(run, measured_as(run, METRIC))
     table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
     if table["step"].nunique() < 2:

@@ -189,10 +189,7 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
 
 
 def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
-    """Plot cells with a colour and a text by layer and head; customdata are layer and head.
-
-    Hover texts have the column `exact`, if there is one, instead of the text.
-    """
+    """Plot cells with colour and text, the column `exact` under the pointer if there is one, by layer and head."""
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure, z = go.Figure(), colours.to_numpy(float, na_value=np.nan)

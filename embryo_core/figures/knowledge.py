@@ -303,10 +303,7 @@ def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
 
 
 def fact_history(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return what the model answered to one fact at every step, as in the paper's Table 9.
-
-    Columns: step, prediction, prediction_probability, rank, probability (both of the true object), right.
-    """
+    """Return step, prediction, prediction_probability, rank, probability (both of the object), right (Table 9)."""
     rows = answers.sort_values("step", ignore_index=True)
     names = ["step", "prediction", "prediction_probability", "rank", "probability"]
     return rows[names].assign(right=rows["rank"] == 1)

@@ -75,10 +75,7 @@ def lens(
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:
-    """Return the first steps, at which no layer gives any word a probability of SURE; none if it is never given.
-
-    `table` has the columns step and probability.
-    """
+    """Return the first steps of a table, at which no layer gives a word a probability of SURE; none if none does."""
     surest = table.groupby("step")["probability"].max().sort_index()
     if surest.max() < SURE:
         return []

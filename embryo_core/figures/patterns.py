@@ -76,10 +76,7 @@ WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns 
 
 @results.remembered
 def read_behaviour(run: Run, what: str | None = None) -> pd.DataFrame:
-    """Return the `behaviour_curves` of a run, or those of one pattern and the baseline.
-
-    Empty if its heads were not measured. Raises ResultsError.
-    """
+    """Return `behaviour_curves` of a run, or of a pattern and the baseline; empty without any. Raises ResultsError."""
     metrics = [PREFIX + name for name in (what, BASELINE)] if what else None
     scores = results.read_many_scores(run, metrics, PREFIX)
     return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)

@@ -106,10 +106,7 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Return two tasks of one layer (see `of_layer`) at the steps that both have.
-
-    Columns: step; f1_x, n_x, layer_x, task_x; the same of y.
-    """
+    """Return step, f1_x, n_x, layer_x, task_x, and the same of y, at the steps of one layer that both tasks have."""
     sides = []
     for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()

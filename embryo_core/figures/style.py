@@ -163,20 +163,14 @@ def few_ticks(first: int, last: int) -> list[int]:
 
 
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
-    """Return the colours from the lowest to the highest as HTML, with the `ticks` at their shares of the width.
-
-    It stays visible while a figure wider than the page is scrolled.
-    """
+    """Return colours, lowest first, as HTML that stays in sight, with the `ticks` at their shares of the width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
     named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
     return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
-    """Give every "x" or "y" axis of a figure these nested settings; its other settings stay.
-
-    It does the same as Plotly's update_xaxes and update_yaxes several times as fast.
-    """
+    """Give all "x" or "y" axes these nested settings and keep others, several times as fast as Plotly's own update."""
     axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
     changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
     return figure.update_layout(changed, overwrite=True)

@@ -79,10 +79,7 @@ def _keep(trace: go.Scatter, few: np.ndarray) -> None:
 
 
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
-    """Break every curve of a figure at the positions `gaps` on its x-axis, before and after a point at such a position.
-
-    Bands stay whole.
-    """
+    """Break every curve of a figure, but no band, at the places `gaps` on its x-axis, before and after a point."""
     for trace in _curves(figure):
         x = [*trace.x]
         cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})

@@ -49,10 +49,7 @@ MIN_ANSWERS = 10  # right answers from which that share is given
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the sets of categories to choose from: the paper's that the scores have, else the metric's own.
-
-    Verb forms alone are not single tags.
-    """
+    """Return the sets of categories to choose from: the paper's that the scores have, else the metric's own."""
     groups = scores["group"].dropna().unique().tolist()
     sets: dict[str, list[str]] = {}
     missing = set(groups)

@@ -166,10 +166,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def default_word(table: pd.DataFrame) -> str | None:
-    """Return the word of an `age_table` to open on: of the middle third by age, the one whose age is surest.
-
-    Without ages it is the first word that was measured.
-    """
+    """Return the word to open on: of the middle third by age the one whose age is surest, else the first measured."""
     known = table.dropna(subset="age")
     if known.empty:
         return min(table.loc[table["n"].notna(), "word"], default=None)
@@ -241,10 +238,7 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def curve_table(run: Run, word: str) -> pd.DataFrame:
-    """Return the surprisal of a word at every step, empty if it was not measured. Raises ResultsError.
-
-    Columns: word, step, surprisal (bits), n, low, high (95 %, of a mean over the occurrences), chance.
-    """
+    """Return word, step, surprisal (bits), n, low, high (95 % of the mean), chance of a word. Raises ResultsError."""
     table = results.read_surprisals(run, word)
     reach = half_intervals(table)
     table = table[["word", "step", "surprisal", "n", "chance"]]

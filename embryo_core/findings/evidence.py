@@ -36,10 +36,7 @@ class Curve:
         return curves.onset(self.steps, self.values, self.n)
 
     def rise(self) -> curves.Onset | None:
-        """Return from which step the curve stays above half of its way from the first value to the last.
-
-        It is None if the last value is not significantly above the first.
-        """
+        """Return from which step the curve stays above half of its rise; None if it does not rise significantly."""
         first, last = self.values[0], self.values[-1]
         if curves.difference_interval(last, first, self.cases)[0] <= 0:
             return None

@@ -26,10 +26,7 @@ COMMAND = "evaluate --treebank PATH"
 
 
 def measured_as(run: Run, metric: str) -> str:
-    """Return the metric that a run has of a kind: of predictions, a decoder's is that of next words.
-
-    It is `metric` itself if the run has it, or none.
-    """
+    """Return the metric that a run has in place of one: of predictions, a decoder's is that of next words."""
     if metric not in PREDICTIONS:
         return metric
     stored = results.read_metrics(run)

@@ -65,10 +65,7 @@ PLOTLY = Package(  # without maps and 3D; browsers read it in half the time of t
 
 
 def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None = None) -> None:
-    """Write the files of some packages, and a notice that names them, to a folder. Raises SiteError.
-
-    `cache` is the folder of their archives; by default that of the user.
-    """
+    """Write files and a notice of packages to a folder; `cache` has the archives, else the user's. Raises SiteError."""
     cache = cache or pooch.os_cache("embryo")
     archives = [_fetch(package, cache) for package in packages]
     folder.mkdir(parents=True, exist_ok=True)

@@ -356,10 +356,7 @@ PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {  # by the name i
 
 
 def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | Drawing | str]]:
-    """Yield each choice of a panel with its figure on each scale of steps, or a sentence that says why there is none.
-
-    A figure without an axis of steps is the same on both.
-    """
+    """Yield each choice of a panel with its figure on each scale of steps, or a sentence that says why it has none."""
     for choice, options in panel.choices.items():
         try:
             by_scale: dict[Scale, Any] = {"log": panel.make(runs, Axis("log"), **options)}
