@@ -200,14 +200,9 @@ def _smoothing_name(points: int) -> str:
     return {1: "off", 3: "3 (paper)"}.get(points, str(points))
 
 
-def pick_layer(layers: int, default: int = 1) -> int:
-    """Pick a layer, counted from 1, the lowest."""
-    return pick_one("layer", "Layer", range(1, layers + 1), default, width=NUMBER)
-
-
-def pick_head(heads: int, default: int = 1) -> int:
-    """Pick an attention head, counted from 1."""
-    return pick_one("head", "Head", range(1, heads + 1), default, width=NUMBER)
+def pick_number(name: str, count: int, default: int) -> int:
+    """Pick one of the layers or heads, counted from 1; `name` is "layer" or "head"."""
+    return pick_one(name, name.capitalize(), range(1, count + 1), default, width=NUMBER)
 
 
 def choose_head(layer: int, head: int) -> None:

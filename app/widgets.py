@@ -28,7 +28,7 @@ from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case
 
-UNIT_NAMES: dict[Unit, str] = {"step": "step"} | {unit: text.removesuffix(" seen") for unit, text in TITLES.items()}
+UNIT_NAMES: dict[Unit, str] = {"step": "step", **{unit: name.removesuffix(" seen") for unit, name in TITLES.items()}}
 COUNTED: dict[Unit, str] = {  # what a run must record for an axis
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",

@@ -32,7 +32,8 @@ def show_layers(view: View) -> None:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        head = pickers.pick_head(map_reads.at_step(view.run, view.evaluated(known)).shape[1], default)
+        heads = map_reads.at_step(view.run, view.evaluated(known)).shape[1]
+        head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
     for shown in (view, *map(view.of, view.compared_runs[:1])):
         _show_layers_of(shown, head, normalised)

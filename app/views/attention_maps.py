@@ -75,8 +75,8 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
     """Return the picked layer and head, and how the maps are drawn."""
     _, layer, head = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = pickers.pick_layer(layers, layer)
-        head = pickers.pick_head(heads, head)
+        layer = pickers.pick_number("layer", layers, layer)
+        head = pickers.pick_number("head", heads, head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
         shared = pickers.pick_switch("shared_colours", "One scale for all heads")
         normalised = pickers.pick_switch(ROWS, "Rows sum to 1")

@@ -61,10 +61,11 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 
 def describe(run: Run) -> list[tuple[str, str]]:
     """Return the rows (what, value) of the card in reading order; without what run.json does not say."""
+    pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
     rows = {
         "Model": f"{family_name(run.family)}, {run.objective}",
-        "Size": _sizes(run.config),
-        "Tokenizer": _tokenizer(run),
+        "Size": " · ".join(f"{run.config[key]:,} {name}" for key, name in SIZES.items() if key in run.config),
+        "Tokenizer": f"{pieces}sha256 {run.tokenizer_sha256[:12]}",
         "Continues": _origin(run),
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
@@ -84,15 +85,6 @@ def _origin(run: Run) -> str:
         return ""
     seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
     return f"run {origin.run}, {point(origin.step, run.step_unit)}{seen}"
-
-
-def _sizes(config: dict[str, Any]) -> str:
-    return " · ".join(f"{config[key]:,} {name}" for key, name in SIZES.items() if key in config)
-
-
-def _tokenizer(run: Run) -> str:
-    pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
-    return f"{pieces}sha256 {run.tokenizer_sha256[:12]}"
 
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:

@@ -45,8 +45,8 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
         "pattern", "Pattern", list(names), first_pattern, names.__getitem__, segmented=True, then=to_best
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = pickers.pick_layer(int(frame["layer"].max()), layer)
-        head = pickers.pick_head(int(frame["head"].max()), head)
+        layer = pickers.pick_number("layer", int(frame["layer"].max()), layer)
+        head = pickers.pick_number("head", int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         first = int(frame["step"].min())

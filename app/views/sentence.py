@@ -87,8 +87,8 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
     layers, heads, size, _ = at_step.weights.shape
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         _, first_layer, first_head = results.default_head(view.run)
-        layer = pickers.pick_layer(layers, first_layer)
-        head = pickers.pick_head(heads, first_head)
+        layer = pickers.pick_number("layer", layers, first_layer)
+        head = pickers.pick_number("head", heads, first_head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, found.skipped)

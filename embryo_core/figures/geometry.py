@@ -25,8 +25,11 @@ class Measure:
     label: str
     means: str
     details: str
-    form: str  # of a value, as Python formats it
-    cell: str  # of a cell of the heat map
+    form: str  # of a value, as Python formats it; the cells of a heat map have a decimal less
+
+    def in_cell(self, value: float) -> str:
+        """Return a value as a cell of the heat map has it."""
+        return f"{value:.{int(self.form[1]) - 1}f}"
 
 
 MEASURES = {
@@ -36,14 +39,12 @@ MEASURES = {
         "The exponential of the entropy of their singular values. It cannot be above the number of words or of "
         "dimensions.",
         ".1f",
-        ".0f",
     ),
     "participation": Measure(
         "Participation ratio",
         "Participation ratio: how many directions have a large part of the variance (Gao et al., 2017).",
         "The squared sum of the eigenvalues of the covariance, divided by the sum of their squares.",
         ".1f",
-        ".0f",
     ),
     "alpha": Measure(
         "Alpha",
@@ -51,35 +52,30 @@ MEASURES = {
         "The i-th eigenvalue falls about as i to the power of minus alpha, fitted from rank 11 to 100. High: few "
         "directions have all the variance. States with fewer than 20 directions have none.",
         ".2f",
-        ".1f",
     ),
     "anisotropy": Measure(
         "Anisotropy",
         "Anisotropy: the mean cosine between the states of two different words (Ethayarajh, 2019).",
         "Near 1, all states point in one direction; at 0, in all.",
         ".3f",
-        ".2f",
     ),
     "dimension": Measure(
         "Intrinsic dimension",
         "Intrinsic dimension: that of the surface on which the states are (TwoNN; Facco et al., 2017).",
         "It is read off the distances to the two nearest states. Of equal states one is kept; n counts the others.",
         ".1f",
-        ".0f",
     ),
     "cka_below": Measure(
         "Similarity to the layer below",
         "Similarity to the layer below: linear CKA of the states of the same words, debiased (Murphy et al., 2024).",
         "1: the layer only turns and scales the states; about 0: nothing is left of how they were arranged.",
         ".3f",
-        ".2f",
     ),
     "cka_step": Measure(
         "Similarity to a step",
         "Similarity to a step: each layer compared with itself at that step, on the same words.",
         similarity.DETAILS,
         ".3f",
-        ".2f",
     ),
 }
 
@@ -168,5 +164,5 @@ def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int 
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"
-    how = cells.CellFormat(f"{{:{drawn.cell}}}".format, drawn.form, "words", style.colour_bar(drawn.label))
+    how = cells.CellFormat(drawn.in_cell, drawn.form, "words", style.colour_bar(drawn.label))
     return cells.layer_map(runs, axis, rows, layer, how, name, title, METRIC)

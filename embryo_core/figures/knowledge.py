@@ -250,8 +250,8 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
     """Return what the last precision at 1 over all facts is worth; `without` is the table over unnamed facts."""
-    every, *_ = ends = [*_last_of_all(table), *_last_of_all(without)]
-    others = ends[-1]
+    ends = pd.concat([own[own["relation"] == ALL].sort_values("step").tail(1) for own in (table, without)])
+    every, others = ends.iloc[0], ends.iloc[-1]
     at = point(int(every["step"]), run.step_unit)
     compared = (
         f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
@@ -265,11 +265,6 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
         f"object; without them the model gets {percent(others['value'])} of {others['n']:,} correctly, "
         f"{_compare(others)} the baseline's {percent(others['baseline'])}."
     )
-
-
-def _last_of_all(table: pd.DataFrame) -> list[pd.Series]:
-    """Return the last row over all facts; an empty list if there is none."""
-    return [row for _, row in table[table["relation"] == ALL].sort_values("step").tail(1).iterrows()]
 
 
 def _compare(row: pd.Series) -> str:

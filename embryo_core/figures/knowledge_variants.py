@@ -10,7 +10,7 @@ from embryo_core.corpora.groups import ALL
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.figures.knowledge import label
 from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
 from embryo_core.types import Fact, Run
@@ -72,13 +72,11 @@ def describe_variants(run: Run, rows: pd.DataFrame) -> Caption:
     counts = {KINDS[kind][0]: own["n"] for kind, own in rows.groupby("kind", sort=False)}
     return Caption(
         "What the model answers when the facts that it gets right at a step are asked in other ways.",
-        sentences(
-            "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right.",
-            "Blue: more than half of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by "
-            "pairs of paraphrases instead). Purple: the negated question gets the same answer, which is wrong. "
-            "The others: the answer is lost after a word that is not the object (“Kabul? Sirindhorn was born in”), "
-            "similar to it, dissimilar, or random (Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
-        ),
+        "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half of "
+        "the paraphrases get the right answer (Elazar et al., 2021, measure consistency by pairs of paraphrases "
+        "instead). Purple: the negated question gets the same answer, which is wrong. The others: the answer is lost "
+        "after a word that is not the object (“Kabul? Sirindhorn was born in”), similar to it, dissimilar, or random "
+        "(Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
         f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = "
         + ", ".join(f"{span(n)} ({name})" for name, n in counts.items())
         + ".",

@@ -9,7 +9,7 @@ from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import plot_rows
 from embryo_core.findings.words import measured_as
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -79,12 +79,9 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
         frame,
         Caption(
             f"Words that have pieces of their own in {owner.name}: {'; '.join(right)}.",
-            sentences(
-                f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were cut before. "
-                f"Each run is at its last step: {steps}.",
-                "A run without these pieces has to get all pieces of a word right. Lines: 95 % (Wilson). Rows have at "
-                f"least {MIN_WORDS} words.",
-            ),
+            f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were cut before. "
+            f"Each run is at its last step: {steps}. A run without these pieces has to get all pieces of a word right. "
+            f"Lines: 95 % (Wilson). Rows have at least {MIN_WORDS} words.",
             f"Words: {data_note(runs[0], measured_as(runs[0], metric), 'a treebank')}.",
         ),
         metric,

@@ -9,7 +9,7 @@ from embryo_core.curves import Z
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
-from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, points
 
@@ -65,18 +65,13 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
         phase = ": the unigram phase, in which the model knows which pieces are frequent and little else"
         if step == unigram.index.min():
             phase = f", the first that was evaluated, so it may have been earlier{phase}"
-    if len(nearer):
-        steps = points(int(nearer.min()), int(nearer.max()), unit)
-        bigrams = f"At {steps} they are significantly nearer to bigrams: what follows the piece before."
-    else:
-        bigrams = "At no step are they significantly nearer to bigrams: what follows the piece before."
+    near = f"{points(int(nearer.min()), int(nearer.max()), unit)} they are" if len(nearer) else "no step are they"
+    bigrams = f"At {near} significantly nearer to bigrams: what follows the piece before."
     return Caption(
         f"Predictions are nearest to unigrams, the frequencies of single pieces, at {point(step, unit)} "
         f"({unigram['value'].min():.2f} nats){phase}.",
-        sentences(
-            bigrams,
-            "Where both divergences rise, the model uses more of the sentence than the piece before. Kullback-Leibler "
-            "divergence from the model's distribution to both, mean over masked pieces; band: 95 % interval.",
-        ),
+        f"{bigrams} Where both divergences rise, the model uses more of the sentence than the piece before. "
+        "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "
+        "interval.",
         f"Data: {note}.",
     )

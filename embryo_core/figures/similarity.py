@@ -11,7 +11,7 @@ from embryo_core.curves.scores import Floats
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import by_layer, curves_figure
-from embryo_core.figures.figure import Caption, Figure, sentences
+from embryo_core.figures.figure import Caption, Figure
 from embryo_core.types import Run
 from embryo_core.words import span
 
@@ -127,9 +127,7 @@ def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
     def caption(rows: pd.DataFrame) -> Caption:
         return Caption(
             f"Each layer of {run.name} compared with the same layer of {other}, on the same words.",
-            sentences(
-                _name_steps(rows, other), DETAILS, f"A line for each layer of both; n = {span(rows['n'])} words."
-            ),
+            f"{_name_steps(rows, other)} {DETAILS} A line for each layer of both; n = {span(rows['n'])} words.",
             hint="Click a point for its layer and step.",
         )
 

@@ -16,7 +16,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, sentences
+from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.words import (
     BITS,
     METRIC,
@@ -75,10 +75,8 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
             f"Words are nearest to their frequency at {own.counted(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {then}, context makes half of them significantly less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
-            sentences(
-                f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
-                f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
-            ),
+            f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
+            f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
             describe_data(run),
         )
 
@@ -126,12 +124,9 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
         )
         return Caption(
             f"Highest shares of words: {', '.join(named)}.",
-            sentences(
-                f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, "
-                "by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean "
-                "over its occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % "
-                "(Wilson).",
-            ),
+            f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, by "
+            "counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean over its "
+            "occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % (Wilson).",
             f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 

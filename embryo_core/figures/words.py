@@ -252,7 +252,9 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         row = _row(run, word)
         return Caption(
-            f"“{word}” {_describe_age(row, axis.of(run, runs))}.",
+            f"“{word}” has no age: {row['why']}."
+            if pd.isna(row["age"])
+            else f"“{word}” is acquired at {describe_estimate(row, axis.of(run, runs))}.",
             sentences(
                 f"{SURPRISAL} {HOW['masked_words' in run_gives(run)]}",
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
@@ -277,12 +279,6 @@ def _row(run: Run, word: str) -> pd.Series:
     table = age_table(run)
     own = table[table["word"] == word]
     return own.iloc[0] if len(own) else pd.Series(dict.fromkeys(table.columns))
-
-
-def _describe_age(row: pd.Series, axis: StepAxis) -> str:
-    if pd.isna(row["age"]):
-        return f"has no age: {row['why']}"
-    return f"is acquired at {describe_estimate(row, axis)}"
 
 
 def describe_estimate(row: Any, axis: StepAxis) -> str:

@@ -2,6 +2,7 @@
 
 from app import results
 from embryo_core import results as store
+from embryo_core.figures import overview
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
 from tests.probed import write_probes
@@ -35,10 +36,10 @@ def test_the_training_of_a_probe_is_read_by_itself(own_run: Run) -> None:
 
 def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:
     """A row that pretraining appends is in the next read."""
-    rows = len(results.log(own_run))
+    rows = len(overview.training_log(own_run))
     with (own_run.path / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write('{"split": "train", "step": 20, "loss": 5.0}\n')
-    assert len(results.log(own_run)) == rows + 1
+    assert len(overview.training_log(own_run)) == rows + 1
 
 
 def test_what_is_made_of_results_is_made_again_when_they_change(own_run: Run) -> None:
