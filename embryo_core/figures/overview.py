@@ -31,81 +31,67 @@ LOSS_WEIGHTS = {  # settings that weight a loss in what training minimizes
 }
 
 
+COUNTS = {  # columns of n, and what they count
+    "n_masked": "masked pieces",
+    "n_predicted": "pieces",
+    "n_sequences": "sentence pairs",
+    "replaced_token_n": "tokens",
+}
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the training log."""
+    """A column of the training log: its title, the column of its n, and what it means, for the caption."""
 
     title: str
-    y_title: str
-    unit: str  # what n counts
-    count: str  # column of n
-    about: str  # what it means, for the caption
+    count: str
+    about: str
+    per: str | None = None  # nats of a loss; None: an accuracy
+    more: str = ""  # that n counts
     baseline: float | None = None  # chance, if it is the same for all runs
 
+    @property
+    def unit(self) -> str:
+        """What n counts."""
+        return COUNTS[self.count] + self.more
 
+    @property
+    def y_title(self) -> str:
+        """The title of its axis."""
+        return f"accuracy ({self.unit})" if self.per is None else f"loss (nats{self.per})"
+
+
+WORD = "Dashed: always the training text's most frequent word."
+CALLED = "Share of sentence pairs correctly called"
+OTHERS = ", and the pairs of sentences or tokens of the other objective"
 QUANTITIES = {
     "masked_lm_loss": Quantity(
-        "Masked-word loss",
-        "loss (nats per masked piece)",
-        "masked pieces",
-        "n_masked",
-        "Cross-entropy of the masked pieces.",
+        "Masked-word loss", "n_masked", "Cross-entropy of the masked pieces.", " per masked piece"
     ),
     "masked_lm_accuracy": Quantity(
-        "Masked-word accuracy",
-        "accuracy (masked pieces)",
-        "masked pieces",
-        "n_masked",
-        "Share of masked pieces predicted exactly. Dashed: always the training text's most frequent word.",
+        "Masked-word accuracy", "n_masked", f"Share of masked pieces predicted exactly. {WORD}"
     ),
     "next_token_loss": Quantity(
-        "Next-piece loss",
-        "loss (nats per piece)",
-        "pieces",
-        "n_predicted",
-        "Cross-entropy of every piece after those before it.",
+        "Next-piece loss", "n_predicted", "Cross-entropy of every piece after those before it.", " per piece"
     ),
     "next_token_accuracy": Quantity(
-        "Next-piece accuracy",
-        "accuracy (pieces)",
-        "pieces",
-        "n_predicted",
-        "Share of pieces predicted exactly from those before. Dashed: always the training text's most frequent word.",
+        "Next-piece accuracy", "n_predicted", f"Share of pieces predicted exactly from those before. {WORD}"
     ),
-    "loss": Quantity(
-        "Total loss",
-        "loss (nats)",
-        "masked pieces, and the pairs of sentences or tokens of the other objective",
-        "n_masked",
-        "",  # see describe_total_loss
-    ),
+    "loss": Quantity("Total loss", "n_masked", "", "", OTHERS),  # see describe_total_loss
     "sentence_order_loss": Quantity(
         "Sentence-order loss",
-        "loss (nats per pair)",
-        "sentence pairs",
         "n_sequences",
         "Cross-entropy of detecting swapped sentences; chance is 0.69.",
+        " per pair",
     ),
     "sentence_order_accuracy": Quantity(
-        "Sentence-order accuracy",
-        "accuracy (sentence pairs)",
-        "sentence pairs",
-        "n_sequences",
-        "Share of sentence pairs correctly called swapped or ordered; chance is 50 %.",
-        0.5,
+        "Sentence-order accuracy", "n_sequences", f"{CALLED} swapped or ordered; chance is 50 %.", baseline=0.5
     ),
     "next_sentence_accuracy": Quantity(
-        "Next-sentence accuracy",
-        "accuracy (sentence pairs)",
-        "sentence pairs",
-        "n_sequences",
-        "Share of sentence pairs correctly called consecutive or not; chance is 50 %.",
-        0.5,
+        "Next-sentence accuracy", "n_sequences", f"{CALLED} consecutive or not; chance is 50 %.", baseline=0.5
     ),
     "replaced_token_accuracy": Quantity(
         "Replaced-token accuracy",
-        "accuracy (tokens)",
-        "tokens",
         "replaced_token_n",
         "Share of tokens correctly called replaced or original; “original” is right for at least all tokens that were "
         "not masked. Dashed, where the log has it: always “original”.",
