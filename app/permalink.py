@@ -27,10 +27,7 @@ def one_entry_per_page() -> None:
 
 
 def restore() -> None:
-    """Read the user's choices from the URL; call this before any `get`.
-
-    When the browser goes back, a value that the URL leaves out is the default again.
-    """
+    """Read the choices from the URL before any `get`; when the browser goes back, what it leaves out is the default."""
     context = get_script_run_ctx()
     state = st.session_state.get(STATE)
     if state is None:
@@ -78,10 +75,7 @@ def leads_to() -> str | None:
 
 
 def publish() -> None:
-    """Write the values that this page showed to the URL; other parameters stay.
-
-    All are written at once, because each message to the browser is an entry of its history.
-    """
+    """Write what this page showed to the URL, all at once: each message is an entry of the browser's history."""
     shown = st.session_state.get(SHOWN, {})
     before = {name: st.query_params.get_all(name) for name in st.query_params}
     after = {name: values for name, values in before.items() if shown.get(name, "") is not None}

@@ -53,10 +53,7 @@ def download_wheels(folder: Path, python: str) -> list[Path]:
 
 
 def collect(run_folder: Path, folder: Path) -> list[int]:
-    """Copy a run with its last checkpoint and log-spaced earlier ones, eight at most; return their steps.
-
-    Raises ValueError if a file is larger than 16 MiB, before anything is copied.
-    """
+    """Copy a run with at most eight log-spaced checkpoints; return their steps. Raises ValueError for a large file."""
     run = runs.open_run(run_folder)
     kept = [one for one in runs.checkpoints(run) if one.has_weights]
     wanted = set(log_spaced([one.step for one in kept], CHECKPOINTS))

@@ -22,10 +22,7 @@ TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # and th
 
 
 def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
-    """Return the tiles of a run as the browser takes them, and the state of the page that each tile opens.
-
-    No question is asked and no weights are loaded. Raises ResultsError.
-    """
+    """Return the tiles of a run, made of stored results alone, and the state of the page that each of them opens."""
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
     head, places = _head_tile(run)
     if sentence:

@@ -62,10 +62,7 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
 
 
 def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser: the maps of a step side by side as in the picture, step after step.
-
-    They are [S, layers * M, heads * M]. `at` as in `head_history`.
-    """
+    """Pack a grid for the browser, [S, layers * M, heads * M] as in the picture; `at` as in `head_history`."""
     layers, size, heads, _ = of.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
     header |= {"countedIn": unit}
@@ -79,10 +76,7 @@ def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit
 def added_payload(
     run: str, step: int | None = None, weights: np.ndarray | None = None, at: float | None = None
 ) -> bytes:
-    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only.
-
-    Colours end where the grid's do, so they mean the same after any step is added. `at` as in `head_history`.
-    """
+    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only."""
     header = {"name": grid_name(run), "step": step, "at": step if at is None else at}
     if weights is None:
         return pack(header)

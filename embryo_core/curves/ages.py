@@ -52,14 +52,11 @@ class Sigmoids:
 
 @dataclass(frozen=True, eq=False)
 class Ages:
-    """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN with a reason.
-
-    `earliest` is -inf and `latest` inf where the interval reaches beyond the steps.
-    """
+    """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN with a reason."""
 
     step: Floats
-    earliest: Floats
-    latest: Floats
+    earliest: Floats  # -inf where the interval goes beyond the first step
+    latest: Floats  # inf where it goes beyond the last
     reasons: tuple[str, ...]  # why a word has no age; "" if it has one
     fits: Sigmoids
 

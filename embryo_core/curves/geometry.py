@@ -66,10 +66,7 @@ def participation(spectrum: Floats) -> float | None:
 
 
 def two_nn(states: Floats) -> tuple[float, int] | None:
-    """Return the intrinsic dimension of states [n, D] and the number of distinct ones; None if these are too few.
-
-    Duplicates are dropped: their nearest neighbour is at distance zero.
-    """
+    """Return the intrinsic dimension of the distinct ones of states [n, D], and their number; None if they are few."""
     squares = _squared_distances(states)
     same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
     distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group

@@ -27,17 +27,14 @@ FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of a run in which the loss falls slowly or fast; it may have begun from `earliest` to `latest`.
-
-    The first phase begins with the run. `fall` is in nats per doubling of the step.
-    """
+    """A stretch of a run in which the loss falls slowly or fast; it may have begun from `earliest` to `latest`."""
 
     name: Name
     start: int
     earliest: int
     latest: int
     end: int
-    fall: float
+    fall: float  # nats per doubling of the step
 
 
 def loss_of_words(log: pd.DataFrame) -> str:

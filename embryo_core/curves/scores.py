@@ -80,14 +80,11 @@ def difference_interval(
 
 @dataclass(frozen=True)
 class Onset:
-    """The step from which a curve stays at or above a share of its last value, and the steps between which it may be.
-
-    `latest` is None if even the last value is not significantly above the share.
-    """
+    """The step from which a curve stays at or above a share of its last value, and between which steps it may be."""
 
     step: int
     earliest: int
-    latest: int | None
+    latest: int | None  # None if even the last value is not significantly above the share
 
 
 def onset(
@@ -126,10 +123,7 @@ def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, lea
 
 @dataclass(frozen=True)
 class Peak:
-    """The highest point of a curve and its end: the step of the peak, the value there, and the last value.
-
-    Values from `earliest` to `latest` may be as high, given the number of cases.
-    """
+    """The highest point of a curve, the steps from `earliest` to `latest` at which it may be, and the last value."""
 
     step: int
     value: float

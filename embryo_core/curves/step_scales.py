@@ -28,10 +28,7 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
-    """Select at most `count`, at least 2, of sorted steps, evenly on a log axis that begins at the first.
-
-    The first and the last step are always selected; all are if there are no more than `count`.
-    """
+    """Select at most `count`, at least 2, of sorted steps: the first, the last, and others evenly on a log axis."""
     known = np.asarray(steps)
     if len(known) <= count:
         return known.tolist()

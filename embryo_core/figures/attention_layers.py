@@ -130,10 +130,7 @@ def colour_scale(figure: Figure) -> str:
 
 
 def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
-    """Return a row for each cell [layers, S, M, M]: layer, head (from 1), step, from, to, positions, weight.
-
-    A weight is the mean over a block of positions, of which `from` and `to` are the first.
-    """
+    """Return layer, head, step, from, to, positions and mean weight of blocks of positions, [layers, S, M, M]."""
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
     where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
     where |= {"from": block * row, "to": block * to, "positions": block}

@@ -26,10 +26,7 @@ MAX_TICKS = 26  # step labels that fit side by side
 def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
-    """Add invisible points at the middle of the cells: Plotly reports clicks on points, but not on heat maps.
-
-    `customdata` is a list of lists: with an array, a click would report a dictionary.
-    """
+    """Add invisible points in the cells, as Plotly reports clicks on points alone; `customdata` is a list of lists."""
     unseen = {"marker_opacity": 0}
     figure.add_scatter(
         x=x,

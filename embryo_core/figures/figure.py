@@ -59,10 +59,7 @@ class Caption:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A plotly figure, the table of its numbers, and the words that go with it.
-
-    The same value is shown by the dashboard, displayed by a notebook and written to files; nothing may change it.
-    """
+    """A plotly figure, the table of its numbers, and the words that go with it; nothing may change it."""
 
     name: str  # of its files, unique on a page
     title: str
@@ -113,10 +110,7 @@ class Figure:
 
     @cached_property
     def file_sizes(self) -> dict[str, Any]:
-        """What a browser needs to draw its SVG and PNG, for each size of a file.
-
-        That is: inches and layout, the columns kept of a heat map of words, and the names in a second legend.
-        """
+        """What a browser needs to draw it as SVG and PNG, by size: inches, layout, kept columns, and long names."""
         return {
             columns: {
                 "inches": size.inches,

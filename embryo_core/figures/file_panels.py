@@ -29,10 +29,7 @@ def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
 
 
 def fit_panels(layout: Layout, width: float, height: float) -> float:
-    """Change the panels of a layout, or its only one, so that they fit into this width; return the height they take.
-
-    `height` is what they take on the page. Width and heights are in pixels.
-    """
+    """Fit the panels of a layout into a width, given the height that they take on the page; return the new height."""
     found = panels(layout)
     if len(found) > 1:
         height = _reflow(layout, found, width, height)

@@ -31,10 +31,7 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
 
 
 def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
-    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on.
-
-    What is written in its empty column goes with that.
-    """
+    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on, and no empty one."""
     axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
     names = dict(zip(axis["tickvals"], axis["ticktext"]))
     axis |= {"tickvals": [*new.values()], "ticktext": [names[old] for old in kept], "range": [-0.55, len(kept) - 0.45]}

@@ -150,10 +150,7 @@ def _gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
-    """Return which score of a `score_table` gains most from pretraining.
-
-    If each task was tuned at one step only, which score is farthest above its control.
-    """
+    """Return which score gains most from pretraining or, with one step each, is farthest above its control."""
     gains = _gains(table)
     best = gains.loc[gains["gain"].idxmax()]
     if not best["rises"] and not best["gain"] > 0:

@@ -81,10 +81,7 @@ MEASURES = {
 
 
 def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame:
-    """Return a measure of every layer: layer, step, value, n, and what else it has; sorted. Raises ResultsError.
-
-    `to` is the step with which "cka_step" compares (see `similarity.to_step`).
-    """
+    """Return layer, step, value, n of a measure, sorted; "cka_step" compares with `to`. Raises ResultsError."""
     if measure == "cka_step":
         return similarity.to_step(run, to)
     scores = results.read_scores(run, f"{METRIC}_{measure}")
@@ -128,10 +125,7 @@ def describe_measure(run: Run, rows: pd.DataFrame, measure: str, bold: int | Non
 
 
 def state_phases(run: Run) -> list[Stretch]:
-    """Return where the effective rank of the last layer grows and where it shrinks ("compresses"). Raises ResultsError.
-
-    Li et al. (2025, https://arxiv.org/abs/2509.23024) find such phases in language models.
-    """
+    """Return where the effective rank of the last layer grows and "compresses" (Li et al., 2025, arXiv 2509.23024)."""
     return _phases(_last_layer(measure_table(run, "rank_me")))
 
 

@@ -171,10 +171,7 @@ def plot_values(rows: pd.DataFrame, what: str, step: int, chosen: Head) -> go.Fi
 
 
 def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: StepAxis) -> go.Figure:
-    """Plot `appearances` by layer and head, the earlier the brighter; a head without the pattern stays empty.
-
-    Colours cover the evaluated `steps`, one by one, from the earliest appearance to the last step.
-    """
+    """Plot `appearances` by layer and head, the earlier among the evaluated `steps` the brighter; empty for none."""
     order = {step: number for number, step in enumerate(steps)}
     names = axis.short(steps)
     here = since.assign(

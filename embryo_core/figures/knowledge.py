@@ -150,10 +150,7 @@ CURVES = Curves(
 
 
 def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed: bool = False) -> Figure:
-    """Return the precision at 1 of some relations over the steps, each with its 95 % interval and baseline.
-
-    If `unnamed`, over the facts whose subject's name does not contain the object.
-    """
+    """Return precision at 1 of relations by step, if `unnamed` of facts whose subject does not contain the object."""
 
     def read(run: Run) -> pd.DataFrame:
         table = precision_table(run, unnamed)

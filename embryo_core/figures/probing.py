@@ -59,10 +59,7 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = False, bands: bool = True) -> Figure:
-    """Return the F1 of all tasks in one layer over the steps, each with its 95 % interval and majority baseline.
-
-    `layer` is BEST, LAST or a number.
-    """
+    """Return F1 of all tasks in a layer (BEST, LAST or a number), with 95 % intervals and majority baselines."""
     run = runs[0]
     curves = Curves(
         by="task",

@@ -42,10 +42,7 @@ def _curves(figure: go.Figure) -> list[go.Scatter]:
 
 
 def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
-    """Return which points [K] of a curve, at ascending `x` [N] with values `y` [N], stay; all if there are few.
-
-    A point without a value stays, because it breaks the curve.
-    """
+    """Return which points [K] of a curve (`x` [N] ascending, `y` [N]) stay: all of few, and those without a value."""
     everything = np.arange(len(x))
     if len(x) <= 4 * STRETCHES or (np.diff(x) < 0).any():
         return everything

@@ -39,14 +39,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Tested:
-    """The result of a finding's test on a run: its comparisons, and a further statistic in words.
-
-    `final` means that, if there is no comparison, more results of the same kind would not produce one.
-    """
+    """The result of a finding's test on a run: its comparisons, and a further statistic in words."""
 
     comparisons: Sequence[Comparison]
     statistic: str = ""
-    final: bool = False
+    final: bool = False  # without a comparison, more results of the same kind would not give one
 
 
 @dataclass(frozen=True)
