@@ -43,7 +43,6 @@ audit = cached(_audit_state, 16)(runs.read_audit)
 
 # === What models give ===
 
-
 given = cached(checkpoints_state, 64)(run_gives)
 
 
@@ -121,13 +120,11 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 
 # === Facts ===
 
-
 first_fact = cached(results_state, 16)(knowledge_tables.first_fact)
 relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
 
 
 # === Geometry ===
-
 
 geometry = cached(results_state, 32)(geometry_figures.measure_table)
 state_phases = cached(results_state, 32)(geometry_figures.state_phases)
@@ -135,14 +132,12 @@ state_phases = cached(results_state, 32)(geometry_figures.state_phases)
 
 # === Minimal pairs ===
 
-
 pair_sets = cached(results_state, 32)(grammar.pair_sets)
 pair_accuracies = cached(results_state, 32)(grammar.accuracy_table)
 pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.paradigm_shapes)
 
 
 # === Words of a list ===
-
 
 word_ages = cached(results_state, 16, "Estimating the ages of words")(words_figures.age_table)
 

@@ -51,10 +51,8 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     st.header(f"All heads at {view.point(view.step)}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > MAX_PIECES:
-        st.info(
-            f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.",
-            icon=":material/info:",
-        )
+        words = f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it."
+        st.info(words, icon=":material/info:")
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
     few = min(layers, max(1, MAX_LINES // (heads * size**2))) if kind == "model" else layers
@@ -92,11 +90,9 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, found.skipped)
-    note = f"Attention weights on one sentence of {size} pieces"
-    run = view.run
-    history = HeadHistory(
-        run.name, layer, head, note, found.steps, found.weights, found.pieces, step_unit=run.step_unit
-    )
+    run, note = view.run, f"Attention weights on one sentence of {size} pieces"
+    drawn = found.steps, found.weights, found.pieces
+    history = HeadHistory(run.name, layer, head, note, *drawn, step_unit=run.step_unit)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     total = len(view.loadable) if len(view.loadable) > MAPS else len(found.steps)
     maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))

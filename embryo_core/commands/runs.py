@@ -88,24 +88,21 @@ def _print_contents(run: Run) -> list[str]:
     """Print what was computed for a run and how much of its log is damaged; return what cannot be read."""
     from embryo_core import results
 
-    def print_results() -> None:
+    troubles = []
+    try:
         done, named = results.done(run), defaultdict(list)
         for metric in results.read_sources(run):
             named[len(done[metric])].append(metric)
         for count in sorted(named, reverse=True):
             line = f"{quantity(count, 'step')}: {', '.join(named[count])}"
             print(textwrap.fill(line, 100, initial_indent="    ", subsequent_indent=" " * 8))
-
-    def print_log() -> None:
+    except EmbryoError as error:
+        troubles.append(str(error))
+    try:
         if damaged := runs.damaged_lines(run):
             print(f"    log.jsonl: {quantity(damaged, 'damaged line')} left out")
-
-    troubles = []
-    for part in (print_results, print_log):
-        try:
-            part()
-        except EmbryoError as error:
-            troubles.append(str(error))
+    except EmbryoError as error:
+        troubles.append(str(error))
     return troubles
 
 

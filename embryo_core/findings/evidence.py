@@ -58,7 +58,6 @@ class Evidence:
     def __init__(self, run: Run):
         self.run = run
         self._read: dict[tuple[str, str, int], Curve] = {}
-        self._scores: dict[str, pd.DataFrame] = {}
         self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
     def taken(self) -> tuple[Curve, ...]:
@@ -82,10 +81,7 @@ class Evidence:
 
     def scores(self, metric: str) -> pd.DataFrame:
         """Return the scores of one metric, the only ones that are read: step, layer, group, value, n."""
-        if metric not in self._scores:
-            found = results.read_scores(self.run, metric)
-            self._scores[metric] = found[["step", "layer", "group", "value", "n"]]
-        return self._scores[metric]
+        return results.read_scores(self.run, metric)[["step", "layer", "group", "value", "n"]]
 
     def _curves(self, metric: str) -> dict[tuple[str, int], pd.DataFrame]:
         """Return the rows of a metric by group and layer."""

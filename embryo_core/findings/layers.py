@@ -100,8 +100,9 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
     since = {layer: curves.held_from(steps, values, values[0] + PATTERN) for layer, values in strongest.items()}
     layers = sorted(since)
     half = len(layers) // 2
+    n = int(max(evidence.scores(SAME)["n"], default=0))
     found = [
-        _first(f"layer {upper} before layer {lower}", since[upper], since[lower], steps, evidence)
+        _first(f"layer {upper} before layer {lower}", since[upper], since[lower], steps, n)
         for upper in layers[len(layers) - half :]
         for lower in layers[:half]
         if (since[upper], since[lower]) != (None, None)
@@ -117,10 +118,9 @@ def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarra
     return table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
 
 
-def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, evidence: Evidence) -> Comparison:
+def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
     at = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
     lead = float(at[1] - at[0])
-    n = int(evidence.scores(SAME)["n"].max())
     return Comparison(what, lead, lead, lead, CHECKPOINTS, n, not lead)
 
 

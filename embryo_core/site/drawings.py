@@ -13,7 +13,7 @@ from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, query
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.figure import Caption, citation, data_note, sentences, small_print
+from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.share import averaged
 from embryo_core.types import Run
 
@@ -35,16 +35,6 @@ class Drawing:
     headline: str = ""
     table: pd.DataFrame | None = None
     missing: tuple[str, ...] = ()
-
-    @property
-    def citation(self) -> str:
-        """Title, run, caption and BibTeX."""
-        return citation(self.title, [self.run.name], self.caption)
-
-    @property
-    def small_print(self) -> str:
-        """The line below it in a file."""
-        return small_print([self.run.name], self.note)
 
 
 # === Tiles and answers ===

@@ -27,7 +27,7 @@ from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.figure import Caption, Figure
+from embryo_core.figures.figure import Caption, Figure, citation, small_print
 from embryo_core.figures.file_layout import map_sizes
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import locked, replacing, sha256
@@ -257,12 +257,12 @@ def _words(caption: Caption) -> dict[str, str]:
 
 def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
     """Return what a page needs to draw a figure on each scale of steps, and to save it."""
-    figure = by_scale["log"]
+    figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
     return {
         "name": figure.file_name,
         "csv": figure.to_csv(),
         "citation": figure.citation,
-        "plots": {scale: _plot(one) for scale, one in by_scale.items()},
+        "plots": {scale: one | {"layout": _without_template(one["layout"])} for scale, one in plots.items()},
         "files": {scale: _sizes(one) for scale, one in by_scale.items()},
     }
 
@@ -276,20 +276,15 @@ def _sizes(figure: Figure) -> dict[str, Any]:
 
 def _drawing_data(drawing: Drawing) -> dict[str, Any]:
     """Return what a page needs to have a component draw; a component with maps saves them as pictures."""
-    table = drawing.table
+    table, run = drawing.table, [drawing.run.name]
     return {
         "name": drawing.name,
         "csv": "" if table is None else table.to_csv(index=False),
-        "citation": drawing.citation,
+        "citation": citation(drawing.title, run, drawing.caption),
         "component": drawing.component.name,
         "payload": base64.b64encode(drawing.payload).decode(),
-        "maps": map_sizes(drawing.small_print) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
+        "maps": map_sizes(small_print(run, drawing.note)) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
     }
-
-
-def _plot(figure: Figure) -> dict[str, Any]:
-    plot = figure.plot.to_plotly_json()
-    return {"data": plot["data"], "layout": _without_template(plot["layout"])}
 
 
 def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
