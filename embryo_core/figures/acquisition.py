@@ -166,7 +166,8 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
         return set_rows(figure, labels)
     first.mark_changes(figure, steps)
     _frame_ties(figure, there)
-    return set_rows(figure, _with_places(there, labels))
+    marks = there["place"].duplicated(keep=False).map({True: "=", False: "."})
+    return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(there["place"], marks, labels)])
 
 
 def _set_ends(
@@ -227,12 +228,6 @@ def _describe_slope(row: Any, unit: StepUnit) -> str:
         return ""
     per = "steps" if unit == StepUnit.UPDATES else unit
     return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
-
-
-def _with_places(there: pd.DataFrame, labels: Sequence[str]) -> list[str]:
-    """Return each label with its place: "2= noun" if it shares it, else "2. noun"."""
-    tied = there["place"].duplicated(keep=False)
-    return [f"{place}{'=' if tie else '.'} {label}" for place, tie, label in zip(there["place"], tied, labels)]
 
 
 def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:

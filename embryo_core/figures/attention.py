@@ -49,7 +49,6 @@ def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised
         by="position",
         value="weight",
         y_title="weight in the averaged map",
-        tickformat="",
         decimals=".4f",
         height=320,
     )

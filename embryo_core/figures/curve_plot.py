@@ -32,7 +32,7 @@ class Curves:
     baseline: str | None = None
     label: Callable[[Any], str] = str  # of a category
     styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles  # colour and symbol
-    tickformat: str = ".0%"
+    tickformat: str | None = None  # by default whole percents, if hover texts are in percent
     decimals: str = ".1%"  # of a value in a hover text, as Python formats it
     unit: str = ""  # what n counts, such as "words"
     band: str = "95 % band"
@@ -330,7 +330,9 @@ def _finish(
     numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
     _mark_changes(figure, lines, numbers)
     first.mark_step(figure, max(steps), numbers)
-    tickformat = ".3~p" if panels > 1 and curves.tickformat.endswith("%") else curves.tickformat
+    default = ".0%" if curves.decimals.endswith("%") else ""
+    tickformat = default if curves.tickformat is None else curves.tickformat
+    tickformat = ".3~p" if panels > 1 and tickformat.endswith("%") else tickformat
     mode = "tozero" if tickformat and curves.from_zero else "normal"
     style.set_axes(figure, "y", tickformat=tickformat, rangemode=mode)
     if panels > 1:

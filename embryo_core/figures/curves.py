@@ -140,12 +140,14 @@ def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
     named = "; ".join(name if n.empty else f"{name} (n = {span(n)})" for name, n in counts)
     look = "colour" if panels else "lightness"
+    changes = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
+    changed = "; ".join(f"{name} {change}" for name, change in changes if change)
     details = sentences(
         caption.details,
         f"Numbers up to here are those of {first}. Each run has its symbol and {look}: {named}.",
         _describe_seeds(lines),
         "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
-        "" if same_changes(lines) else _describe_changes(lines),
+        "" if same_changes(lines) else f"Vertical lines: {changed}.",
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
 
@@ -157,8 +159,3 @@ def _describe_seeds(lines: Sequence[Line]) -> str:
     mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
     alone = "A line of a single seed does not show what another seed would give."
     return sentences(mean if several else "", alone if len(several) < len(lines) else "")
-
-
-def _describe_changes(lines: Sequence[Line]) -> str:
-    named = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
-    return f"Vertical lines: {'; '.join(f'{name} {changes}' for name, changes in named if changes)}."

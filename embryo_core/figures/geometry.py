@@ -92,7 +92,7 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
 def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
     """Return a measure over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], MEASURES[measure]
-    curves = by_layer(bold, y_title=drawn.label.lower(), tickformat="", decimals=drawn.form, unit="words")
+    curves = by_layer(bold, y_title=drawn.label.lower(), decimals=drawn.form, unit="words")
     return curves_figure(
         runs,
         axis,

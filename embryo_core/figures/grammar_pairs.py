@@ -23,7 +23,6 @@ NATS = Curves(
     baseline="none",
     baseline_name="no difference",
     label=lambda pair: f"pair {pair}",
-    tickformat="",
     decimals="+.2f",
     height=320,
 )

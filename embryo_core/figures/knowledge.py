@@ -88,7 +88,9 @@ def precision_by_type(run: Run, unnamed: bool = False) -> pd.DataFrame:
         pd.concat([table, baselines.over_types(table)], ignore_index=True)
         for table in scores_and_baselines(run, unnamed)
     )
-    return by_type(with_baselines(*tables))
+    table = with_baselines(*tables)
+    order = _order(table["relation"].unique())
+    return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
 
 def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -100,12 +102,6 @@ def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     known = known.set_index("group")
     table = table.assign(baseline=table["relation"].map(known["value"]), answer=table["relation"].map(known["answer"]))
     return with_intervals(table.sort_values(["relation", "step"], ignore_index=True))
-
-
-def by_type(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in the order of the panels: all facts, each type, then the relations by type and number."""
-    order = _order(table["relation"].unique())
-    return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
 
 def _order(relations: Sequence[str]) -> list[str]:

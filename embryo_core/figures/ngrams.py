@@ -19,7 +19,6 @@ CURVES = Curves(
     by="group",
     styles=lambda groups: {group: look for group, look in STYLES.items() if group in groups},
     y_title="divergence (nats)",
-    tickformat="",
     decimals=".2f",
     height=300,
 )

@@ -182,7 +182,6 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
     """Return one quantity of the log over the steps: training averages as a thin line, held-out text as a thick one."""
     run, drawn = runs[0], QUANTITIES[quantity]
     of_words = quantity == loss_of_words(training_log(run))
-    share = quantity.endswith("accuracy")
     curves = Curves(
         by="split",
         value=quantity,
@@ -190,8 +189,7 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
         baseline="baseline",
         label=lambda split: SPLITS[split][0],
         styles=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
-        tickformat=".0%" if share else "",
-        decimals=".1%" if share else ".3f",
+        decimals=".1%" if quantity.endswith("accuracy") else ".3f",
         baseline_name=baseline_name(run, quantity),
         height=300,
         emphasis={"train": 0.5},

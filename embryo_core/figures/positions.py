@@ -154,7 +154,6 @@ def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
         label=lambda curve: curve if isinstance(curve, str) else layer_name(curve),
         styles=_styles,
         y_title=Y_TITLES[metric],
-        tickformat="",
         decimals=".3f",
         height=300,
     )

@@ -28,7 +28,6 @@ BITS = Curves(
     value="surprisal",
     baseline="chance",
     baseline_name="chance",
-    tickformat="",
     decimals=".2f",
     unit="occurrences",
 )
