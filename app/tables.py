@@ -33,8 +33,7 @@ def show_rows(
 ) -> None:
     """Draw a table whose rows can be clicked in any cell; its `name` is for those who cannot see its heading.
 
-    `on_row` gets the number of the clicked row, from 0, before the page is drawn again. In a column of `on_cell` its
-    own function gets it.
+    `on_row` gets the number of the clicked row before the page is drawn again; a column of `on_cell` has its own.
     """
 
     def clicked() -> None:

@@ -22,8 +22,7 @@ def bar_data(
 ) -> dict[str, Any]:
     """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
 
-    A step is hollow where the checkpoint has lost its weights. `changes` are marked between the steps,
-    `phases` from one step to another.
+    A step without weights is hollow. `changes` are marked between the steps, `phases` from one step to another.
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {

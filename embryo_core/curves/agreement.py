@@ -24,8 +24,7 @@ class Agreement:
 def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement | None:
     """Compute the agreement of two rankings of the same items, with mean ranks for ties.
 
-    The interval is Fisher's with the variance of Bonett and Wright (2000). Returns None for fewer than four items, or
-    if all items of one ranking are tied.
+    The interval is Fisher's with the variance of Bonett and Wright (2000). None for fewer than four items, or all tied.
     """
     n, rho = len(first), spearman(first, second)
     if n < MIN_ITEMS or rho is None:

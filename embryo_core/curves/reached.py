@@ -69,8 +69,7 @@ def _first_steps(
 ) -> np.ndarray:
     """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if it did not.
 
-    `answers` has an array [seeds, n] for each step, in order. A sample that has reached the largest share is not scored
-    at later steps.
+    `answers` has an array [seeds, n] for each step, in order. Samples at the largest share are not scored again.
     """
 
     def mean(step: int, samples: np.ndarray) -> np.ndarray:

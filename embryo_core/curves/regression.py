@@ -34,8 +34,7 @@ def regress(
 ) -> Regression | None:
     """Regress values [n] on standardized `numbers`, [n] each, and on `classes` [n] relative to the largest class.
 
-    Constant numbers are left out. Intervals are Student's. Returns None if there are too few cases or the predictors
-    are collinear.
+    Constant numbers are left out. Intervals are Student's. None if cases are too few or predictors are collinear.
     """
     columns, names = [np.ones(len(values))], [""]
     for name, own in numbers.items():

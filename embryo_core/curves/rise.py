@@ -22,16 +22,12 @@ class Slope:
 
 @dataclass(frozen=True)
 class Rise:
-    """The step at which a curve has risen from zero, the steps between which that may be, and its slope.
-
-    `latest` is None if even the last value is not significantly above zero; `slope` is None if the curve had risen at
-    the first step.
-    """
+    """The step at which a curve has risen from zero, the steps between which that may be, and its slope."""
 
     step: int
     earliest: int
-    latest: int | None
-    slope: Slope | None
+    latest: int | None  # None if even the last value is not significantly above zero
+    slope: Slope | None  # None if the curve had risen at the first step
 
 
 def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Rise | None:

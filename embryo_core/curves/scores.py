@@ -184,8 +184,7 @@ def expected_layer_interval(values: ArrayLike, baseline: float, n: ArrayLike) ->
 def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
     """Divide each row of averaged maps [..., L, L] by its sum, which shows how a position divides its attention.
 
-    The rows of an averaged map do not sum to 1 (see docs/metrics.md), and so cannot be compared with each other without
-    this. A row of zeros stays zero.
+    The rows of an averaged map do not sum to 1 (docs/metrics.md), so they cannot be compared. Zeros stay zero.
     """
     weights = np.asarray(weights)
     sums = weights.sum(axis=-1, keepdims=True)

@@ -148,8 +148,7 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
     """Return the plot of onsets by design; `lines` has the axis of each run, in the order of the legend.
 
-    Rows are in the order of the first run. A single run has places in front of its categories, and a grey background
-    behind rows that share one.
+    Rows are in the order of the first run. A single run has places, and a grey background behind rows that share one.
     """
     there, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: there[there["run"] == line] for line in lines}
