@@ -74,8 +74,7 @@ class Study:
     def scores(self, metric: str | None = None) -> pd.DataFrame:
         """Return the scores of a metric or of all: run, metric, step, layer, group, value, n.
 
-        A metric with several measures, such as "geometry", has rows named after each ("geometry_anisotropy"). Raises
-        UnknownMetric.
+        A metric with several measures has rows named after each ("geometry_anisotropy"). Raises UnknownMetric.
         """
         known = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
         if metric is not None and metric not in known:
@@ -89,8 +88,7 @@ class Study:
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
-        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for a metric, group or step without
-        words.
+        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for what has no words.
         """
         found = results.read_words(self.run, metric, group, step)
         scores = self.scores(metric)

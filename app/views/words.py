@@ -62,8 +62,7 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
         if measured.iloc[row]:
             permalink.choose("listed_word", table["word"].iloc[row])
 
-    columns = ["word", "category", "age", "earliest", "latest", "why", "children", "beyond", "lowest", "n", "count"]
-    shown = table[columns].assign(**{name: view.axis.column(table[name]) for name in STEPS})
+    shown = table.assign(**{name: view.axis.column(table[name]) for name in STEPS})
     show_rows(shown, "Every word", f"words_{search}", clicked, _columns(view.axis), height=440)
     widgets.show_caption(words.describe_words(ages, table))
 

@@ -195,8 +195,7 @@ class StepAxis:
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
 
-        With several runs, `of` names this one, `opacity` distinguishes its lines, and the legend has one entry for
-        all of them.
+        With several runs, `of` names this one, `opacity` distinguishes its lines; the legend has one entry for all.
         """
         named, marks = set(), []
         for change in self.changes:

@@ -47,8 +47,7 @@ def written(
 ) -> list[list[str]]:
     """Return the texts [rows, columns] of cells; where the colour of `z` is dark, in markup that makes them white.
 
-    The others are to be drawn in BLACK. Plotly itself chooses white or a grey, whose contrast falls to 2.6 : 1 in the
-    middle of a scale.
+    The others are BLACK. Plotly itself chooses white or a grey, whose contrast falls to 2.6 : 1.
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)

@@ -55,8 +55,7 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
-    `seeds` has the names of the runs of each design. Numbers in which they differ are a mean with its range; seeds and
-    texts are listed.
+    `seeds` has the names of each design's runs. Numbers in which they differ are a mean with its range, texts a list.
     """
     columns = {
         name: [_describe_seeds(row, rows.loc[i, list(runs)].tolist()) for i, row in rows["row"].items()]

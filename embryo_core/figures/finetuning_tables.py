@@ -70,9 +70,8 @@ def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
 def score_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
 
-    The value is the mean over the seeds; `low` and `high` are their lowest and highest score, missing for a single
-    seed. `control` is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
-    `scores` are those of `results.read_task_scores`.
+    The value is the mean over the seeds, `low` and `high` the ends of their range, missing for a single seed. `control`
+    is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
     """
     exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
     known = pd.concat([scores, exact], ignore_index=True)

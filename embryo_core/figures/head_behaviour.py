@@ -218,8 +218,7 @@ def plot_heads(
 ) -> go.Figure:
     """Plot a pattern of every head over the steps: the chosen head bold, the others faint in their layer's colour.
 
-    `rows` as of `of_pattern`, `base` as of `baseline`. Only the chosen head is smoothed. Customdata are layer, head and
-    step.
+    `rows` are of `of_pattern`, `base` of `baseline`. Only the chosen head is smoothed. Customdata: layer, head, step.
     """
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():

@@ -110,8 +110,7 @@ def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
 def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
     """Return the evaluated steps nearest to the start and the end of a phase; None if there are no two.
 
-    Each is the last one up to that step. If that of the start is less than half as far in training, the first one in
-    the phase is taken.
+    Each is the last up to that step; if that of the start is less than half as far, it is the first in the phase.
     """
     steps = np.unique(steps)
     first, last = (steps[steps <= step].max(initial=-1) for step in (phase.start, phase.end))

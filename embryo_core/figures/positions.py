@@ -63,8 +63,7 @@ def samples(table: pd.DataFrame, masking: str) -> list[int]:
 def position_table(table: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:
     """Return the accuracies of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n.
 
-    If a text has several `samples`, `sample` is one of them, by default the first. Of longer sequences the sample of
-    the same rank by size is taken.
+    `sample` is one of the `samples`, by default the first; of longer sequences that of the same rank by size is taken.
     """
     rows = table[table["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
     if found := samples(table, masking):

@@ -64,9 +64,8 @@ def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
     """Return the curves of the tasks in a layer (see `of_layer`), and the masked accuracy on held-out text of `log`.
 
-    Columns: task (or MASKED), step, layer, n, value, low, high (Wilson, 95 %), majority; shown, shown_low, shown_high,
-    shown_majority: the last four or, if `rescaled`, the same divided by the last value. Rows of MASKED name their
-    `data`.
+    Columns: task (or MASKED, with its `data`), step, layer, n, value, low, high (Wilson, 95 %), majority; shown,
+    shown_low, shown_high, shown_majority: the last four or, if `rescaled`, the same divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []

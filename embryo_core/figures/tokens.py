@@ -69,10 +69,8 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     """Return a row for each category and step: group, step, n, accuracy, low, high, shown, shown_low, shown_high.
 
     `accuracy` with its Wilson 95 % interval is as measured, in [0, 1]. `shown` is the same or, if `rescaled`, divided
-    by the accuracy at the last step; a category that ends at 0 is then left out. Of predictions, the run has its own
-    (see `measured_as`). Metrics that predict words also have
-    answer, baseline and shown_baseline: the accuracy of always giving a category's most frequent word. Raises
-    ResultsError.
+    by the accuracy at the last step; a category that ends at 0 is then left out. Metrics that predict words also have
+    answer, baseline and shown_baseline: the accuracy of always giving a category's most frequent word.
     """
     metric = measured_as(run, metric)
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)

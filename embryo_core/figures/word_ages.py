@@ -180,8 +180,7 @@ def predictor_table(run: Run) -> pd.DataFrame:
     """Regress log10 of a run's ages on what is known of the words; empty if there are too few.
 
     Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high
-    (95 %), n, r2. Words without one of the predictors are left out; a predictor that most words lack is too. Raises
-    ResultsError.
+    (95 %), n, r2. Words without one of the predictors are left out; a predictor that most words lack is too.
     """
     table = age_table(run).dropna(subset="age")
     numbers = {

@@ -42,7 +42,6 @@ def distance_table(run: Run) -> pd.DataFrame:
 
     Columns: group, step, value (mean distance of the surprisal from that by frequency, bits), low, high (95 %), n
     (words), below (the share whose surprisal is significantly below that and chance). Empty if no frequency is known.
-    Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)

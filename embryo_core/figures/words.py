@@ -42,6 +42,7 @@ AGE_COLUMNS = (
     "word category age earliest latest why n pieces count unigram bigram beyond children concreteness chance".split()
 )
 AGE_COLUMNS += ["first", "lowest", *FITTED]
+LISTED = "word category age earliest latest why children beyond lowest n count".split()  # in tables of all words
 PARTLY = "measured at some steps alone"
 LOOKS = {"solid": "solid", "dash-dotted": "dashdot"}
 EXPECTED = {  # surprisals of a word without context: label of its line, what it is by, and how it is drawn
@@ -175,13 +176,13 @@ def default_word(table: pd.DataFrame) -> str | None:
 
 
 def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
-    """Return the rows whose word, category or reason contains a text, ignoring case; ages have two digits."""
+    """Return LISTED of the rows whose word, category or reason has a text, ignoring case; ages have two digits."""
     wanted = text.strip().casefold()
     texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
     found = table[texts.str.contains(wanted, regex=False)]
     ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
-    return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))
+    return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))[LISTED]
 
 
 def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:

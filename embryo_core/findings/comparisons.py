@@ -18,8 +18,7 @@ ACCURACY = "score"
 def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
-    The interval goes from the two ends that are nearest to each other to those that are farthest apart. A curve without
-    an onset is placed after the last step.
+    The interval goes from the nearest two ends to the farthest. A curve without an onset is after the last step.
     """
     if onsets == (None, None):
         return None

@@ -12,19 +12,15 @@ Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said
 
 @dataclass(frozen=True)
 class Comparison:
-    """One prediction of a finding, measured so that above 0 is the paper's side, with its 95 % interval.
-
-    If the spread is unknown, `low` and `high` equal the value. `tied` are two onsets at one evaluated step, too far
-    from the step before to say more about them.
-    """
+    """One prediction of a finding, measured so that above 0 is the paper's side, with its 95 % interval."""
 
     what: str
     value: float
-    low: float
+    low: float  # if the spread is unknown, `low` and `high` equal the value
     high: float
     unit: str
     n: int
-    tied: bool = False
+    tied: bool = False  # two onsets at one evaluated step, too far from the step before to say more about them
 
     @property
     def holds(self) -> bool:

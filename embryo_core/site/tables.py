@@ -11,7 +11,6 @@ from embryo_core.figures.grammar import label
 from embryo_core.types import Run
 from embryo_core.words import point, quantity
 
-WORD_COLUMNS = "word category age earliest latest why children beyond lowest n count".split()
 FACT_COLUMNS = {  # and how they are headed
     "relation": "relation",
     "subject": "subject",
@@ -39,7 +38,7 @@ def every_word(run: Run) -> FixedTable:
     """Return the words of the list with their ages, as on the Words page."""
     ages = words.age_table(run)
     found = words.search(ages, "")
-    return FixedTable("Every word", found[WORD_COLUMNS], words.describe_words(ages, found), alone=True)
+    return FixedTable("Every word", found, words.describe_words(ages, found), alone=True)
 
 
 def words_at_last(run: Run, metric: str) -> FixedTable:
