@@ -97,7 +97,8 @@ def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **option
 def _freeze(plot: Any) -> None:
     """Convert a plot that never changes to plain values once, not each time that it is shown.
 
-    Arrays of objects, such as customdata, become lists: orjson writes these ten times as fast.
+    Arrays of objects, such as customdata, become lists, which orjson writes ten times as fast; it refuses transposed
+    arrays.
     """
     content = _with_lists(plot.to_dict())
     plot.to_dict = lambda: content
@@ -108,7 +109,8 @@ def _with_lists(part: Any) -> Any:
         return {name: _with_lists(value) for name, value in part.items()}
     if isinstance(part, list | tuple) and part and isinstance(part[0], dict):
         return [*map(_with_lists, part)]
-    return part.tolist() if isinstance(part, np.ndarray) and part.dtype == object else part
+    listed = isinstance(part, np.ndarray) and (part.dtype == object or not part.flags.c_contiguous)
+    return part.tolist() if listed else part
 
 
 # === Showing ===

@@ -206,6 +206,8 @@ def data_note(run: Run, metric: str, default: str = "") -> str:
 
 def describe_readings(runs: Sequence[Run], metric: str) -> str:
     """Return which runs read sentences as running text, if others read words one by one; "" where all do the same."""
+    if len(runs) < 2:
+        return ""
     try:
         ways = {run.name: results.read_sources(run).get(metric, {}).get(AS_WRITTEN.name) for run in runs}
     except EmbryoError:

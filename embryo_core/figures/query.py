@@ -128,10 +128,11 @@ def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_pro
 
 def _colours(together: pd.DataFrame) -> dict[str, str]:
     """Return colours for the answers without a role: the final ones first, then the most probable."""
-    answers = together[together["role"] == ""].groupby("token")
-    order = pd.DataFrame({"final": answers["final"].any(), "probability": answers["probability"].max()})
-    tokens = order.sort_values(["final", "probability"], ascending=False, kind="stable").index
-    return dict(zip(tokens, COLOURS))
+    best: dict[str, tuple[bool, float]] = {}
+    for token, role, *score in zip(*(together[name].tolist() for name in ("token", "role", "final", "probability"))):
+        if role == "":
+            best[token] = tuple(map(max, score, best.get(token, score)))
+    return dict(zip(sorted(sorted(best), key=lambda token: best[token], reverse=True), COLOURS))
 
 
 def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:

@@ -68,8 +68,7 @@ class Answers:
     @cached_property
     def table(self) -> pd.DataFrame:
         """The table that the module describes; a frame takes longer to build than one checkpoint to answer."""
-        layers = self.columns["layer"]
-        return pd.DataFrame(self.columns | {"layer": pd.arrays.IntegerArray(layers, layers == NO_LAYER)})
+        return _frame(self.columns)
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
@@ -91,11 +90,13 @@ class Answers:
 
     def history(self, mask: int = 1) -> pd.DataFrame:
         """Return the rows of the answers that have one at every step: those that led, and the best at the last step."""
-        rows = self.table[self.table["mask"] == mask]
-        if self.question.word:
-            return rows
-        last = rows[(rows["step"] == self.steps[-1]) & rows["listed"]]
-        return rows[rows["token"].isin({*rows["token"][rows["leads"]], *last["token"].head(FOLLOWED)})]
+        columns, tokens = self.columns, self.columns["token"]
+        chosen = columns["mask"] == mask
+        if not self.question.word:
+            last = chosen & (columns["step"] == self.steps[-1]) & columns["listed"]
+            wanted = {*tokens[chosen & columns["leads"]], *tokens[last][:FOLLOWED]}
+            chosen = chosen & [token in wanted for token in tokens]
+        return _frame({name: values[chosen] for name, values in columns.items()})
 
     def leaders(self, mask: int = 1) -> dict[int, str]:
         """Return the leading answer of each step; for a tracked word that is the word."""
@@ -109,6 +110,11 @@ class Answers:
         leaders = self.leaders(mask)
         token = leaders[self.steps[-1]]
         return Lead(token, *leads([*leaders], [*leaders.values()]))
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    layers = columns["layer"]
+    return pd.DataFrame(columns | {"layer": pd.arrays.IntegerArray(layers, layers == NO_LAYER)})
 
 
 def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
