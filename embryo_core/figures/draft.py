@@ -5,6 +5,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
@@ -52,14 +53,14 @@ class Draft:
         self.data.append(_part({"type": "heatmap", **trace}))
 
     def add_shape(self, **shape: Any) -> None:
-        self.layout.shapes.append(_part(shape))
+        self.layout.shapes.append(_part(_python(shape)))
 
     def add_annotation(self, **annotation: Any) -> None:
-        self.layout.annotations.append(_part(annotation))
+        self.layout.annotations.append(_part(_python(annotation)))
 
     def update_layout(self, changes: Mapping[str, Any] | None = None, overwrite: bool = True, **more: Any) -> "Draft":
         """Set parts of the layout; unlike Plotly's, they always take the place of those before."""
-        self.layout |= _part({**(changes or {}), **more})
+        self.layout |= _part(_python({**(changes or {}), **more}))
         return self
 
     def select_xaxes(self) -> Iterable[Any]:
@@ -82,6 +83,15 @@ def _part(values: Mapping[str, Any]) -> Part:
             value = Part(found[name] | value) if name in found else value
         found[name] = value.to_numpy() if isinstance(value, pd.Series) else value
     return found
+
+
+def _python(value: Any) -> Any:
+    """Return a setting of the layout without numbers of NumPy: Python's own JSON writes the layouts of files."""
+    if isinstance(value, Mapping):
+        return {name: _python(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_python, value)]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _copy(value: Any) -> Any:

@@ -46,6 +46,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame
     def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
         found.append((figure.plot, figure.table))
         expect_written_at_once(figure.drawn.to_dict())
+        json.dumps(figure.file_sizes)  # as Streamlit writes what a component gets
         show_figure(figure, *more, **others)
 
     monkeypatch.setattr(figures, "show", watch_figure)

@@ -27,7 +27,7 @@ def draw(figure: Any) -> Any:
     figure.add_scatter(x=pd.Series([1, 2]), y=[0, 1], marker={"opacity": 0}, selected={"marker_opacity": 0})
     figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line_color="red", name=None)
     figure.add_annotation(x=0, y=0, text="here", showarrow=False)
-    axes = {"xaxis": {"tickvals": [0, 1], "ticktext": ["0", "1"]}, "yaxis": {"title": {"text": "y"}}}
+    axes = {"xaxis": {"tickvals": [0, 1], "ticktext": ["0", "1"]}, "yaxis": {"tickvals": [*np.arange(2)]}}
     figure.update_layout(axes | {"height": 400}, overwrite=True)
     thin_curves(figure, "linear")
     break_lines(figure, [250.0])
@@ -39,8 +39,8 @@ def test_a_draft_is_what_plotly_makes_of_the_same_calls() -> None:
     draft, figure = draw(Draft()), draw(go.Figure())
     assert draft.checked() == figure and longest(draft) == longest(figure) == 500
     for columns, size in file_layout.SIZES.items():
-        one, other = (in_json(file_layout.layout(plot, columns, "Title", "Print.")) for plot in (draft, figure))
-        assert one == other
+        one, other = (file_layout.layout(plot, columns, "Title", "Print.") for plot in (draft, figure))
+        assert json.loads(json.dumps(one)) == in_json(other)
         assert legible_columns(draft, size.pixels) == legible_columns(figure, size.pixels) == [1]
 
 
