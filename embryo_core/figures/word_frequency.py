@@ -45,7 +45,7 @@ def distance_table(run: Run) -> pd.DataFrame:
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
-    table["unigram"] = table["word"].map(ages["unigram"])
+    table["unigram"] = table["word"].map(ages["unigram"]).astype(float)  # without words it would be text
     table = table[table["unigram"].notna()]
     below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)

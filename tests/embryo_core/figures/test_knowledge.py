@@ -147,7 +147,7 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     )
     facts = facts_of(cloze_of(a="--++", b="-+++", c="+-+-", d="----"))
     facts.loc[:0, "subject"] = "the city of rome"
-    without = pd.DataFrame({"group": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
+    without = pd.DataFrame({"relation": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
     table = knowledge_tables.summarize_relations(frame, coverage, facts, without)
     table = with_step(table, frame, 16, "relation", "last").set_index("relation")

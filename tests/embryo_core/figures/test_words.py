@@ -229,6 +229,13 @@ def test_distances_are_from_the_words_counts(run):
         word_frequency.distance([run], AXIS)
 
 
+def test_a_run_without_words_is_missing_beside_one_that_has_them(run):
+    bare = runs.read_run(shutil.copytree(run.path, run.path.with_name("bare")))
+    for make in (word_frequency.distance, word_frequency.phases, words.acquired, words.curve):
+        figure = make([run, bare], AXIS, *(["dog"] if make is words.curve else []))
+        assert figure.missing == ("bare",) and set(figure.table["run"]) == {run.name}
+
+
 def test_words_are_nearest_to_chance_unigrams_or_bigrams_or_below_them(run):
     """The share in each phase, of the words of which both are known."""
     table = word_frequency.phase_table(run)
