@@ -248,8 +248,9 @@ def _pick_optional(
 
 def _pick_comparison(first: Request) -> list[Request]:
     """Draw the pickers of a comparison; return the questions: the first, with another run, another sentence or both."""
-    others = {run.name: run for run in runs.list_runs() if run.name != first.view.run.name and _can_answer(run)}
-    options = [name for name in COMPARISONS if name in ("none", "text") or others]
+    others = [run for run in runs.list_runs() if run.name != first.view.run.name]
+    any_other = any(map(_can_answer, others))  # ends at the first: all would be read for each question
+    options = [name for name in COMPARISONS if name in ("none", "text") or any_other]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
         wanted = pickers.pick_one(
@@ -258,7 +259,8 @@ def _pick_comparison(first: Request) -> list[Request]:
     views, sentences = [first.view], [first.text]
     with right:
         if wanted in ("run", "both"):
-            other = others[pickers.pick_one("other", "The other run", list(others))]
+            answering = {run.name: run for run in others if _can_answer(run)}
+            other = answering[pickers.pick_one("other", "The other run", list(answering))]
             views.append(_same_step(first.view, other))
             if (step := views[-1].step) > first.view.step:
                 before, instead = first.view.point(first.view.step), views[-1].point(step)

@@ -16,7 +16,7 @@ exact if the answer is at least as probable as each of these prefixes (`Reply.bo
 a lower bound of the true rank.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -197,14 +197,15 @@ def _continued(
     joint = np.full(best.shape, -np.inf)
 
     def read(chosen: np.ndarray, begin: int, end: int) -> None:
+        of_rows: Iterable[tuple[int | slice, int, np.ndarray]]
         if known is None:
             of_rows = _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts)
         else:
-            of_rows = ((c, 0, known[None, c]) for c in chosen)
+            of_rows = [(slice(None), 0, known[chosen, None])]  # of all models at once
         for c, row, found in of_rows:
-            at = chosen[c], slice(begin + row, begin + row + len(found))
+            at = chosen[c], slice(begin + row, begin + row + found.shape[-2])
             logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
-            joint[at] = totals[at][:, None] + np.take_along_axis(found, best[at], axis=1) - logsumexps[at]
+            joint[at] = totals[at][..., None] + np.take_along_axis(found, best[at], axis=-1) - logsumexps[at]
 
     if rows <= FIRST_ROWS:
         read(np.arange(count), 0, rows)
