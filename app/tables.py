@@ -1,9 +1,10 @@
-"""Tables of every page: rows to click, and ranked words."""
+"""Tables of every page: rows to search and to click, and ranked words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -20,6 +21,13 @@ def steps_format(axis: StepAxis) -> str:
     if axis.progress is None:
         return "localized"
     return "percent" if axis.unit == "share" else "compact"
+
+
+def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFrame:
+    """Return the rows in which one of these columns contains a text literally, ignoring case."""
+    wanted = text.strip().casefold()
+    texts = [table[name].astype(object).fillna("").str.casefold() for name in columns]
+    return table[np.logical_or.reduce([each.str.contains(wanted, regex=False) for each in texts])]
 
 
 def show_rows(

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import PERCENT, show_rows
+from app.tables import PERCENT, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.corpora.baselines import named_by_subject
@@ -53,7 +53,8 @@ def _pick(precision: pd.DataFrame, asked: set[str], default: str | None) -> tupl
 
 def _table(view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int) -> pd.DataFrame:
     """Draw the facts of this history that contain the words, and return them."""
-    listed = knowledge_tables.search(table if history == ANY else table[table["history"] == history], words)
+    listed = table if history == ANY else table[table["history"] == history]
+    listed = search(listed, ("subject", "object", "prediction"), words)
     number = st.column_config.NumberColumn
     show_rows(
         listed.drop(columns="fact"),

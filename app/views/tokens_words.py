@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app import permalink, pickers, results, widgets
+from app import permalink, pickers, results, tables, widgets
 from app.components import messages
 from app.view import View
 from embryo_core import query
@@ -50,7 +50,7 @@ def show(view: View, metric: str, groups: list[str], default: str, step: int) ->
     if words.empty:
         st.info(f"There are no words of this category at {view.point(step)}.", icon=":material/info:")
         return
-    found = words[words["word"].str.contains(search, case=False, regex=False)]
+    found = tables.search(words, ["word"], search)
     _table(view.run, found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search))
     widgets.show_caption(tokens.describe_words(found, words))
 

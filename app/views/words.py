@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import show_rows, steps_format
+from app.tables import search, show_rows, steps_format
 from app.view import View
 from embryo_core.figures import word_ages, word_frequency, words
 from embryo_core.figures.axis import StepAxis
@@ -54,8 +54,8 @@ def _open_word(word: str, step: int) -> None:
 
 def _show_table(view: View, ages: pd.DataFrame) -> None:
     """Draw a row for each word of the list that the search finds, with its age or why it has none."""
-    search = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
-    table = words.search(ages, search)
+    wanted = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
+    table = words.listed(search(ages, ("word", "category", "why"), wanted))
     measured = table["n"].notna()
 
     def clicked(row: int) -> None:
@@ -63,7 +63,7 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
             permalink.choose("listed_word", table["word"].iloc[row])
 
     shown = table.assign(**{name: view.axis.column(table[name]) for name in STEPS})
-    show_rows(shown, "Every word", f"words_{search}", clicked, _columns(view.axis), height=440)
+    show_rows(shown, "Every word", f"words_{wanted}", clicked, _columns(view.axis), height=440)
     widgets.show_caption(words.describe_words(ages, table))
 
 

@@ -1,6 +1,5 @@
 """Tables of the Knowledge page: every relation, the facts of one at a step (Section 6)."""
 
-import numpy as np
 import pandas as pd
 
 from embryo_core import curves, results
@@ -98,17 +97,6 @@ def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     answers = answers[["fact", "prediction", "prediction_probability", "rank", "probability"]]
     table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
     return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
-
-
-def search(table: pd.DataFrame, words: str) -> pd.DataFrame:
-    """Return the rows whose subject, object or answer contains the words literally, ignoring case."""
-    if not words.strip():
-        return table
-    needle = words.strip().casefold()
-    hits = [
-        table[name].str.casefold().str.contains(needle, regex=False) for name in ("subject", "object", "prediction")
-    ]
-    return table[np.logical_or.reduce(hits)]
 
 
 def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> Caption:

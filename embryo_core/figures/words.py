@@ -175,11 +175,8 @@ def default_word(table: pd.DataFrame) -> str | None:
     return str(middle["word"].iloc[widths.fillna(np.inf).argmin()])
 
 
-def search(table: pd.DataFrame, text: str) -> pd.DataFrame:
-    """Return LISTED of the rows whose word, category or reason has a text, ignoring case; ages have two digits."""
-    wanted = text.strip().casefold()
-    texts = table[["word", "category", "why"]].fillna("").agg(" ".join, axis=1).str.casefold()
-    found = table[texts.str.contains(wanted, regex=False)]
+def listed(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of an `age_table` that tables of all words have; ages have two digits."""
     ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
     return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))[LISTED]

@@ -37,7 +37,7 @@ class FixedTable:
 def every_word(run: Run) -> FixedTable:
     """Return the words of the list with their ages, as on the Words page."""
     ages = words.age_table(run)
-    found = words.search(ages, "")
+    found = words.listed(ages)
     return FixedTable("Every word", found, words.describe_words(ages, found), alone=True)
 
 

@@ -169,16 +169,6 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
 
 
-def test_search_takes_words_as_they_are():
-    """Capitals do not matter, and signs have no special meaning."""
-    cloze = cloze_of(a="--++", b="-++-")
-    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], facts_of(cloze))
-    assert list(knowledge_tables.search(table, "SUBJECT OF a")["fact"]) == ["a"]
-    assert list(knowledge_tables.search(table, "<b>")["fact"]) == ["a"]
-    assert knowledge_tables.search(table, "(.*").empty
-    assert len(knowledge_tables.search(table, "  ")) == 2
-
-
 def test_a_facts_history_is_table_9():
     """One row per step in order: the top answer with its probability, rank and probability of the true object."""
     history = knowledge.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))

@@ -134,11 +134,9 @@ def test_acquired_words_are_counted_by_step(run):
     assert "3 words" in caption and "1 never in the text" in caption
 
 
-def test_a_search_finds_words_categories_and_reasons(run):
+def test_a_table_of_all_words_has_ages_of_two_digits(run):
     table = words.age_table(run)
-    assert set(words.search(table, "NOUNS")["word"]) == {"dog", "cat", "ball"}
-    assert set(words.search(table, "never in")["word"]) == {"zoo"}
-    every = words.search(table, "")
+    every = words.listed(table)
     assert len(every) == 11
     for name in ("age", "earliest", "latest"):
         exact = table[name].where(np.isfinite(table[name]))
