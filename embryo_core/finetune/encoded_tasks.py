@@ -8,16 +8,8 @@ import numpy as np
 from scipy import special, stats
 from sklearn import metrics
 
+from embryo_core.finetune import squad
 from embryo_core.finetune.sequences import Sequences, encode
-from embryo_core.finetune.squad import (
-    QuestionTask,
-    SquadQuestion,
-    Windows,
-    cut_windows,
-    exact_and_f1,
-    gold_spans,
-    predicted_spans,
-)
 from embryo_core.finetune.tasks import TextTask
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
@@ -93,8 +85,8 @@ class EncodedTextTask:
 class EncodedQuestions:
     """SQuAD, encoded in windows; its methods are those of `EncodedTextTask`."""
 
-    task: QuestionTask
-    windows: Windows
+    task: squad.QuestionTask
+    windows: squad.Windows
     targets: np.ndarray
     train: Sequences
     kind: str = "span"
@@ -112,7 +104,7 @@ class EncodedQuestions:
         return float(np.mean([answer.f1 for answer in self._answers(outputs, seed=0)]))
 
     def loss(self, outputs: np.ndarray) -> float:
-        targets = gold_spans(self.windows, self.task.validation)
+        targets = squad.gold_spans(self.windows, self.task.validation)
         return float(np.mean([_cross_entropy(outputs[:, end], targets[:, end]) for end in (0, 1)]))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
@@ -125,7 +117,7 @@ class EncodedQuestions:
         return Findings(task_scores=_task_scores(self.name, seed, found, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
-        characters = predicted_spans(self.windows, outputs, self.task.unanswerable)
+        characters = squad.predicted_spans(self.windows, outputs, self.task.unanswerable)
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = self._exact_and_f1(question.context[start:end], question)
@@ -133,18 +125,18 @@ class EncodedQuestions:
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
-    def _exact_and_f1(self, answer: str, question: SquadQuestion) -> tuple[float, float]:
-        return exact_and_f1(answer, question.answers, self.task.unanswerable)
+    def _exact_and_f1(self, answer: str, question: squad.SquadQuestion) -> tuple[float, float]:
+        return squad.exact_and_f1(answer, question.answers, self.task.unanswerable)
 
 
 EncodedTask = EncodedTextTask | EncodedQuestions
 
 
-def encode_task(task: TextTask | QuestionTask, tokenizer: Tokenizer, length: int) -> EncodedTask:
+def encode_task(task: TextTask | squad.QuestionTask, tokenizer: Tokenizer, length: int) -> EncodedTask:
     """Encode a task in sequences of at most `length` pieces."""
-    if isinstance(task, QuestionTask):
-        windows, train_windows = (cut_windows(part, tokenizer, length) for part in (task.validation, task.train))
-        return EncodedQuestions(task, windows, gold_spans(train_windows, task.train), train_windows.sequences)
+    if isinstance(task, squad.QuestionTask):
+        windows, train_windows = (squad.cut_windows(part, tokenizer, length) for part in (task.validation, task.train))
+        return EncodedQuestions(task, windows, squad.gold_spans(train_windows, task.train), train_windows.sequences)
     train, validation = (encode(split.texts, tokenizer, length) for split in (task.train, task.validation))
     gold = task.validation.gold if task.labels else task.validation.gold.astype(np.float32)
     return EncodedTextTask(task.name, task.labels, task.metrics, train, validation, task.train.gold, gold)

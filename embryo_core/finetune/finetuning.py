@@ -14,6 +14,7 @@ from embryo_core.engine.transformers_engine import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan as planning
+from embryo_core.finetune import workers
 from embryo_core.finetune.encoded_tasks import EncodedTask, encode_task
 from embryo_core.finetune.plan import TaskPlan
 from embryo_core.finetune.rates import HELD_OUT, choose_rates
@@ -26,24 +27,12 @@ from embryo_core.finetune.task_specs import (
     results_name,
 )
 from embryo_core.finetune.tasks import TextTask
-from embryo_core.finetune.workers import (
-    ClusterWorkers,
-    TuningJob,
-    Workers,
-    choose_device,
-    cluster_workers,
-    default_jobs,
-    open_workers,
-    tune_and_write,
-    tune_only,
-    write_outcomes,
-)
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MIN_PIECES = 16  # of the sequences that a model reads: special tokens, and a few pieces of each of two texts
 
-OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[Workers | ClusterWorkers]]
+OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[workers.Workers | workers.ClusterWorkers]]
 
 
 def finetune(
@@ -86,9 +75,9 @@ def finetune(
 def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> OpenWorkers:
     """Return the function that opens the workers, here or on a cluster. Raises ConfigError for a missing device."""
     if ray is not None:
-        return lambda encoded: cluster_workers(ray, encoded, device)
-    device = choose_device(device)
-    return lambda encoded: open_workers(encoded, device, jobs or default_jobs(device))
+        return lambda encoded: workers.cluster_workers(ray, encoded, device)
+    device = workers.choose_device(device)
+    return lambda encoded: workers.open_workers(encoded, device, jobs or workers.default_jobs(device))
 
 
 def _finetune(
@@ -109,14 +98,14 @@ def _finetune(
             report.remarks.append(planning.explain_kept_rate(plan, choice))
     encoded = _encode(plans, to_choose, tokenizer, late)
     report.remarks += [plan.data.remark for plan in plans if plan.data.remark]
-    with open_them(encoded) as workers:
+    with open_them(encoded) as pool:
         by_name = {plan.name: plan for plan in plans}
         for name, plan in by_name.items():
             if name not in to_choose:
                 _settle(run, plan, encoded[name], choices.get(name))
         lengths = {name: encoded[name + HELD_OUT].train.lengths for name in to_choose}
         identities = {name: by_name[name].identity for name in to_choose}
-        for name, found in choose_rates(workers, late, lengths, identities, progress):
+        for name, found in choose_rates(pool, late, lengths, identities, progress):
             if isinstance(found, str):
                 report.failures.append(found)
             else:  # noted at once, so that a command that is killed does not choose it again
@@ -127,15 +116,17 @@ def _finetune(
             for name, settings in settled.items()
         }
         jobs = planning.plan_jobs([by_name[name] for name in settled], checkpoints, cost)
-        _do_jobs(workers, jobs, report, tqdm(desc=run.name, disable=not progress))
+        _do_jobs(pool, jobs, report, tqdm(desc=run.name, disable=not progress))
 
 
-def _do_jobs(workers: Workers | ClusterWorkers, jobs: Sequence[TuningJob], report: Report, bar: tqdm) -> None:
+def _do_jobs(
+    pool: workers.Workers | workers.ClusterWorkers, jobs: Sequence[workers.TuningJob], report: Report, bar: tqdm
+) -> None:
     """Do the jobs; findings of a cluster are written here."""
     bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
-        for job, done in workers.do(tune_and_write if workers.writes else tune_only, jobs):
-            written, failures = done if workers.writes else write_outcomes(job, done)
+        for job, done in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
+            written, failures = done if pool.writes else workers.write_outcomes(job, done)
             report.computed += written
             report.failures += failures
             bar.set_postfix_str(f"step {job.checkpoint.step}")

@@ -14,16 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
+from embryo_core.corpora import word_list
 from embryo_core.corpora.groups import ALL
-from embryo_core.corpora.word_list import (
-    PART,
-    TEXT,
-    WORD_LIST,
-    Occurrence,
-    find_occurrences,
-    read_sentences,
-    read_word_list,
-)
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.piece_scores import ScoredPieces, score_pieces
@@ -68,18 +60,18 @@ class WordSurprisal(Metric):
     name = "word_surprisal"
     page = "words"
     source = "words"
-    form = WORD_LIST
+    form = word_list.WORD_LIST
     second = "text"
-    second_form = TEXT
+    second_form = word_list.TEXT
     needs = frozenset({"words"})
     limited = False  # `occurrences` bounds the cost, and few sentences have few of the words
     options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedWords:
         assert source.second is not None
-        words, text = read_word_list(source.path), source.second.path
-        sentences = read_sentences(text)
-        drawn = {word: _shuffled(word, found) for word, found in find_occurrences(words, sentences).items()}
+        words, text = word_list.read_word_list(source.path), source.second.path
+        sentences = word_list.read_sentences(text)
+        drawn = {word: _shuffled(word, found) for word, found in word_list.find_occurrences(words, sentences).items()}
         encoded = _encode(tokenizer, sentences, drawn)
         kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first piece, end, first character, end
         skipped, reasons = Counter[str](), {}
@@ -133,14 +125,14 @@ class WordSurprisal(Metric):
         return Findings(scores=list(_means(self.name, found)), surprisals=found)
 
 
-def _shuffled(word: str, found: Sequence[Occurrence]) -> list[Occurrence]:
+def _shuffled(word: str, found: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
     """Return occurrences in a random order that depends on the word and their number alone."""
     rng = np.random.default_rng([SEED, crc32(word.encode())])
     return [found[i] for i in rng.permutation(len(found))]
 
 
 def _encode(
-    tokenizer: "Tokenizer", sentences: Sequence[str], drawn: Mapping[str, Sequence[Occurrence]]
+    tokenizer: "Tokenizer", sentences: Sequence[str], drawn: Mapping[str, Sequence[word_list.Occurrence]]
 ) -> "dict[int, Pieces]":
     """Return the pieces of each sentence with a word; tokenize in chunks, because offsets take much memory."""
     wanted = sorted({number for places in drawn.values() for number, *_ in places})
@@ -152,7 +144,7 @@ def _encode(
 
 
 def _locate(
-    text: str, pieces: "Pieces", occurrence: Occurrence, tokenizer: "Tokenizer", limits: Limits
+    text: str, pieces: "Pieces", occurrence: word_list.Occurrence, tokenizer: "Tokenizer", limits: Limits
 ) -> tuple[int, int] | str:
     """Return the first piece of a word and the piece after its last, or why it is left out, after "1 occurrence"."""
     if len(tokenizer.surround(pieces.ids)) > limits.positions:
@@ -285,4 +277,4 @@ class WordBigrams:
 
 def split(text: str) -> list[str]:
     """Return the words of a text as a list of words writes them, in small letters."""
-    return [part.casefold() for part in PART.findall(text)]
+    return [part.casefold() for part in word_list.PART.findall(text)]

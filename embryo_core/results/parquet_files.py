@@ -24,30 +24,10 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import ParquetFileFormat, ParquetFileFragment
 
 from embryo_core.errors import CorpusError, ResultsError, first_line
-from embryo_core.results import attention_codec
-from embryo_core.results.checks import (
-    BOUNDS,
-    MAX_ROWS,
-    MAX_VALUES,
-    Bounds,
-    bounds_of,
-    check_rows,
-    check_size,
-    max_step_rows,
-)
+from embryo_core.results import attention_codec, checks
 from embryo_core.results.tables import ATTENTION, TABLES, Table
-from embryo_core.runs import replacing, sha256
+from embryo_core.runs import replacing, sha256, trust
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
-from embryo_core.runs.trust import (
-    Checksums,
-    State,
-    digest,
-    locate,
-    open_inside,
-    read_checksums,
-    state_from,
-    write_checksums,
-)
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -67,7 +47,7 @@ EVERYTHING = pc.scalar(True)
 class VerifiedFile:
     """A table's file, verified and open; equal to any other opening of the same file."""
 
-    state: State
+    state: trust.State
     opened: pa.NativeFile = field(compare=False)
 
 
@@ -91,10 +71,10 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
     try:
         if not os.path.lexists(path):
             raise ValueError("it is missing")
-        _, found = locate(path, run.results, ResultsError, MAX_BYTES)
-        if (digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
-            file = open_inside(path, run.results, ResultsError, MAX_BYTES)
-            if (state := state_from(os.fstat(file.fileno()))) == state_from(found):
+        _, found = trust.locate(path, run.results, ResultsError, MAX_BYTES)
+        if (trust.digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
+            file = trust.open_inside(path, run.results, ResultsError, MAX_BYTES)
+            if (state := trust.state_from(os.fstat(file.fileno()))) == trust.state_from(found):
                 return VerifiedFile(state, pa.PythonFile(file, "r"))
             file.close()
             raise FileNotFoundError(path)  # not the file that was hashed
@@ -116,7 +96,7 @@ class OpenTable:
     """A table's file, verified and open, with no more rows than the table of a run may have."""
 
     table: Table
-    bounds: Bounds
+    bounds: checks.Bounds
     file: pa.NativeFile
     fragment: ParquetFileFragment  # knows the footer, and which row groups may have rows
     done: dict[str, list[int]]  # the steps of each evaluation that has rows, sorted
@@ -137,7 +117,7 @@ class OpenTable:
         found = read_groups(self.file, self.footer, groups, names, types)
         rows = pa.concat_tables(rows.filter(where) for rows in found)
         rows = attention_codec.decode(rows) if self.table is ATTENTION else rows
-        return check_rows(self.table, rows if columns is None else rows.select(columns), self.bounds, columns)
+        return checks.check_rows(self.table, rows if columns is None else rows.select(columns), self.bounds, columns)
 
 
 @contextmanager
@@ -146,11 +126,11 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
 
     Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
-    bounds = bounds_of(run)
+    bounds = checks.bounds_of(run)
     with explained(run, path), ExitStack() as opened:
         if file := _verify(run, path):
             opened.enter_context(file.opened)
-            found = _examine(file, table, max_step_rows(table, bounds))
+            found = _examine(file, table, checks.max_step_rows(table, bounds))
         yield OpenTable(table, bounds, file.opened, *found) if file else None
 
 
@@ -179,13 +159,13 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     footer, done = fragment.metadata, dict[str, list[int]]()
     if footer.num_columns != len(table.all_columns):
         raise ValueError(f"it has {footer.num_columns} columns")
-    check_size(footer, MAX_ROWS, MAX_VALUES)
+    checks.check_size(footer, checks.MAX_ROWS, checks.MAX_VALUES)
     if table.is_summary:
         return fragment, done
     names = ["evaluation", "step"]
     groups = _read_coded(file.opened, footer, range(footer.num_row_groups), names)
     counts = pa.concat_tables(_with_texts(_count(rows.unify_dictionaries(), ([], "count_all"))) for rows in groups)
-    check_rows(table, counts.select(names), BOUNDS, names)
+    checks.check_rows(table, counts.select(names), checks.BOUNDS, names)
     for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
         if rows > most:
             raise ValueError(f"step {step} has {rows:,} rows, more than the {most:,} that are read")
@@ -239,7 +219,7 @@ def _with_texts(rows: pa.Table, types: Mapping[str, pa.DataType] = MappingProxyT
 
 def write_checksum(path: Path) -> None:
     """Write the checksum of the file at this path next to it."""
-    write_checksums(_checksum_file(path), {(sha256(path), path.name)})
+    trust.write_checksums(_checksum_file(path), {(sha256(path), path.name)})
 
 
 @contextmanager
@@ -247,14 +227,14 @@ def replacing_table(path: Path) -> Iterator[Path]:
     """Yield a free path; the table written there replaces the one at `path`, with its checksum."""
     with replacing(path) as temporary:
         yield temporary
-        write_checksums(_checksum_file(path), {*_listed(path, path.parent), (sha256(temporary), path.name)})
+        trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (sha256(temporary), path.name)})
     write_checksum(path)
 
 
 def remove(path: Path) -> None:
     """Remove a table and its checksum, if they exist."""
     if is_stored(path):
-        write_checksums(_checksum_file(path), {*_listed(path, path.parent), (NOTHING, path.name)})
+        trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (NOTHING, path.name)})
         path.unlink(missing_ok=True)
         _checksum_file(path).unlink()
 
@@ -269,9 +249,9 @@ def _checksum_file(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-def _listed(path: Path, within: Path) -> Checksums:
+def _listed(path: Path, within: Path) -> trust.Checksums:
     """Return what the checksum file lists; without one, nothing for a file that exists, and no file for none."""
-    found = read_checksums(_checksum_file(path), within, ResultsError)
+    found = trust.read_checksums(_checksum_file(path), within, ResultsError)
     if found is None:
         return frozenset() if os.path.lexists(path) else frozenset({(NOTHING, path.name)})
     return found
@@ -306,7 +286,7 @@ def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
             raise ValueError(f"it is no file of at most {MAX_FOREIGN_BYTES:,} bytes")
         with pa.OSFile(str(path)) as file:
             footer, found, size = pq.read_metadata(file), [], 0
-            check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)
+            checks.check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)
             for rows in read_groups(file, footer, range(footer.num_row_groups)):
                 found.append(rows)
                 size += rows.nbytes

@@ -26,21 +26,10 @@ import pyarrow.parquet as pq
 from msgspec import to_builtins
 
 from embryo_core.errors import OtherData, ResultsError
-from embryo_core.results import attention_codec
+from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
 from embryo_core.results.parquet_files import is_stored, remove, replacing_table, write_checksum
-from embryo_core.results.pending import (
-    Pending,
-    check_removable,
-    has_unfinished,
-    list_pending,
-    lock,
-    remove_leftovers,
-    remove_pending,
-    remove_unfinished,
-    writing_pending,
-)
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
 from embryo_core.results.read import EXAMPLES_FILE, done
@@ -70,9 +59,9 @@ def write(
     results of other data by now.
     """
     run, step, tables = checkpoint.run, checkpoint.step, _checked(checkpoint, metric, findings)
-    with lock(run):
+    with pending.lock(run):
         _note(run, metric, dataset or {}, summary, overwrite)
-        with writing_pending(run, metric, step) as folder:
+        with pending.writing_pending(run, metric, step) as folder:
             for table, rows in tables:
                 path = folder / f"{table.name}.parquet"
                 _write_file(path, table, [sort_rows(table, rows)])
@@ -94,31 +83,31 @@ def compact(run: Run) -> None:
     A table is rewritten as a whole, so a step that is added to a long series stays pending until others have come.
     Tables of which no pending evaluation has rows are left as they are.
     """
-    if not has_unfinished(run) and not (run.results / "parts").is_dir() and _are_summaries_written(run):
+    if not pending.has_unfinished(run) and not (run.results / "parts").is_dir() and _are_summaries_written(run):
         return
-    with lock(run):
-        remove_unfinished(run)
-        pending = list_pending(run)
-        if pending and _are_few(run, pending) and _are_summaries_written(run):
+    with pending.lock(run):
+        pending.remove_unfinished(run)
+        waiting = pending.list_pending(run)
+        if waiting and _are_few(run, waiting) and _are_summaries_written(run):
             return
-        check_removable(pending.values())
+        pending.check_removable(waiting.values())
         for table in TABLES:
-            if _is_changed(run, table, pending):
+            if _is_changed(run, table, waiting):
                 replace_table(run, table, _stored(run, table))
         for summary in SUMMARIES:
             write_summary(run, summary)
-        for folder in pending.values():
-            remove_pending(folder)
-        remove_leftovers(run)
+        for folder in waiting.values():
+            pending.remove_pending(folder)
+        pending.remove_leftovers(run)
 
 
-def _are_few(run: Run, pending: Pending) -> bool:
+def _are_few(run: Run, waiting: pending.Pending) -> bool:
     """Return whether every metric has fewer than one pending evaluation per STEPS_PER_PENDING compacted steps.
 
     Answers to facts count as many unless they can be added to their summary.
     """
-    for metric, count in Counter(metric for metric, _ in pending).items():
-        own = [folder for (name, _), folder in pending.items() if name == metric]
+    for metric, count in Counter(metric for metric, _ in waiting).items():
+        own = [folder for (name, _), folder in waiting.items() if name == metric]
         tables = [table for table in TABLES if any(is_stored(folder / f"{table.name}.parquet") for folder in own)]
         steps = max(len(steps_of_file(run, table).get(metric, ())) for table in tables)
         if steps <= STEPS_PER_PENDING * count or (CLOZE in tables and not takes_pending(run)):
@@ -126,12 +115,12 @@ def _are_few(run: Run, pending: Pending) -> bool:
     return True
 
 
-def _is_changed(run: Run, table: Table, pending: Pending) -> bool:
+def _is_changed(run: Run, table: Table, waiting: pending.Pending) -> bool:
     """Return whether a pending evaluation has rows of this table, or replaces one that had some."""
     compacted = steps_of_file(run, table)
     return any(
         is_stored(folder / f"{table.name}.parquet") or step in compacted.get(metric, ())
-        for (metric, step), folder in pending.items()
+        for (metric, step), folder in waiting.items()
     )
 
 
@@ -149,7 +138,7 @@ def note_dataset(
 
     Raise OtherData if the metric has results of other data, unless `overwrite` may remove them.
     """
-    with lock(run):
+    with pending.lock(run):
         _note(run, metric, dataset, summary, overwrite)
 
 
@@ -168,11 +157,11 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
 
 def _forget(run: Run, metric: str) -> None:
     """Remove a metric's results. The note of their data goes first, so that no killed removal looks complete."""
-    own = [folder for (name, _), folder in list_pending(run).items() if name == metric]
-    check_removable(own)
+    own = [folder for (name, _), folder in pending.list_pending(run).items() if name == metric]
+    pending.check_removable(own)
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
     for folder in own:
-        remove_pending(folder)
+        pending.remove_pending(folder)
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet") and metric in (
             steps_of_file(run, table) or [metric]  # no steps: a kill left the checksum of a removed file
