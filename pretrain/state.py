@@ -24,15 +24,7 @@ log = logging.getLogger(__name__)
 NAME = re.compile(r"step([0-9]{1,18})\.npz")
 END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
 # What zipfile raises for an archive that is not as it was written, whichever byte has changed.
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    ValueError,
-    RuntimeError,
-)
+DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,7 @@
 from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_model
 from embryo_core.runs.atomic_files import locked, replacing, sha256, write_json
 from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
-from embryo_core.runs.checkpoint_files import (
-    is_pickled,
-    read_config,
-    read_header,
-    verify,
-    weights_file,
-    weights_files,
-)
+from embryo_core.runs.checkpoint_files import is_pickled, read_config, read_header, verify, weights_file, weights_files
 from embryo_core.runs.layout import (
     REPOSITORY,
     broken_runs,
@@ -60,12 +53,5 @@ from embryo_core.runs.pointers import (
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
 from embryo_core.runs.schema import Configuration, ModelClass
 from embryo_core.runs.snapshot import read_once, snapshot
-from embryo_core.runs.trust import (
-    digest,
-    own_folder,
-    read_bytes,
-    read_checksums,
-    read_json,
-    write_checksums,
-)
+from embryo_core.runs.trust import digest, own_folder, read_bytes, read_checksums, read_json, write_checksums
 from embryo_core.runs.trusted import trust_files
