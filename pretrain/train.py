@@ -54,6 +54,10 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             write_checkpoint(model, config, run.path, progress)
         _measure(config, _known(run, progress), measurement, log, devices)
 
+    def save_and_measure() -> None:
+        write_checkpoint(model, config, run.path, _known(run, progress))
+        _measure(config, _known(run, progress), measurement, log, devices)
+
     objectives = family.objectives(config)
     main = next(iter(objectives))
     means = Means(objectives)
@@ -82,35 +86,18 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             accuracy = {main: f"{row[f'{main}_accuracy']:.3f}"}
             bar.set_postfix(loss=f"{row['loss']:.3f}", **accuracy, **{"tokens/s": f"{speed:,.0f}"}, refresh=False)
         if step in grid:
-            write_checkpoint(model, config, run.path, _known(run, progress))
-            _measure(config, _known(run, progress), measurement, log, devices)
+            save_and_measure()
         if save_state_now:
             save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
         bar.update()
     bar.close()
-    if clock and progress.step - first < config.steps:
-        _end_by_clock(run, config, model, progress, measurement, log, devices)
-
-
-def _end_by_clock(
-    run: Run,
-    config: Config,
-    model: PretrainingModel,
-    progress: Progress,
-    measurement: Measurement,
-    log: Log,
-    devices: Devices,
-) -> None:
-    """Save and measure the last step of a run whose minutes are over, and write its plan into run.json."""
-    step, first = progress.step, run.origin.step if run.origin else 0
-    if step not in run.planned_steps:
-        write_checkpoint(model, config, run.path, _known(run, progress))
-        _measure(config, _known(run, progress), measurement, log, devices)
-    save_state(model, run.path, progress, seconds=60 * config.minutes)
-    made = {planned for planned in run.planned_steps if planned <= step}
-    runs.write_run(
-        replace(run, planned_steps=tuple(sorted({*made, step})), config=run.config | {"steps": step - first})
-    )
+    if clock and progress.step - first < config.steps:  # its minutes are over, and this step is its last
+        if progress.step not in grid:
+            save_and_measure()
+        save_state(model, run.path, progress, seconds=60 * config.minutes)
+        made = sorted({step for step in grid if step <= progress.step} | {progress.step})
+        own = run.config | {"steps": progress.step - first}
+        runs.write_run(replace(run, planned_steps=tuple(made), config=own))
 
 
 def _check_finite(row: dict[str, Any], step: int) -> None:
