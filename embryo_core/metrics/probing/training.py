@@ -85,18 +85,13 @@ class Regimen:
         self._values, self._protocol = values, protocol
         self._learning_rate = protocol.learning_rate
         self._adam = torch.optim.Adam(values, self._learning_rate, fused=True)
-        self._best_f1, self._best = -1.0, values
+        self._best_f1, self.best = -1.0, values  # the weights that `record` kept
         self._waited = 0  # evaluations since the best F1
 
     @property
     def stopped(self) -> bool:
         """Return whether the protocol's patience is exhausted."""
         return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
-
-    @property
-    def best(self) -> tuple[Tensor, ...]:
-        """Return the weights that `record` kept."""
-        return self._best
 
     def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:
         """Make one step of Adam; `remaining` is the share of the iterations still to come, from 1 down."""
@@ -117,7 +112,7 @@ class Regimen:
             return
         plateau, better = self._protocol.plateau, f1 > self._best_f1
         if better or (plateau is None and f1 == self._best_f1):
-            self._best_f1, self._best = f1, tuple(weight.clone() for weight in weights)
+            self._best_f1, self.best = f1, tuple(weight.clone() for weight in weights)
         self._waited = 0 if better else self._waited + 1
         if plateau is not None and self._waited >= plateau.halve:
             self._learning_rate /= 2
