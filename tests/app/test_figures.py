@@ -27,7 +27,7 @@ PAGES = {  # page and parameters: how many figures it has
     ("attention", (("section", "heads"),)): 3,
     ("probing", ()): 1,
     ("probing", (("unit", "rescaled"),)): 1,
-    ("probing", (("probing", "layers"),)): 3,
+    ("probing", (("probing", "layers"), ("open", "probe"))): 3,
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
     ("knowledge", (("panels", "on"),)): 2,
