@@ -51,14 +51,12 @@ def _evaluated(metric: str, run: Run) -> set[int]:
 
 
 def default_runs(run: Run, known: Collection[Run]) -> list[str]:
-    """Return the other choices of a run's design, or else a design of each other family, with their seeds.
+    """Return the seeds of a run, and those of the other choices of its design or else of a design of each other family.
 
     Of a family it is the design of the run's size and plan, then the longest, then that with the most seeds.
     """
     groups = group_by_size([*known])
     own = next(group for group in groups if any(run in seeds for seeds in group))
-    if len(own) > 1:
-        return [one.name for seeds in own for one in seeds if one != run]
     others = [seeds for group in groups for seeds in group if seeds[0].family != run.family]
     alike = [seeds for seeds in others if size_of(seeds[0]) == size_of(run)]
 
@@ -67,7 +65,8 @@ def default_runs(run: Run, known: Collection[Run]) -> list[str]:
         return plan == run.planned_steps, max(plan, default=0), len(seeds)
 
     nearest = {seeds[0].family: seeds for seeds in sorted(alike or others, key=nearness)}
-    return [one.name for seeds in nearest.values() for one in seeds]
+    chosen = own if len(own) > 1 else [*own, *nearest.values()]
+    return [one.name for seeds in chosen for one in seeds if one != run]
 
 
 def _show_designs(view: View) -> None:

@@ -28,27 +28,29 @@ MEASURES = {  # metrics, each scored over all cases together
 }
 PROBES = "edge_probing_f1"
 MINIMAL_PAIRS = "minimal_pairs"
-COLUMNS = "measure step_first step_second first second difference low high n_first n_second".split()
+SHARED = "step_first step_second first second difference low high n_first n_second seeds_first seeds_second".split()
 
 
 def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
     """Return each mean accuracy of the seeds `second` minus that of `first`, at the last step that all of them have.
 
-    The interval is Newcombe's for a run each, and else the multi-bootstrap over seeds and cases. Of runs that continue
-    each other (--init-from), the last step of each is taken, since their common steps are the same weights. World
-    knowledge and minimal pairs are compared on the facts and pairs that all were asked; facts depend on the vocabulary.
+    Seeds that lack a measure are left out of it. The interval is Newcombe's for a run each, and else the
+    multi-bootstrap over seeds and cases. Of runs that continue each other (--init-from), the last step of each is
+    taken, since their common steps are the same weights. World knowledge and minimal pairs are compared on the facts
+    and pairs that all were asked; facts depend on the vocabulary.
     Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second, where steps and
-    n are the least of a design; all but the measure are missing if the runs have no such steps or cases. Raises
-    ResultsError, BrokenRun.
+    n are the least of a design, and how many seeds each has (seeds_first, seeds_second); all but the measure are
+    missing if the runs have no such steps or cases. Raises ResultsError, BrokenRun.
     """
     measured = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
     for measure in dict.fromkeys(name for found in measured.values() for name in found):
         tables = {run: found[measure] for run, found in measured.items() if measure in found}
-        steps = _steps(first, second, tables) if len(tables) == len(measured) else {}
-        row = _subtract(measure, first, second, tables, steps) if steps else None
-        rows.append((measure, *(row or [None] * 9)))
-    return pd.DataFrame(rows, columns=COLUMNS)
+        one, other = ([run for run in seeds if run in tables] for seeds in (first, second))
+        steps = _steps(one, other, tables) if one and other else {}
+        row = _subtract(measure, one, other, tables, steps) if steps else None
+        rows.append((measure, *(row or [None] * len(SHARED))))
+    return pd.DataFrame(rows, columns=["measure", *SHARED])
 
 
 def _steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
@@ -91,7 +93,7 @@ def _subtract(
         draws = draw_counts(shares, n) if right is None else draw_cases(right)
         low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
     at = [min(steps[run] for run in seeds) for seeds in compared]
-    return (*at, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()))
+    return (*at, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, compared))
 
 
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:

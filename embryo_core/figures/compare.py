@@ -153,6 +153,9 @@ def describe_differences(
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
+    known = table.dropna(subset="difference")
+    lacking = known[(known["seeds_first"] < seeds[first]) | (known["seeds_second"] < known["run"].map(seeds))]
+    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in lacking.itertuples()]
     steps = table["step_second"].dropna().astype(int)
     at = span(steps) if steps.nunique() == 1 else f"{span(steps)}, by measure"
     measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
@@ -167,6 +170,7 @@ def describe_differences(
         ),
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
+        f"Measured with fewer seeds, as many as in brackets: {', '.join(fewer)}.": bool(fewer),
         "For a design with a single seed, the interval does not cover other seeds.": min(seeds.values()) == 1,
         "World knowledge and minimal pairs: cases that all runs were asked, resampled together.": stored,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,

@@ -221,6 +221,8 @@ def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_ru
     decoder = other("decoder", "gpt2")
     known = [dropout, longer, *seeds, *large, decoder]
     assert default_runs(decoder, known) == ["seed1", "seed2"]
+    again = other("again", "gpt2", seed=2)
+    assert default_runs(decoder, [*known, again]) == ["again", "seed1", "seed2"]
     assert default_runs(large[0], known) == ["electra"]
     assert default_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
 

@@ -165,14 +165,16 @@ def test_minimal_pairs_of_seeds_are_compared_pair_by_pair(tiny_run: Run, tmp_pat
 
 
 def test_counts_of_seeds_have_the_spread_of_seeds_and_cases(tiny_run: Run, tmp_path):
-    """A measure that one seed lacks is missing."""
+    """A measure that one seed lacks is that of the others."""
     one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
     for run, share in zip((*one, *other), (0.5, 0.3, 0.9), strict=True):
         results.write(at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")]))
-    answered(one[0], 8, {"a": True})
-    answered(other[0], 8, {"a": True})
+    answered(one[0], 8, {"a": True, "b": False})
+    answered(other[0], 8, {"a": True, "b": True})
     table = differences(one, other).set_index("measure")
     row = table.loc["mask prediction"]
     assert (row["first"], row["second"], row["n_second"]) == (0.5, pytest.approx(0.6), 1000)
     assert row["low"] == pytest.approx(-0.2, abs=0.06) and row["high"] == pytest.approx(0.4, abs=0.06)
-    assert table.loc["world knowledge"].isna().all()
+    assert row[["seeds_first", "seeds_second"]].tolist() == [1, 2]
+    facts = table.loc["world knowledge"]
+    assert facts[["first", "second", "seeds_first", "seeds_second"]].tolist() == [0.5, 1.0, 1, 1]

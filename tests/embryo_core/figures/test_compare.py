@@ -47,10 +47,11 @@ def test_seeds_are_one_column():
 # === Captions ===
 
 
-def describe(*rows: tuple, masked: dict[str, str] | None = None) -> Caption:
+def describe(*rows: tuple, masked: dict[str, str] | None = None, seeds: int = 1) -> Caption:
     """Return the caption of (measure, both steps, difference, both n), for the run `b` and the first, `a`."""
     table = pd.DataFrame([(row[0], "b", "dropout 0.1", *row[1:]) for row in rows], columns=COLUMNS)
-    return compare.describe_differences(["dropout"], "a", table, {"a": 1, "b": 1}, masked or {})
+    table = table.assign(seeds_first=1, seeds_second=1)
+    return compare.describe_differences(["dropout"], "a", table, {"a": 1, "b": seeds}, masked or {})
 
 
 def test_the_cases_are_those_of_both_runs() -> None:
@@ -65,6 +66,12 @@ def test_the_step_is_that_of_the_run_that_is_compared() -> None:
     continued = describe(("noun", 8, 16, 0.1, 40, 40))
     assert "(16)" in continued.summary and "continues" in continued.details
     assert "(8 to 16, by measure)" in describe(("noun", 8, 8, 0.1, 40, 40), ("verb", 16, 16, 0.1, 40, 40)).summary
+
+
+def test_a_measure_of_fewer_seeds_is_named() -> None:
+    """With how many seeds of both it has."""
+    row = ("noun", 8, 8, 0.1, 40, 40)
+    assert "noun (1 and 1)" in describe(row, seeds=3).details and "noun (" not in describe(row).details
 
 
 def test_masked_pieces_are_described_if_runs_differ_in_them() -> None:
