@@ -93,7 +93,7 @@ def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
 
 @pytest.mark.parametrize(
     ("page", "query", "figure"),
-    [("probing", {"probing": "layers"}, "-training"), ("finetuning", {}, "-tuning")],
+    [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {}, "-tuning")],
 )
 def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
     """A curve of a probe's or a fine-tuning's own that was switched off is off at another step, and no other is."""
