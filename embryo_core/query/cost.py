@@ -54,9 +54,8 @@ def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> 
     """Estimate the seconds of `query.ask_layers` at a number of steps, or at all."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(_parsed(run, question, sizes).ids)
-    states = sizes.num_hidden_layers + 1
-    passed = _projection(sizes, length) + sizes.num_hidden_layers * _layer(sizes, 1, length)
-    return checkpoints * (CHECKPOINT + 2 * PASS + passed / RATE + _head(sizes, states))
+    passes = 2 if run.family in DECODERS else 1  # states and logits of a decoder are computed apart
+    return checkpoints * (CHECKPOINT + passes * _pass(sizes, 1, length) + _head(sizes, sizes.num_hidden_layers))
 
 
 def attend(run: Run, text: str, steps: int | None = 1) -> float:

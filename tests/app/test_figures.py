@@ -31,7 +31,7 @@ PAGES = {  # page and parameters: how many figures it has
     ("probing", (("probing", "order"),)): 3,
     ("knowledge", ()): 2,
     ("knowledge", (("panels", "on"),)): 2,
-    ("finetuning", ()): 2,
+    ("finetuning", (("open", "tuning"),)): 2,
     ("query", (("text", "the [MASK] of the town ."),)): 2,
     ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"))): 2,
 }

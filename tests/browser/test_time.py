@@ -76,7 +76,7 @@ def zoom(visitor, figure: Locator) -> list:
 def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
     """The curves of another step's probe are drawn in the part to which the reader had zoomed."""
     visitor = visit(app)
-    visitor.open("probing", probing="layers", step="16")
+    visitor.open("probing", probing="layers", open="probe", step="16")
     figure = visitor.page.locator('[class*="-training"] .js-plotly-plot')
     expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
     before, curves = zoom(visitor, figure), figure.evaluate(DRAWN)
@@ -93,14 +93,12 @@ def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
 
 @pytest.mark.parametrize(
     ("page", "query", "figure"),
-    [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {}, "-tuning")],
+    [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {"open": "tuning"}, "-tuning")],
 )
 def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
     """A curve of a probe's or a fine-tuning's own that was switched off is off at another step, and no other is."""
     visitor = visit(app)
     visitor.open(page, **query, step="16")
-    if page == "finetuning":
-        visitor.page.get_by_text("How it was fine-tuned").click()
     plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
     entries = plot.locator(".legend .traces")
     entries.nth(1).scroll_into_view_if_needed()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core.corpora import RELATIONS, read_lama
+from embryo_core.corpora import read_lama
+from embryo_core.corpora.lama import RELATIONS
 from embryo_core.errors import CorpusError
 from embryo_core.types import Fact
 

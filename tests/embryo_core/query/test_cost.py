@@ -96,7 +96,7 @@ COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of 
     "all steps": (3, 3, 3),
     "a word of one piece": (3, 3, 3),
     "a word of several": (3, 3 * 3, 3 * (2 + 10)),  # of the word itself, and a beam after its first piece
-    "layers": (3, 3 * 2, 3 * 3),
+    "layers": (3, 3, 3 * 3),
     "a sentence": (1, 1, 0),
     "its steps": (3, 3, 0),
     "several masks": (10 * 2, 10 * 3, 10 * (1 + 10 + 4)),  # the first, a beam, and four answers outside it
