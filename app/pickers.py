@@ -152,7 +152,10 @@ def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], s
 
 
 def fold(name: str, title: str, draw: Callable[[], object]) -> None:
-    """Draw a section that stays folded, and uncomputed, until the reader opens it; the URL has the open ones."""
+    """Draw a section that stays folded, and uncomputed, until the reader opens it; the URL has the open ones.
+
+    If the title changes, figures inside lose their zoom.
+    """
     opened = set(permalink.parts(permalink.get(OPEN) or "")) - {""}
     key = f"fold_{name}"
     st.session_state[key] = name in opened

@@ -125,8 +125,9 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task at the chosen step, and its examples."""
     step, metric = view.evaluated(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.label(task))
-    draw = partial(figures.show_or_explain, view, finetuning.tuning_curve, task=task, step=step, metric=metric)
-    pickers.fold("tuning", f"How it was fine-tuned: {name}, {view.point(step)}", draw)
+    show_titled = partial(figures.show_or_explain, view, titled=True)
+    draw = partial(show_titled, finetuning.tuning_curve, task=task, step=step, metric=metric)
+    pickers.fold("tuning", f"How it was fine-tuned: {name}", draw)
     if seeds := read_seeds(view.run, task):
         try:
             _show_examples(view, task, step, name, seeds)

@@ -26,9 +26,9 @@ def show(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None
     bold = None if view.compared_runs else number
     figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
     figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
-    title = f"How the probe was trained: {literal(label(task))}, {layer_name(number)}, {view.point(step)}"
-    draw = partial(figures.show_or_explain, view, probing_layers.training, task=task, layer=number, step=step)
-    pickers.fold("probe", title, draw)
+    show_titled = partial(figures.show_or_explain, view, titled=True)
+    draw = partial(show_titled, probing_layers.training, task=task, layer=number, step=step)
+    pickers.fold("probe", f"How the probe was trained: {literal(label(task))}", draw)
 
 
 def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:

@@ -101,7 +101,7 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
     cell = [(layer, step) for layer in F1["pos"] for step in STEPS].index((2, 8))
     click_point(visitor, "heat map", 1, cell, "layer 2, step 8: 90.0%")
     visitor.expect_query(probe_layer="2", step="8")
-    expect(visitor.page.get_by_text("How the probe was trained: parts of speech, layer 2, step 8")).to_be_visible()
+    expect(visitor.page.get_by_text("Training of a probe: parts of speech, layer 2, step 8")).to_be_visible()
     expect(visitor.page.locator(".js-plotly-plot")).to_have_count(3)
     visitor.settle()
 

@@ -72,7 +72,7 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
-    assert f"How the probe was trained: parts of speech, {trained}, step 16" in headed
+    assert f"Training of a probe: parts of speech, {trained}, step 16" in headed
 
 
 def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
@@ -108,7 +108,7 @@ def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
     }
     assert said[wanted["probing"]] in captions(page) and "95 % interval (Wilson)" not in captions(page)
     if wanted["probing"] == "layers":
-        assert "How the probe was trained: mine, layer 2, step 8" in headings(page)
+        assert "Training of a probe: mine, layer 2, step 8" in headings(page)
     if wanted["probing"] == "order":
         assert box(page, "Vertical axis").options == ["parts of speech", "mine"]
 
@@ -152,7 +152,7 @@ def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_
     for step in ("0", "8", "16"):
         page = open_page(dashboard_without_results, probing="layers", step=step)
         assert "a column for each evaluated checkpoint (1)" in captions(page)
-        assert "How the probe was trained: parts of speech, layer 2, step 8" in headings(page)
+        assert "Training of a probe: parts of speech, layer 2, step 8" in headings(page)
 
 
 def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_results, own_run: Run) -> None:
@@ -160,7 +160,7 @@ def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_resu
     write_probes(own_run, tasks=("pos",))
     write_probes(own_run, tasks=("mine",), steps=(8,))
     text, headed = everything(dashboard_without_results, probe_task="mine", step="16")
-    assert "How the probe was trained: mine, layer 2, step 8" in headed
+    assert "Training of a probe: mine, layer 2, step 8" in headed
     assert "F1 of both tasks at each checkpoint (1)" in text
 
 
