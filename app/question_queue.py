@@ -34,10 +34,6 @@ POLL_WAITING = 0.5  # the same before it has begun; such a question is also noti
 Result = TypeVar("Result")
 
 
-class Abandoned(Exception):
-    """Cancels the worker threads of an abandoned question, whose own thread has ended with Streamlit's exception."""
-
-
 @dataclass(eq=False)
 class _Waiting:
     """One question in the queue."""
@@ -47,7 +43,7 @@ class _Waiting:
     check: Callable[[], None]  # raises once its visitor no longer waits for the answer
     notified: Condition  # when its turn comes
     begun: bool = False
-    abandoned: bool = False
+    ended: BaseException | None = None  # what `check` raised in one of its threads
 
 
 class Queue:
@@ -79,14 +75,14 @@ class Queue:
                     self._first().notified.notify_all()
 
     def _wait(self, own: _Waiting) -> None:
-        """Return once the question has its turn. Raises the error of its `check`; Abandoned in its other threads."""
+        """Return once the question has its turn. Raises the error of its `check`, in all threads of the question."""
         while True:
-            if own.abandoned:
-                raise Abandoned
+            if own.ended:
+                raise own.ended
             try:
                 own.check()
-            except BaseException:
-                own.abandoned = True
+            except BaseException as error:
+                own.ended = error
                 raise
             with self._lock:
                 if self._may_go_on(own):

@@ -10,7 +10,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from streamlit.testing.v1 import AppTest
 
 from app import question_queue
-from app.question_queue import LIGHT, MAX_HEAVY, Abandoned, Queue, in_turn
+from app.question_queue import LIGHT, MAX_HEAVY, Queue, in_turn
 from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import device
@@ -206,7 +206,7 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
         if not here[0]:
             raise Gone
 
-    with pytest.raises(Abandoned), queue.turn(DEAR, wanted) as pause:
+    with pytest.raises(Gone), queue.turn(DEAR, wanted) as pause:
         here[0] = False
         with pytest.raises(Gone):
             pause()
