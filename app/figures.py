@@ -165,12 +165,13 @@ def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files
     sharing.note_figure(name)
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
-        menu = st.popover("Save", icon=":material/download:", key=f"save_{name}")
-    with menu:
-        pictures()
-        copy_button("Frame for another page", f"frame-{name.replace('_', '_.')}", figure=name)
-        for file in files:
-            _download(file, name)
+        menu = st.popover("Save", icon=":material/download:", key=f"save_{name}", on_change="rerun")
+    if menu.open:
+        with menu:
+            pictures()
+            copy_button("Frame for another page", f"frame-{name.replace('_', '_.')}", figure=name)
+            for file in files:
+                _download(file, name)
 
 
 def _download(file: File, name: str) -> None:

@@ -186,14 +186,16 @@ def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
     return BackMsg(rerun_script=state).SerializeToString()
 
 
-async def time_light(port: int, questions: int) -> tuple[list[float], list[float]]:
-    """Return the seconds of light questions alone, and of as many while heavy ones are computed."""
+async def time_light(port: int, process: int, questions: int) -> tuple[list[float], float, list[float]]:
+    """Return the seconds of light questions alone, the core-seconds of one, and the seconds during heavy ones."""
     draw = random.Random(-1)
     async with Visitor(port) as visitor:
         await visitor.ask(light(draw))
+        before = core_seconds(process)
         alone = [await visitor.ask(light(draw)) for _ in range(questions)]
+        spent = (core_seconds(process) - before) / questions
         async with asking_heavy_questions(port):
-            return alone, [await visitor.ask(light(draw)) for _ in range(questions)]
+            return alone, spent, [await visitor.ask(light(draw)) for _ in range(questions)]
 
 
 @asynccontextmanager
@@ -219,6 +221,12 @@ def memory(process: int, what: str = "VmHWM") -> float:
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     (size,) = re.findall(rf"{what}:\s*(\d+)", status)
     return int(size) / 1e3
+
+
+def core_seconds(process: int) -> float:
+    """Return the time that the threads of a process have taken of a core until now, of the system's calls too."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def sample_memory(process: int, end: float) -> float:
@@ -263,13 +271,14 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")
     parser.add_argument("--minutes", type=float, default=2)
-    parser.add_argument("--memory", default="300 MB", help="EMBRYO_MODEL_MEMORY of the server")
+    parser.add_argument("--memory", default="240 MB", help="EMBRYO_MODEL_MEMORY of the server")
     parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
-        alone, delayed = asyncio.run(time_light(port, 20))
+        alone, spent, delayed = asyncio.run(time_light(port, process, 20))
         delay = max(delayed) - statistics.median(alone)
-        print(f"a light question {statistics.median(alone):.2f} s, during heavy ones at most {max(delayed):.2f} s")
+        print(f"a light question {statistics.median(alone):.2f} s, {spent:.3f} s of a core;", end=" ")
+        print(f"during heavy ones at most {max(delayed):.2f} s")
         print(f"delayed by at most {delay:.2f} s", flush=True)
         taken, lost, growth = asyncio.run(crowd(port, process, options))
         p50, p95 = statistics.quantiles(taken, n=20)[9::9]

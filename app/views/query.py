@@ -174,10 +174,13 @@ def _show_headed(draw: Part, row: int, known: AskedQuestion, number: int) -> Non
 
 def _show_commands(requests: list[Request], mask: int) -> None:
     """Draw the commands that ask the same questions at a terminal."""
+    section = st.expander("As commands", key="query_commands", on_change="rerun")
+    if not section.open:
+        return
     lines = [
         line for one in requests for line in query.commands(one.view.run.name, one.view.step, one.text, one.word, mask)
     ]
-    with st.expander("As commands"):
+    with section:
         copy_button("Copy all", key="copy_commands", text="\n".join(lines))
         for line in lines:
             st.code(line, language="bash", wrap_lines=True)

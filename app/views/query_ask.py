@@ -75,8 +75,15 @@ def pick_requests(view: View) -> list[Request]:
     with st.container(border=True, key="ask"):
         text = _pick_text(form_of(view.run), next(iter(examples)))
         _show_examples(examples)
-        with st.expander("A fact, a word to track, a comparison", expanded=any(map(permalink.get, IN_EXPANDER))):
-            fact, word, questions = _pick_more(view, text)
+        chosen = any(map(permalink.get, IN_EXPANDER))
+        more = st.expander(
+            "A fact, a word to track, a comparison", expanded=chosen, key="query_more", on_change="rerun"
+        )
+        if more.open or chosen:
+            with more:
+                fact, word, questions = _pick_more(view, text)
+        else:
+            fact, word, questions = None, "", [Request(view, text, "", None)]
     requests = [
         replace(one, word=word, fact=fact if fact and one.text == question_of(one.view.run, fact) else None)
         for one in questions

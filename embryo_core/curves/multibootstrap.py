@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from embryo_core.curves.scores import Floats
 
 DRAWS = 1000
-CHUNK = 2**22  # numbers drawn at once
+CHUNK = 2**18  # numbers drawn at once
 CONFIDENCE = (2.5, 97.5)  # percentiles of a 95 % interval
 
 
