@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 import pytest
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
@@ -75,6 +77,13 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
 def seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page looks at its files itself: tests change them and draw again within a second."""
     monkeypatch.setattr(drawing, "SEEN_FOR", 0)
+
+
+@pytest.fixture
+def all_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw what is in each menu and each section, as after a reader has opened it."""
+    for container in (ExpanderContainer, PopoverContainer):
+        monkeypatch.setattr(container, "open", property(lambda _: True, lambda _, value: None))
 
 
 @pytest.fixture

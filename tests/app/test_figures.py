@@ -15,7 +15,7 @@ from app.figures import File
 from app.question_queue import LIGHT, Queue
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
-from tests.app.conftest import captions_of
+from tests.app.conftest import Dashboard, captions_of
 
 NO_ROWS = ("equal weight of all layers", "chance")  # lines that stand for no measurement
 PAGES = {  # page and parameters: how many figures it has
@@ -165,6 +165,7 @@ def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("smooth", ["1", "3"])
+@pytest.mark.usefixtures("all_opened")
 def test_a_saved_picture_says_how_its_curves_are_smoothed(
     smooth: str, dashboard_with_results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,3 +174,12 @@ def test_a_saved_picture_says_how_its_curves_are_smoothed(
     monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
     dashboard_with_results.open("tokens", smooth=smooth)
     assert printed and any("mean of 3 neighbouring points" in words for words in printed) == (smooth == "3")
+
+
+def test_a_menu_of_files_is_drawn_when_it_is_opened(
+    dashboard_with_results: Dashboard, request: pytest.FixtureRequest
+) -> None:
+    """A page has one for each figure, and few readers open any."""
+    assert not dashboard_with_results.open("tokens").get("download_button")
+    request.getfixturevalue("all_opened")
+    assert dashboard_with_results.open("tokens").get("download_button")

@@ -72,6 +72,7 @@ def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str
 
 
 @pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
+@pytest.mark.usefixtures("all_opened")
 def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, monkeypatch, page: str) -> None:
     """A file names both runs, and a caption that was written for one run says so."""
     printed = []
@@ -227,12 +228,14 @@ def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_ru
     assert default_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:
     """Whichever categories they are of."""
     keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
     assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
     printed, tables = [], []
@@ -269,6 +272,7 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
         ("attention", {"section": "heads", "pattern": "head_to_dependent"}, "change", {"baseline"}),
     ],
 )
+@pytest.mark.usefixtures("all_opened")
 def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
     """The score, tasks or rule that the pickers had, and the data: such a file can be read without the page."""
     tables = []

@@ -192,6 +192,7 @@ def test_a_refused_text_is_not_offered_as_commands(app: AppTest) -> None:
     assert not app.code and "As commands" not in [expander.label for expander in app.expander]
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_of_two_texts_the_one_that_was_answered_is_offered_as_commands(app: AppTest) -> None:
     """The other was refused."""
     ask(app, "no mask", compare="text", text2=TEXT)
@@ -206,6 +207,7 @@ def test_an_empty_second_text_is_shown(app: AppTest) -> None:
     ]
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_text_is_never_markup(app: AppTest) -> None:
     """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
     ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
@@ -216,6 +218,7 @@ def test_text_is_never_markup(app: AppTest) -> None:
     assert shlex.split(app.code[0].value)[-1] == MARKUP
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_commands_ask_the_same(app: AppTest) -> None:
     """There is a command for this step, for all steps, for the tracked word and for the lens; "-" begins no option."""
     ask(app, "- a [MASK] .", step="8", word="-x")
@@ -389,6 +392,7 @@ def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
 # === Facts ===
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     app_with_facts: AppTest, tiny_results: Run
 ) -> None:

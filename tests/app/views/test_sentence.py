@@ -128,6 +128,7 @@ def test_a_broken_checkpoint_is_named(look, own_run):
     assert broken in test.warning[0].value and len(frames(test)) == 1
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_the_development_downloads_as_table_as_gif_and_as_page(look, tiny_run):
     """The menu below the map has them."""
     labels = [button.label for button in look(tiny_run, layer="2").get("download_button")]
