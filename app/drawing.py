@@ -16,7 +16,7 @@ from embryo_core.runs import snapshot
 
 SEEN_FOR = 1.0  # seconds for which the next pages see the files of a run as one page saw them
 MAX_WAIT = 2.0  # seconds that a page waits for other pages
-TRIM_EVERY = 60.0  # seconds after which a page, once drawn, returns free memory to the system; it takes 10 ms
+TRIM_EVERY = 10.0  # seconds after which a page, once drawn, returns free memory to the system; it takes 10 ms
 
 _lock = Lock()  # held by the page that is drawn
 _trimmed = [0.0]  # when a page returned free memory last
