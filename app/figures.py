@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 
 from app import permalink, sharing
 from app.caching import run_state
@@ -28,6 +29,8 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.markdown import literal
+from embryo_core.figures.query import Shared, Subject
+from embryo_core.query.answers import Lead
 from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
@@ -84,27 +87,23 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {
     Run: run_state,
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,
+    **dict.fromkeys((Axis, Lead, Shared, Subject), repr),  # of plain values; Streamlit copies a dataclass to hash it
 }
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False, hash_funcs=HASHES)
 def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
     figure = make(runs, axis, **options)
-    _freeze(figure.drawn)
+    content = _with_lists(figure.drawn.to_dict())  # once, not each time that the figure is shown
+    figure.drawn.to_dict = lambda: content
     return figure
 
 
-def _freeze(plot: Any) -> None:
-    """Convert a plot that never changes to plain values once, not each time that it is shown.
-
-    Arrays of objects, such as customdata, become lists, which orjson writes ten times as fast; it refuses transposed
-    arrays.
-    """
-    content = _with_lists(plot.to_dict())
-    plot.to_dict = lambda: content
-
-
 def _with_lists(part: Any) -> Any:
+    """Return plain values with lists for arrays of objects, such as customdata, which orjson writes ten times as fast.
+
+    It refuses transposed arrays.
+    """
     if isinstance(part, dict):
         return {name: _with_lists(value) for name, value in part.items()}
     if isinstance(part, list | tuple) and part and isinstance(part[0], dict):
@@ -116,13 +115,11 @@ def _with_lists(part: Any) -> Any:
 # === Showing ===
 
 
-def _as_plotly(drawn: go.Figure | Draft) -> go.Figure:
-    """Return what `st.plotly_chart` takes: of a draft an empty figure with the plain values of the draft."""
-    if isinstance(drawn, go.Figure):
-        return drawn
-    plot = go.Figure()
-    plot.to_dict = drawn.to_dict
-    return plot
+class _Plain(BaseFigure):
+    """What `st.plotly_chart` takes, without what Plotly does to make one: it is asked for its plain values alone."""
+
+    def __init__(self, drawn: go.Figure | Draft):
+        self.__dict__["to_dict"] = drawn.to_dict
 
 
 def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bool = False) -> None:
@@ -146,7 +143,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     width, panels = figure.drawn.layout.width, figure.drawn.layout.autosize
     with st.container(key=f"{'wide' if panels else 'scroll'}_{figure.name}") if width else nullcontext():
         fixed: Any = int(width) if width and not panels else "stretch"
-        st.plotly_chart(_as_plotly(figure.drawn), key=key, width=fixed, alt=figure.title, **select)
+        st.plotly_chart(_Plain(figure.drawn), key=key, width=fixed, alt=figure.title, **select)
     show_files(
         figure.name,
         figure.caption,

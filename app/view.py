@@ -40,7 +40,7 @@ class View:
         """Return how the reader wants curves over the steps to be drawn."""
         return Axis(self.scale, self.unit, self.smoothing)
 
-    @property
+    @cached_property
     def axis(self) -> StepAxis:
         """Return the axis of steps of the page's run, which the time bar has too."""
         return self._axis_of(self.run)

@@ -34,6 +34,7 @@ CONTINUED = (
     "state at the last position (layer 0: the embeddings)."
 )
 COLOURED = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
+Cell = tuple[int, int, str, float]  # layer, step, word and probability
 OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
 
 
@@ -98,15 +99,16 @@ def grid(
     alone; that of the page (`colour_scale`) stays in sight when a wide grid is scrolled. Every cell carries its layer
     and step as customdata.
     """
-    top = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
-    columns, names = _columns(sorted(set(table["step"])), folded)
-    layers = sorted(set(top["layer"]))
+    rows = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
+    top = list(zip(*(rows[name].tolist() for name in ("layer", "step", "token", "probability")), strict=True))
+    columns, names = _columns(sorted(set(table["step"].tolist())), folded)
+    layers = sorted({layer for layer, *_ in top})
     figure = Draft()
     if folded:
         figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
     _add_words(figure, top, columns)
     _add_points(figure, top, columns, layers, axis)
-    for word, step, layer in top[["token", "step", "layer"]].itertuples(index=False):
+    for layer, step, word, _ in top:
         if word in marked:
             _outline(figure, columns[step], layers.index(layer), MARKED[marked[word]][0], 2)
     top_row = len(layers) - 1
@@ -115,7 +117,7 @@ def grid(
         _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
     else:
         cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
-    wide = max(MIN_COLUMN, AROUND + LETTER * top["token"].str.len().max())
+    wide = max(MIN_COLUMN, AROUND + LETTER * max(len(word) for *_, word, _ in top))
     filled = min(MIN_WIDTH, WIDE_COLUMN * len(names))
     figure.update_layout(width=LAYER_NAMES + max(filled, wide * len(names)))
     return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
@@ -129,12 +131,13 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
     return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
 
 
-def _add_words(figure: Draft, top: pd.DataFrame, columns: Mapping[int, int]) -> None:
+def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -> None:
     """Draw the cells; folded steps have none."""
-    steps, layers = sorted(set(top["step"])), top["layer"].nunique()
-    words, values = (top[name].to_numpy().reshape(len(steps), layers).T for name in ("token", "probability"))
-    escaped = [[style.plain(word) for word in row] for row in words]
-    colours, z = [[t, _mix(t)] for t in np.linspace(0, 1, 11)], np.sqrt(values)
+    _, of_cells, words, values = zip(*top, strict=True)
+    steps = [*dict.fromkeys(of_cells)]
+    z = np.sqrt(np.reshape(values, (len(steps), -1)).T)
+    escaped = np.array([*map(style.plain, words)], object).reshape(len(steps), -1).T.tolist()
+    colours = [[t, _mix(t)] for t in np.linspace(0, 1, 11)]
     cells.add_cells(
         figure,
         z,
@@ -161,15 +164,15 @@ def _mix(t: float) -> str:
 
 
 def _add_points(
-    figure: Draft, top: pd.DataFrame, columns: Mapping[int, int], layers: list[int], axis: StepAxis
+    figure: Draft, top: Sequence[Cell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
     described = [
-        [layer, step, style.plain(word), f"{step:,}", percent(probability)]
-        for layer, step, word, probability in top[["layer", "step", "token", "probability"]].itertuples(index=False)
+        [layer, step, style.plain(word), f"{step:,}", percent(probability)] for layer, step, word, probability in top
     ]
     where = "layer %{customdata[0]}, " + axis.point("%{customdata[3]}")
     hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{where}"
-    cells.add_points(figure, top["step"].map(columns), top["layer"].map(layers.index), described, hover)
+    x, y = [columns[step] for _, step, *_ in top], [layers.index(layer) for layer, *_ in top]
+    cells.add_points(figure, x, y, described, hover)
 
 
 def _outline(figure: Draft, x: int, y: int, colour: str, width: int) -> None:

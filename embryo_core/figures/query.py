@@ -197,13 +197,13 @@ def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -
 def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices
-    x, exact = np.array(axis.values(curves["step"])), curves["exact"].to_numpy()
+    x, exact, is_final = np.array(axis.values(curves["step"])), curves["exact"].to_numpy(), curves["final"].to_numpy()
     names = [name for name in ("step", column, *smoothing.COLUMNS) if name in curves]
     hover, numbers = _hover(curves), {name: curves[name].to_numpy() for name in names}
     for i, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
-        own, final = {name: values[rows] for name, values in numbers.items()}, curves["final"].iat[rows[0]]
+        own, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
         full = style.SYMBOLS[i % len(style.SYMBOLS)]
         symbols = [full if known else f"{full}-open" for known in exact[rows]]
         drawn = smoothing.curve(
