@@ -94,9 +94,14 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False, hash_funcs=HASHES)
 def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
     figure = make(runs, axis, **options)
-    content = _with_lists(figure.drawn.to_dict())  # once, not each time that the figure is shown
-    figure.drawn.to_dict = lambda: content
+    _freeze(figure.drawn)
     return figure
+
+
+def _freeze(plot: Any) -> None:
+    """Convert a plot that never changes to plain values once, not each time that it is shown."""
+    content = _with_lists(plot.to_dict())
+    plot.to_dict = lambda: content
 
 
 def _with_lists(part: Any) -> Any:
