@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embryo_core.results.tables import TYPES
-
 WEIGHT = np.dtype("<f2")
 EXPONENT = np.uint16(0x7C00)  # bits of a half that are all set if it is not finite
-MAP = TYPES["float16 bytes"]
+MAP = pa.large_binary()
 LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))  # the type in files of earlier versions
 COLUMN = "weights"
 STORED_COLUMN = "halves"  # the same column in a file

@@ -3,7 +3,6 @@
 A file may come from a stranger: its checksum shows that it is whole, not that its rows are results.
 """
 
-import sys
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 from msgspec import convert
 
 from embryo_core.results import attention_codec
-from embryo_core.results.tables import Table
+from embryo_core.results.tables import BOUNDS, FLOAT, MAX_LENGTH, Bounds, Table
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
@@ -25,29 +24,8 @@ MAX_VALUES = 2**31  # of all columns
 MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
 MAX_CELLS_PER_ROW = 4  # of a table that is not
 MAX_TEXT = 4096  # bytes
-MAX_LENGTH = 4096  # pieces of a sentence, or of a word
 MAX_SIZE = 1024  # layers, or heads, of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # see summaries.py
-INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
-Bounds = dict[str, tuple[float, float]]
-
-BOUNDS: Bounds = {  # least and largest value of a column; those of layers and heads are a run's own
-    name: bounds
-    for bounds, names in {
-        (0, INT64): "step first earliest latest correct",
-        (1, INT64): "n rank sentences",
-        (0, INT32): "pair iteration seed example start end",
-        (1, INT32): "update",
-        (0, 1): "share dev_f1 exact f1",
-        (0, 1.001): "probability prediction_probability",  # rounded
-        (-1, 1): "dev_score task_scores.value",
-        (1, MAX_LENGTH): "length",
-        (0, MAX_LENGTH): "pieces",
-        (4, 4096): "grams.n",
-        (0, 1200): "age",  # months
-    }.items()
-    for name in names.split()
-}
 NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {  # how many a column of bytes has
     "weights": ("length", lambda length: pc.power(length, 2)),
     "occurrences": ("n", lambda n: n),
@@ -92,7 +70,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
         if rows[name].null_count and name not in table.optional:
             raise ValueError(f"{name} has no value in {rows[name].null_count} rows")
         own = bounds.get(f"{table.name}.{name}") or bounds.get(name) or (-FLOAT, FLOAT)
-        if (odd := _out_of_bounds(rows[name], table.all_columns[name], *own)) is not None:
+        if (odd := _out_of_bounds(rows[name], *own)) is not None:
             raise ValueError(f"{name} {odd} is out of bounds")
         if (most := AT_MOST.get(name)) in rows.column_names and pc.any(pc.greater(rows[name], rows[most])).as_py():
             raise ValueError(f"{name} is more than {most}")
@@ -103,14 +81,14 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
     return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
 
 
-def _out_of_bounds(column: pa.ChunkedArray, kind: str, least: float, most: float) -> Any:
+def _out_of_bounds(column: pa.ChunkedArray, least: float, most: float) -> Any:
     """Return a value that is out of bounds, or not finite; of a text the number of bytes. None if there is none."""
     found = []
-    if kind in ("string", "bytes"):
-        column, least, most = pc.binary_length(column), 0, MAX_TEXT
-    elif kind == "float16 bytes":
+    if pa.types.is_large_binary(column.type):
         return None
-    elif kind.startswith("float"):
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        column, least, most = pc.binary_length(column), 0, MAX_TEXT
+    elif pa.types.is_floating(column.type):
         found = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
     found += [each for each in pc.min_max(column).as_py().values() if each is not None]
     return next((each for each in found if not least <= each <= most), None)

@@ -25,7 +25,7 @@ from pyarrow.dataset import ParquetFileFormat, ParquetFileFragment
 
 from embryo_core.errors import CorpusError, ResultsError, first_line
 from embryo_core.results import attention_codec, checks
-from embryo_core.results.tables import ATTENTION, TABLES, Table
+from embryo_core.results.tables import ATTENTION, BOUNDS, TABLES, Bounds, Table
 from embryo_core.runs import replacing, sha256, trust
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.types import Run
@@ -96,7 +96,7 @@ class OpenTable:
     """A table's file, verified and open, with no more rows than the table of a run may have."""
 
     table: Table
-    bounds: checks.Bounds
+    bounds: Bounds
     file: pa.NativeFile
     fragment: ParquetFileFragment  # knows the footer, and which row groups may have rows
     done: dict[str, list[int]]  # the steps of each evaluation that has rows, sorted
@@ -111,7 +111,7 @@ class OpenTable:
         groups = [group.id for group in self.fragment.subset(filter=where).row_groups]
         names = columns
         if columns is not None:
-            named = [name for name in self.table.all_columns if name in str(where) and name not in columns]
+            named = [name for name in self.table.schema.names if name in str(where) and name not in columns]
             names = attention_codec.stored_names([*columns, *named], self.footer.schema.names)
         types = {one.name: one.type for one in (*self.table.schema, *attention_codec.stored_schema(self.table.schema))}
         found = read_groups(self.file, self.footer, groups, names, types)
@@ -157,7 +157,7 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     fragment = ParquetFileFormat().make_fragment(file.opened)
     fragment.ensure_complete_metadata()
     footer, done = fragment.metadata, dict[str, list[int]]()
-    if footer.num_columns != len(table.all_columns):
+    if footer.num_columns != len(table.schema):
         raise ValueError(f"it has {footer.num_columns} columns")
     checks.check_size(footer, checks.MAX_ROWS, checks.MAX_VALUES)
     if table.is_summary:
@@ -165,7 +165,7 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     names = ["evaluation", "step"]
     groups = _read_coded(file.opened, footer, range(footer.num_row_groups), names)
     counts = pa.concat_tables(_with_texts(_count(rows.unify_dictionaries(), ([], "count_all"))) for rows in groups)
-    checks.check_rows(table, counts.select(names), checks.BOUNDS, names)
+    checks.check_rows(table, counts.select(names), BOUNDS, names)
     for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
         if rows > most:
             raise ValueError(f"step {step} has {rows:,} rows, more than the {most:,} that are read")

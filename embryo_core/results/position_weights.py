@@ -17,13 +17,7 @@ from embryo_core.types import Run
 
 NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
-OWN = Table(
-    "positions",
-    " ".join([*ATTENTION.key, *MEANS]),
-    key=ATTENTION.key,
-    is_summary=True,
-    kinds=dict.fromkeys(MEANS, "float32"),
-)
+OWN = Table("positions", " ".join([*ATTENTION.key, *MEANS]), key=ATTENTION.key, is_summary=True)
 SCHEMA = OWN.schema
 
 

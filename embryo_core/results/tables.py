@@ -1,35 +1,41 @@
 """The tables of results: their columns, keys and row groups."""
 
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-TYPES = {
-    "string": pa.string(),
-    "bool": pa.bool_(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "bytes": pa.binary(),
-    "float16 bytes": pa.large_binary(),  # little-endian; see attention_codec.py
-}
-KINDS = {  # in TYPES, of a column by its name
-    name: kind
-    for kind, names in {
-        "string": "evaluation metric group tag word band category fact relation subject object prediction kind variant "
-        "paradigm task predictor question history",
-        "bool": "control",
-        "int32": "layer head length pair iteration seed update example start end",
-        "int64": "step n correct rank sentences first earliest latest",
-        "float32": "probability prediction_probability good bad surprisal chance pieces age concreteness gold answer "
-        "exact f1",
-        "float64": "value share train_loss dev_f1 dev_score",
-        "bytes": "right",
-        "float16 bytes": "weights occurrences products",
-    }.items()
-    for name in names.split()
-}
+MAX_LENGTH = 4096  # pieces of a sentence, or of a word
+INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
+Bounds = dict[str, tuple[float, float]]
+
+COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
+    # Type, least and largest value, and names; that of a table with a column of its own begins with the table's. Layers
+    # and heads are as many as a run has, texts and other bytes have a limit in checks.py, and other floats are finite.
+    (pa.string(), None, "evaluation metric group tag word band category fact relation subject object prediction kind"),
+    (pa.string(), None, "variant paradigm task predictor question history"),
+    (pa.bool_(), None, "control"),
+    (pa.int32(), None, "layer head"),
+    (pa.int32(), (1, MAX_LENGTH), "length"),
+    (pa.int32(), (0, INT32), "pair iteration seed example start end"),
+    (pa.int32(), (1, INT32), "update"),
+    (pa.int64(), (0, INT64), "step first earliest latest correct"),
+    (pa.int64(), (1, INT64), "n rank sentences"),
+    (pa.int64(), (4, 4096), "grams.n"),
+    (pa.float32(), None, "good bad surprisal chance concreteness gold answer same previous next positions.first"),
+    (pa.float32(), None, "same_normalised previous_normalised next_normalised first_normalised"),
+    (pa.float32(), (0, 1), "exact f1"),
+    (pa.float32(), (0, 1.001), "probability prediction_probability"),  # rounded
+    (pa.float32(), (0, MAX_LENGTH), "pieces"),
+    (pa.float32(), (0, 1200), "age"),  # months
+    (pa.float64(), None, "value train_loss"),
+    (pa.float64(), (0, 1), "share dev_f1"),
+    (pa.float64(), (-1, 1), "dev_score task_scores.value"),
+    (pa.binary(), None, "right"),
+    (pa.large_binary(), None, "weights occurrences products"),  # float16, little-endian; see attention_codec.py
+)
+TYPES = {name: kind for kind, _, names in COLUMNS for name in names.split()}
+BOUNDS: Bounds = {name: bounds for _, bounds, names in COLUMNS if bounds for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,6 @@ class Table:
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False
     command: str = "evaluate"  # the command that writes the table
-    kinds: dict[str, str] = field(default_factory=dict, hash=False)  # where they are not those of KINDS
 
     @property
     def columns(self) -> list[str]:
@@ -57,15 +62,10 @@ class Table:
         return self.names.split()
 
     @property
-    def all_columns(self) -> dict[str, str]:
-        """Return the types of all columns by name, in order."""
-        names = self.columns if self.is_summary else ["evaluation", "step", *self.columns]
-        return {name: self.kinds.get(name) or KINDS[name] for name in names}
-
-    @property
     def schema(self) -> pa.Schema:
         """Return the schema of the table."""
-        return pa.schema({name: TYPES[kind] for name, kind in self.all_columns.items()})
+        names = self.columns if self.is_summary else ["evaluation", "step", *self.columns]
+        return pa.schema({name: TYPES.get(f"{self.name}.{name}") or TYPES[name] for name in names})
 
     def schema_of(self, columns: list[str] | None) -> pa.Schema:
         """Return the schema of some columns, in their order, or of all."""

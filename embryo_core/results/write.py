@@ -198,7 +198,7 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
     if table is ATTENTION:
         made["weights"] = attention_codec.to_column(row.weights for row in rows)
         made["length"] = pa.array([row.weights.shape[0] for row in rows], pa.int32())
-    plain = {name: [getattr(row, name) for row in rows] for name in table.all_columns if name not in made}
+    plain = {name: [getattr(row, name) for row in rows] for name in table.schema.names if name not in made}
     return pa.table({**made, **plain}, schema=table.schema)
 
 
@@ -230,7 +230,7 @@ def _write_file(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     schema = attention_codec.stored_schema(table.schema)
     options = {
         "compression": "zstd",
-        "use_dictionary": [name for name, kind in table.all_columns.items() if kind == "string"],
+        "use_dictionary": [column.name for column in schema if column.type == pa.string()],
         "write_statistics": [name for name in schema.names if name != attention_codec.STORED_COLUMN],
         "write_page_checksum": True,
     }

@@ -34,12 +34,12 @@ from tests.embryo_core.results.conftest import tree
 
 
 BOUNDS = bounds_of(Run("unknown sizes", Path(), "", "", {}, "", {}, (), ""))
-VALUES = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}  # of other types 1
+VALUES = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}  # of other types 1
 
 
 def rows(table: Table, column: str, *values: Any) -> pa.Table:
     """Rows that may be read, but for one column."""
-    plain = {name: [VALUES.get(kind, 1)] * len(values) for name, kind in table.all_columns.items()}
+    plain = {field.name: [VALUES.get(field.type, 1)] * len(values) for field in table.schema}
     return pa.table(plain | {column: values}, schema=table.schema)
 
 

@@ -102,8 +102,8 @@ def test_a_strange_table_is_one_sentence(stored: Run, table: Table, change: Call
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_more_rows_than_a_step_has_are_refused(run: Run, table: Table):
     """Before a column is read but evaluation and step."""
-    kinds = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}
-    row = {name: kinds.get(kind, 1) for name, kind in table.all_columns.items()}
+    values = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}
+    row = {field.name: values.get(field.type, 1) for field in table.schema}
     put(path_of(run, table.name), repeated(pa.Table.from_pylist([row], table.schema)))
     with pytest.raises(ResultsError, match="rows, more than"), open_table(run, path_of(run, table.name), table):
         pass
@@ -112,11 +112,11 @@ def test_more_rows_than_a_step_has_are_refused(run: Run, table: Table):
 @pytest.mark.parametrize(("table", "name"), [(WORDS, "word"), (SCORES, "evaluation"), (SURPRISALS, "occurrences")])
 def test_a_long_text_in_every_row_is_refused_before_rows_are_made(run: Run, table: Table, name: str):
     """A file of a few kilobytes would take gigabytes."""
-    kinds = {"string": "a", "bool": True, "float16 bytes": b"\0\0"}
-    row = {name: kinds.get(kind, 1) for name, kind in table.all_columns.items()}
+    values = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}
+    row = {field.name: values.get(field.type, 1) for field in table.schema}
     count, size = 500, 2**20
     rows = pa.Table.from_pylist([row], table.schema).take(pa.array(np.zeros(count, np.int32)))
-    text = pa.array([("x" if table.all_columns[name] == "string" else b"x") * size])
+    text = pa.array([("x" if table.schema.field(name).type == pa.string() else b"x") * size])
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), text)
     rows = rows.set_column(rows.column_names.index(name), name, column)
     rows = rows.set_column(1, "step", pa.array(range(count), pa.int64()))

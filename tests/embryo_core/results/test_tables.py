@@ -27,5 +27,5 @@ def test_columns_are_the_fields_of_a_row(table: Table):
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_keys_and_groups_are_columns(table: Table):
     """Rows are sorted by the key, so that rows of one group are neighbours."""
-    assert set(table.key) <= set(table.all_columns)
+    assert set(table.key) <= set(table.schema.names)
     assert table.group == table.key[: len(table.group)]
