@@ -13,7 +13,8 @@ from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.families import FAMILIES
 from embryo_core.runs.checkpoint_files import check_weights, read_header
-from embryo_core.runs.manifests import MAX_CHECKPOINTS, state_of
+from embryo_core.runs.manifests import MAX_CHECKPOINTS
+from embryo_core.runs.trust import state_of
 from embryo_core.types import Checkpoint
 
 Opcodes = Iterator[tuple[pickletools.OpcodeInfo, object]]
@@ -51,7 +52,7 @@ def first_with_heads(files: Sequence[Path], config: Path) -> Path:
 def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[str] | None:
     """Return the capabilities of the heads in a file of weights; None if it is not there or cannot be read."""
     try:
-        return _heads_of(path, within, sizes, state_of(str(path)))
+        return _heads_of(path, within, sizes, state_of(path, BrokenCheckpoint))
     except (BrokenCheckpoint, OSError, ValueError, EOFError, BadZipFile):
         return None
 

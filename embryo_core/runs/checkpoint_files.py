@@ -6,18 +6,16 @@ config.json has room for.
 
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
-from embryo_core.runs.manifests import MAX_CHECKPOINTS, read_manifest, state_of, without_weights
+from embryo_core.runs.manifests import read_manifest, without_weights
 from embryo_core.runs.pointers import follow, hub_store
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, TensorHeader
-from embryo_core.runs.trust import Content, State, digest, open_inside, parse_json, read_json, refusal
+from embryo_core.runs.trust import Content, digest, open_inside, parse_json, read_json, read_unchanged, refusal
 from embryo_core.types import Checkpoint
 
 SAFETENSORS = "model.safetensors"
@@ -38,12 +36,7 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
     """
     path, within = checkpoint.path / "config.json", checkpoint.run.path
     if kind in CACHED_TYPES:
-        return _parse_config(path, within, kind, state_of(str(path)))  # type: ignore[arg-type]  # classes are hashable
-    return read_json(path, within, kind, BrokenCheckpoint)
-
-
-@lru_cache(maxsize=MAX_CHECKPOINTS)
-def _parse_config(path: Path, within: Path, kind: Any, _state: State) -> Any:
+        return read_unchanged(str(path), within, kind, BrokenCheckpoint)[0]
     return read_json(path, within, kind, BrokenCheckpoint)
 
 

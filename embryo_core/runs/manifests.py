@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -13,39 +13,17 @@ from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
 from embryo_core.runs.pointers import ADDED, follow, list_state
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
-from embryo_core.runs.trust import State, read_json, refusal, state_from
+from embryo_core.runs.trust import State, read_unchanged, refusal, state_of
 from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed, quantity
 
 GENERATOR = "generator"
 MAX_LISTED = 10  # broken checkpoints that are listed with their reasons; the rest are counted
 MAX_CHECKPOINTS = 16_384  # folders that are read; the rest are reported as one
-MAX_SCANS = 64  # runs whose checkpoints are cached
+MAX_SCANS = 64  # of runs, that are kept
 
-States = tuple[tuple[str, State], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Scan:
-    """The folders of a run's checkpoints, by name, with what was found in each."""
-
-    run: Run
-    states: States
-    folders: list[tuple[Path, Checkpoint | BrokenCheckpoint]]
-
-    @cached_property
-    def checkpoints(self) -> list[Checkpoint]:
-        """Return the checkpoints that can be read, in the order of steps."""
-        return sorted((found for _, found in self.folders if isinstance(found, Checkpoint)), key=lambda c: c.step)
-
-    @cached_property
-    def digest(self) -> str:
-        """Return the digest of `checkpoints_digest`."""
-        found = repr([(str(checkpoint.path), checkpoint.written) for checkpoint in self.checkpoints])
-        return blake2b(found.encode()).hexdigest()
-
-
-_scanned: dict[Path, _Scan] = {}  # the last scan of each run
+Found = tuple[Path, Checkpoint | BrokenCheckpoint]
+_scanned: dict[tuple[Run, tuple, State], list[Found]] = {}  # by the states of manifests and of the allowed places
 
 
 # === Finding ===
@@ -53,17 +31,18 @@ _scanned: dict[Path, _Scan] = {}  # the last scan of each run
 
 def checkpoints(run: Run) -> list[Checkpoint]:
     """Return the checkpoints of a run in the order of steps, without those whose manifest cannot be read (`broken`)."""
-    return [*_scan(run).checkpoints]
+    return sorted((found for _, found in _scan(run) if isinstance(found, Checkpoint)), key=lambda found: found.step)
 
 
+@read_once
 def checkpoints_digest(run: Run) -> str:
     """Return a text that changes when a checkpoint is added, removed or written again."""
-    return _scan(run).digest
+    return blake2b(repr([(str(found.path), found.written) for found in checkpoints(run)]).encode()).hexdigest()
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
     """Return the checkpoint folders whose manifest cannot be read, each with the reason; of many, the first few."""
-    found = [(path, str(c)) for path, c in _scan(run).folders if isinstance(c, BrokenCheckpoint)]
+    found = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
     if (more := len(found) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
         return [*found[:MAX_LISTED], (run.path / "checkpoints", rest)]
@@ -152,58 +131,47 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 
 @read_once
-def _scan(run: Run) -> _Scan:
-    """Return what is in the folders of a run's checkpoints; cached while neither the run nor a manifest changes."""
-    states = _states(run.path / "checkpoints")
-    known = _scanned.get(run.path)
-    if known and (known.states, known.run) == (states, run):
-        return known
-    found = _Scan(run, states, list(_folders(run)))
-    if states and all(isinstance(one, Checkpoint) for _, one in found.folders):
-        if len(_scanned) >= MAX_SCANS:
-            _scanned.clear()
-        _scanned[run.path] = found
-    return found
-
-
-def _states(folder: Path) -> States:
-    """Return the states of all manifests by folder, and of the list of allowed places; () if one cannot be examined."""
+def _scan(run: Run) -> list[Found]:
+    """Return each folder of a checkpoint, by name, with the checkpoint, or the error of reading it."""
+    folder = run.path / "checkpoints"
     try:
-        names = filter(_is_checkpoint, os.listdir(folder))
-        states = [(name, state_from(os.stat(f"{folder}/{name}/manifest.json"))) for name in names]
-        return ((ADDED, list_state(ADDED)), *states)
-    except OSError:
-        return ()
-
-
-def _is_checkpoint(name: str) -> bool:
-    return name.startswith("step") and not name.endswith(UNFINISHED)
-
-
-def _folders(run: Run) -> Iterator[tuple[Path, Checkpoint | BrokenCheckpoint]]:
-    """Yield each folder of a checkpoint with the checkpoint, or the error of reading it."""
-    folder, seen = run.path / "checkpoints", dict[int, Path]()
-    try:
-        names = sorted(filter(_is_checkpoint, os.listdir(folder)))
+        listed = os.listdir(folder)
     except FileNotFoundError:
-        return
+        return []
     except OSError as reason:
-        yield folder, refusal(folder, reason, BrokenCheckpoint)
-        return
-    for path in (folder / name for name in names[:MAX_CHECKPOINTS]):
+        return [(folder, refusal(folder, reason, BrokenCheckpoint))]
+    names = sorted(name for name in listed if name.startswith("step") and not name.endswith(UNFINISHED))
+    states: dict[str, State] = dict.fromkeys(names[:MAX_CHECKPOINTS], ())
+    for name in states:
+        with suppress(BrokenCheckpoint):
+            states[name] = state_of(f"{folder}/{name}/manifest.json", BrokenCheckpoint)
+    key = run, tuple(states.items()), list_state(ADDED)
+    if (found := _scanned.get(key)) is None:
+        found = [*_read_folders(run, states)]
+        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in found):  # an error may pass
+            if len(_scanned) >= MAX_SCANS:
+                _scanned.clear()
+            _scanned[key] = found
+    if len(names) <= MAX_CHECKPOINTS:
+        return found
+    what = f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read"
+    return [*found, (folder, refusal(folder, what, BrokenCheckpoint))]
+
+
+def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:
+    """Yield each of these folders with the checkpoint, or the error of reading it."""
+    seen = dict[int, Path]()
+    for path in (run.path / "checkpoints" / name for name in names):
         try:
             manifest, written = read_manifest(path, run.path)
             pointer = _pointer(run, manifest.weights, path)
+            if (first := seen.setdefault(manifest.step, path)) is not path:
+                raise refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
         except BrokenCheckpoint as error:
             yield path, error
-            continue
-        if (first := seen.setdefault(manifest.step, path)) is path:
+        else:
             counts = manifest.step, path, manifest.sequences, manifest.tokens
             yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
-        else:
-            yield path, refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
-    if len(names) > MAX_CHECKPOINTS:
-        yield folder, refusal(folder, f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read", BrokenCheckpoint)
 
 
 def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
@@ -217,22 +185,8 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
 
 def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
     """Return a checkpoint's manifest and its mtime (ns); it is parsed again only if its file changed."""
-    path = f"{folder}/manifest.json"
-    state = state_of(path)
-    return _parse_manifest(path, within, state), state[0]
-
-
-def state_of(path: str) -> State:
-    """Return the state of a file. Raise BrokenCheckpoint."""
-    try:
-        return state_from(os.stat(path))
-    except OSError as reason:
-        raise refusal(path, reason, BrokenCheckpoint) from None
-
-
-@lru_cache(maxsize=MAX_CHECKPOINTS)
-def _parse_manifest(path: str, within: Path, _state: State) -> Manifest:
-    return read_json(Path(path), within, Manifest, BrokenCheckpoint)
+    manifest, state = read_unchanged(f"{folder}/manifest.json", within, Manifest, BrokenCheckpoint)
+    return manifest, state[0]
 
 
 # === Writing ===

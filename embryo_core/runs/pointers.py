@@ -8,7 +8,6 @@ refused with a sentence. Data of an evaluation are named by the hash of their co
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from msgspec import Meta, to_builtins
 
 from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
-from embryo_core.runs.trust import State, read_json, state_from
+from embryo_core.runs.trust import State, read_unchanged, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
@@ -37,8 +36,8 @@ def settings_folder() -> Path:
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
     """Return a list of this user's, {} if there is none; parse it again only if it changed. Raise BrokenList."""
-    state = list_state(name)
-    return _parse(settings_folder() / name, kind, state) if state else {}
+    path = settings_folder() / name
+    return read_unchanged(str(path), path.parent, kind, BrokenList)[0] if list_state(name) else {}
 
 
 def list_state(name: str) -> State:
@@ -47,11 +46,6 @@ def list_state(name: str) -> State:
         return state_from(os.stat(settings_folder() / name))
     except OSError:
         return ()
-
-
-@lru_cache(maxsize=8)
-def _parse(path: Path, kind: Any, _state: State) -> dict[str, Any]:
-    return read_json(path, path.parent, kind, BrokenList)
 
 
 def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:

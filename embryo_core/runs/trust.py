@@ -115,6 +115,25 @@ def _decoder(kind: Any) -> Decoder:
     return Decoder(kind)  # making a decoder takes longer than using it
 
 
+def read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]) -> tuple[Any, State]:
+    """Return what `read_json` does, and the file's state; parsed once for each state, so callers must not change it."""
+    state = state_of(path, error)
+    return _read_unchanged(path, within, kind, error, state), state  # type: ignore[arg-type]  # classes are hashable
+
+
+@lru_cache(maxsize=32_768)
+def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError], _state: State) -> Any:
+    return read_json(Path(path), within, kind, error)
+
+
+def state_of(path: Path | str, error: type[EmbryoError]) -> State:
+    """Return what changes whenever a file is replaced or written. Raise `error` if it cannot be examined."""
+    try:
+        return state_from(os.stat(path))
+    except OSError as reason:
+        raise refusal(path, reason, error) from None
+
+
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
     """Return the SHA-256 of a file of a run; hash it again only if inode, time or size changed. Raise `error`."""
     actual, found = locate(path, within, error, limit)
@@ -130,7 +149,7 @@ def _digest(path: Path, _state: State) -> str:
 
 
 def state_from(found: os.stat_result) -> State:
-    """Return what changes whenever a file is replaced or written."""
+    """Return the state of a file that was examined."""
     return found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino, found.st_size
 
 

@@ -125,8 +125,8 @@ def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
 def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: pytest.MonkeyPatch):
     """What may be changed by who asked is parsed each time; one that goes is missed at once."""
     checkpoint, parsed = runs.checkpoint(own_run, 8), []
-    read = checkpoint_files.read_json
-    monkeypatch.setattr(checkpoint_files, "read_json", lambda path, *more: parsed.append(path) or read(path, *more))
+    parse = trust.parse_json
+    monkeypatch.setattr(trust, "parse_json", lambda *what: parsed.append(what) or parse(*what))
     first, second = (runs.read_config(checkpoint, runs.Architecture) for _ in range(2))
     assert first is second and len(parsed) == 1
     assert runs.read_config(checkpoint, dict) is not runs.read_config(checkpoint, dict) and len(parsed) == 3
