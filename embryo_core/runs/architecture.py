@@ -7,21 +7,18 @@ from msgspec import Meta, Struct, defstruct
 from msgspec.structs import force_setattr
 
 from embryo_core.families import FAMILIES, Layout
-from embryo_core.runs.value_types import Word, resolve, size
+from embryo_core.runs.value_types import Word, resolve
 
-OTHER_NAMES = {  # of sizes: DistilBERT's, GPT-2's, and those of other decoders
-    "hidden_size": ("dim", "n_embd", "d_model"),
-    "num_hidden_layers": ("n_layers", "n_layer", "num_layers"),
-    "num_attention_heads": ("n_heads", "n_head", "num_heads", "attention_heads"),
-    "intermediate_size": ("hidden_dim", "n_inner", "ffn_dim"),
-    "max_position_embeddings": ("n_positions", "n_ctx", "max_seq_len", "model_max_length"),
-}
-LARGEST = {  # value of a size
-    "hidden_size": 2**16,
-    "num_hidden_layers": 1024,
-    "num_attention_heads": 1024,
-    "intermediate_size": 2**18,
-    "max_position_embeddings": 2**20,
+Width = Annotated[int, Meta(ge=1, le=2**16)]
+Inner = Annotated[int, Meta(ge=1, le=2**18)]
+Positions = Annotated[int, Meta(ge=1, le=2**20)]
+SmallCount = Annotated[int, Meta(ge=1, le=1024)]
+OTHER_NAMES: dict[str, tuple[Any, str]] = {  # of sizes, with their types: DistilBERT's, GPT-2's, other decoders'
+    "hidden_size": (Width, "dim n_embd d_model"),
+    "num_hidden_layers": (SmallCount, "n_layers n_layer num_layers"),
+    "num_attention_heads": (SmallCount, "n_heads n_head num_heads attention_heads"),
+    "intermediate_size": (Inner, "hidden_dim n_inner ffn_dim"),
+    "max_position_embeddings": (Positions, "n_positions n_ctx max_seq_len model_max_length"),
 }
 WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # mix pieces by other means than attention
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())  # read any length
@@ -50,11 +47,7 @@ if TYPE_CHECKING:
 else:
     Others = defstruct(  # the same sizes by their other names
         "Others",
-        [
-            (one, Annotated[int, size(LARGEST[name])] | None, 0)
-            for name, others in OTHER_NAMES.items()
-            for one in others
-        ],
+        [(other, kind | None, 0) for kind, others in OTHER_NAMES.values() for other in others.split()],
         frozen=True,
     )
 
@@ -63,26 +56,26 @@ class Architecture(Others, frozen=True, kw_only=True):
     """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
 
     model_type: Word
-    vocab_size: Annotated[int, size(2**22)]
-    max_position_embeddings: Annotated[int, size(LARGEST["max_position_embeddings"])] = 0
-    hidden_size: Annotated[int, size(LARGEST["hidden_size"])] = 0
-    num_hidden_layers: Annotated[int, size(LARGEST["num_hidden_layers"])] = 0
-    num_attention_heads: Annotated[int, size(LARGEST["num_attention_heads"])] = 0  # 0: the family has none
-    intermediate_size: Annotated[int, size(LARGEST["intermediate_size"])] | None = 0  # None: four times hidden_size
-    head_dim: Annotated[int, size(2**16)] | None = None  # None: hidden_size shared out among the heads
+    vocab_size: Annotated[int, Meta(ge=1, le=2**22)]
+    max_position_embeddings: Positions = 0
+    hidden_size: Width = 0
+    num_hidden_layers: SmallCount = 0
+    num_attention_heads: SmallCount = 0  # 0: the family has none
+    intermediate_size: Inner | None = 0  # None: four times hidden_size
+    head_dim: Width | None = None  # None: hidden_size shared out among the heads
     hidden_act: Word | None = None  # the engine asks for it
-    embedding_size: Annotated[int, size(2**16)] | None = None  # None: hidden_size
+    embedding_size: Width | None = None  # None: hidden_size
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
-    num_hidden_groups: Annotated[int, size(1024)] = 1  # layers with weights of their own, in families that share them
-    inner_group_num: Annotated[int, size(1024)] = 1
+    num_hidden_groups: SmallCount = 1  # layers with weights of their own, in families that share them
+    inner_group_num: SmallCount = 1
     is_decoder: bool = False
     layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
     tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
-        for name, others in OTHER_NAMES.items():
-            found = next(filter(None, (getattr(self, each) for each in (name, *others))), 0)
+        for name, (_, others) in OTHER_NAMES.items():
+            found = next(filter(None, (getattr(self, each) for each in (name, *others.split()))), 0)
             if name == "intermediate_size" and self.model_type not in FAMILIES:
                 found = found or 4 * self.hidden_size
             if name == "max_position_embeddings" and self.model_type in WITHOUT_POSITIONS:

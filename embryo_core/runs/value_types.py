@@ -43,11 +43,6 @@ else:
     Configured = _nested(3, Text | Annotated[int, Meta(ge=-(2**31), le=2**31)] | Number | bool | None, 10_000)
 
 
-def size(most: int) -> Meta:
-    """Return the bounds of a size: at least 1, at most `most`."""
-    return Meta(ge=1, le=most)
-
-
 def resolve(names: dict[str, Any]) -> None:
     """Resolve the fields of every Struct among a module's names, while the module is imported.
 
