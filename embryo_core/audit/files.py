@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from embryo_core import runs
@@ -40,18 +41,16 @@ def missing(run: Run) -> list[Fault]:
 
 def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose config.json differs from most."""
-    contents, named = {}, {}
+    contents = {}
     for checkpoint in checkpoints:
-        try:
-            contents[checkpoint.step] = _configs(checkpoint)
-            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.step_unit)
-        except BrokenCheckpoint:
-            continue  # reported when the checkpoint is read
-    common = _commonest({step: repr(sorted(content.items())) for step, content in contents.items()})
-    usual = next((content for content in contents.values() if repr(sorted(content.items())) == common), {})
+        with suppress(BrokenCheckpoint):  # reported when the checkpoint is read
+            contents[checkpoint] = _configs(checkpoint)
+    texts = {checkpoint: repr(sorted(content.items())) for checkpoint, content in contents.items()}
+    common = _commonest(texts)
+    usual = next((content for checkpoint, content in contents.items() if texts[checkpoint] == common), {})
     return [
-        Fault((step,), "config", _other_config(named[step], own, usual))
-        for step, own in contents.items()
+        Fault((one.step,), "config", _other_config(point(one.step, one.run.step_unit), own, usual))
+        for one, own in contents.items()
         if own != usual
     ]
 
@@ -101,20 +100,16 @@ def same_weights(
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose folder has another tokenizer than most; a folder may have none."""
-    digests, named = {}, {}
-    for checkpoint in checkpoints:
-        if found := _tokenizer(checkpoint):
-            digests[checkpoint.step] = found
-            named[checkpoint.step] = point(checkpoint.step, checkpoint.run.step_unit)
+    digests = {checkpoint: found for checkpoint in checkpoints if (found := _tokenizer(checkpoint))}
     common = _commonest(digests)
     return [
         Fault(
-            (step,),
+            (one.step,),
             "tokenizer",
-            f"The tokenizer with the weights at {named[step]} differs from that of the other "
+            f"The tokenizer with the weights at {point(one.step, one.run.step_unit)} differs from that of the other "
             "checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
         )
-        for step, own in digests.items()
+        for one, own in digests.items()
         if own != common
     ]
 
@@ -188,5 +183,5 @@ def step_of(name: str) -> tuple[int, ...]:
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 
 
-def _commonest(values: Mapping[int, str]) -> str:
+def _commonest(values: Mapping[Checkpoint, str]) -> str:
     return Counter(values.values()).most_common(1)[0][0] if values else ""
