@@ -29,11 +29,8 @@ RULES: dict[Rule, str] = {
     "chance": "First step from which the accuracy stays at or above half-way from chance, one half, to its last value. "
     "Dips within its 95 % interval do not count. Line: the steps between which it may be.",
 }
-TIES: dict[Rule, str] = {
-    "half": "Categories that share a place (=) were acquired between the same two checkpoints.",
-    "paper": "Categories that share a place (=) rise at the same checkpoint with slopes that cannot be distinguished.",
-    "chance": "Categories that share a place (=) were acquired between the same two checkpoints.",
-}
+TIES = "were acquired between the same two checkpoints"
+TIES_IN_PAPER = "rise at the same checkpoint with slopes that cannot be distinguished"
 SEEDS = (
     "Several seeds of one design: the mean onset, with a line that is the mean of the seeds' own, and at least one "
     "standard error long on both sides."
@@ -125,7 +122,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
         f"{first}.",
         sentences(
             ". ".join(rest),
-            "" if several else TIES[rule],
+            "" if several else f"Categories that share a place (=) {TIES_IN_PAPER if rule == 'paper' else TIES}.",
             seeds,
             f"Without an onset: {', '.join(never)}." if never else "",
         ),
@@ -164,7 +161,16 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     if len(lines) > 1:
         return set_rows(figure, labels)
     first.mark_changes(figure, steps)
-    _frame_ties(figure, there)
+    for _, rows in there.reset_index(drop=True).groupby("place"):
+        if len(rows) > 1:  # share a place
+            ends = {
+                "x0": 0,
+                "x1": 1,
+                "y0": len(there) - 1.45 - rows.index.max(),
+                "y1": len(there) - 0.55 - rows.index.min(),
+            }
+            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
+            figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
     marks = there["place"].duplicated(keep=False).map({True: "=", False: "."})
     return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(there["place"], marks, labels)])
 
@@ -217,23 +223,10 @@ def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {axis.counted(int(row.latest))}"
     start = axis.counted(int(getattr(row, "before", row.earliest)))
-    text = f"{named}: {axis.counted(int(row.onset))} ({start} {end})"
-    return f"{text}<br>last accuracy {percent(row.last)}, n = {row.n:,}{_describe_slope(row, axis.step_unit)}"
-
-
-def _describe_slope(row: Any, unit: StepUnit) -> str:
-    """Return the slope of a row as another line; "" if its rule has none."""
-    if pd.isna(getattr(row, "slope", None)):
-        return ""
-    per = "steps" if unit == StepUnit.UPDATES else unit
-    return f"<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"
-
-
-def _frame_ties(figure: go.Figure, there: pd.DataFrame) -> None:
-    """Draw a grey background behind the rows that share a place."""
-    for _, rows in there.reset_index(drop=True).groupby("place"):
-        if len(rows) > 1:
-            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
-            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
-            ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
-            figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
+    text = (
+        f"{named}: {axis.counted(int(row.onset))} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
+    )
+    if pd.isna(getattr(row, "slope", None)):  # its rule has none
+        return text
+    per = "steps" if axis.step_unit == StepUnit.UPDATES else axis.step_unit
+    return f"{text}<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"

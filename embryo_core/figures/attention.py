@@ -43,22 +43,14 @@ def of_rows(normalised: bool) -> str:
 
 def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
     """Return the mean weight of a head on four positions over the steps; `normalised` maps have rows that sum to 1."""
-    run, where = runs[0], f"layer {layer}, head {head}"
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
-    curves = Curves(
-        by="position",
-        value="weight",
-        y_title="weight in the averaged map",
-        decimals=".4f",
-        height=320,
-    )
     return curves_figure(
         runs,
         axis,
         lambda one: position_table(one, layer, head, normalised),
-        curves,
-        f"{run.name}-attention-positions-layer{layer}-head{head}",
-        f"{where.capitalize()}: weight on fixed positions{of_rows(normalised)}",
+        Curves(by="position", value="weight", y_title="weight in the averaged map", decimals=".4f", height=320),
+        f"attention-positions-layer{layer}-head{head}",
+        f"Layer {layer}, head {head}: weight on fixed positions{of_rows(normalised)}",
         lambda table: Caption(
             "Mean weight of this head on four positions.",
             f"In the averaged map A, L positions wide{of_rows(normalised)}: {formulas}. Every position counts the same "

@@ -36,8 +36,9 @@ def curves_figure(
 ) -> Figure:
     """Return the Figure of the curves of `runs`, the first being the one whose steps the time bar has.
 
-    `read` returns a run's table, empty if it has none; `caption` and `headline` describe that of the first run. Runs
-    without a table are `missing` in the Figure. Raises FigureError if all are.
+    `read` returns a run's table, empty if it has none; `caption` and `headline` describe that of the first run, whose
+    name comes before the `name` of files. Runs without a table are `missing` in the Figure. Raises FigureError if all
+    are.
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
@@ -49,7 +50,7 @@ def curves_figure(
         words = _with_runs(words, lines, in_panels(lines, curves))
     return make_figure(
         drawn,
-        name,
+        f"{runs[0].name}-{name}",
         title,
         plot_curves(lines, curves, bands),
         _exported(lines, axis),

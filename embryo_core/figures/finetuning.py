@@ -56,7 +56,7 @@ def scores(
         axis,
         read,
         replace(CURVES, across=PANELS, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
-        f"{run.name}-finetuning",
+        "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
             tables[described], average(described), results.read_sources(described), described.step_unit
@@ -64,7 +64,10 @@ def scores(
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
         headline=lambda _: headline(tables[described], axis.of(described, runs)),
     )
-    _mark_best_steps(figure.plot)
+    for trace in figure.plot.data:
+        if trace.customdata is not None:  # the highest score of each curve has a large marker
+            values = np.array(trace.y, float)
+            trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
     if published and len(figure.runs) == 1:
         _add_published_scores(figure.plot, figure.table, axis.of(described).values([*figure.table["step"]]))
     return figure
@@ -91,14 +94,6 @@ CURVES = Curves(
     baseline_name="a control that reads no text",
     height=460,
 )
-
-
-def _mark_best_steps(plot: go.Figure) -> None:
-    """Enlarge the marker of the highest score of each curve."""
-    for trace in plot.data:
-        if trace.customdata is not None:
-            values = np.array(trace.y, float)
-            trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
 
 
 def published_score(task: str, rows: pd.DataFrame) -> float | None:
@@ -179,7 +174,8 @@ def describe_scores(
         if name.startswith("finetuning:") and name.split(":")[1] in tasks
     }
     protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
-    others = ", ".join(map(_name_seed, of_other_data(noted, sources)))
+    named = (name.split(":")[1:] for name in of_other_data(noted, sources))
+    others = ", ".join(f"{label(':'.join(task))} with seed {seed}" for *task, seed in named)
     averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
     counted = "; ".join(
@@ -207,12 +203,6 @@ def _describe_random_weights(table: pd.DataFrame, unit: StepUnit) -> str:
     if first:
         return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
     return f"{begin.capitalize()}, random weights fine-tuned in the same way, is another control."
-
-
-def _name_seed(name: str) -> str:
-    """Name the task and seed of the results "finetuning:<task>:<seed>"."""
-    task, _, seed = name.removeprefix("finetuning:").rpartition(":")
-    return f"{label(task)} with seed {seed}"
 
 
 # === One fine-tuning ===

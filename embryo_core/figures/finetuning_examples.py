@@ -59,9 +59,6 @@ def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
     return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # float32 has 2.0799999 for 2.08
 
 
-CHANGING = ("learned", "forgotten", "oscillating")  # histories of examples whose answer changes
-
-
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
     """Return the answers of one seed by the question's id: history, a column for each step.
 
@@ -84,7 +81,8 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
 def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
     """Return examples, those that change first, at most MAX_STEPS log-spaced steps, and the chosen one."""
     if "history" in table:
-        table = table.sort_values("history", key=lambda names: ~names.isin(CHANGING), kind="stable")
+        changing = ("learned", "forgotten", "oscillating")
+        table = table.sort_values("history", key=lambda names: ~names.isin(changing), kind="stable")
     steps = sorted(column for column in table if not isinstance(column, str))
     shown = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
     others = [column for column in table if isinstance(column, str)]
@@ -104,22 +102,18 @@ def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, wi
             "over one stretch of steps only, then wrong; oscillating: right over several stretches."
         )
     matches = "" if with_texts else " Each step's column has F1, because the paragraphs were not found."
+    folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
+    fetched = f"python -m embryo_core fetch {'glue' if task in GLUE else SQUAD} downloads them"
+    texts = (
+        "Their texts are not in the results. They are shown if the data that were scored are in "
+        f"{folder} of a data folder, or where you fine-tuned on them; "
+        f"{fetched if task in (*GLUE, SQUAD) else 'put them there'}."
+    )
     return Caption(
         f"Development examples by {by}, with what {which} answered (seed {seed}).",
         sentences(
             histories,
             f"Right is an exact match.{matches}" if task == SQUAD else "",
-            "" if with_texts else _where_texts(task),
+            "" if with_texts else texts,
         ),
-    )
-
-
-def _where_texts(task: str) -> str:
-    """Return where the texts are searched for; results do not hold them."""
-    folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
-    fetched = f"python -m embryo_core fetch {'glue' if task in GLUE else SQUAD} downloads them"
-    how = fetched if task in (*GLUE, SQUAD) else "put them there"
-    return (
-        "Their texts are not in the results. They are shown if the data that were scored are in "
-        f"{folder} of a data folder, or where you fine-tuned on them; {how}."
     )

@@ -92,15 +92,24 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
 def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
     """Return a measure over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], MEASURES[measure]
-    curves = by_layer(bold, y_title=drawn.label.lower(), decimals=drawn.form, unit="words")
+
+    def caption(rows: pd.DataFrame) -> Caption:
+        thick = "" if bold is None else f"; thick: {layer_name(bold)}"
+        return Caption(
+            drawn.means,
+            sentences(drawn.details, f"A line for each layer, embeddings included{thick}."),
+            f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {span(rows['n'])}.",
+            "Click a point for its layer and step.",
+        )
+
     return curves_figure(
         runs,
         axis,
         lambda one: measure_table(one, measure, to),
-        curves,
-        f"{run.name}-geometry-{measure}",
+        by_layer(bold, y_title=drawn.label.lower(), decimals=drawn.form, unit="words"),
+        f"geometry-{measure}",
         f"{_name(run, measure, to)}, layer by layer",
-        lambda rows: describe_measure(run, rows, measure, bold),
+        caption,
         METRIC,
         headline=lambda rows: headline(rows, axis.of(run, runs)) if measure == "rank_me" else "",
     )
@@ -111,17 +120,6 @@ def _name(run: Run, measure: str, to: int | None) -> str:
     if measure != "cka_step":
         return MEASURES[measure].label
     return f"Similarity to {'the last step' if to is None else point(to, run.step_unit)}"
-
-
-def describe_measure(run: Run, rows: pd.DataFrame, measure: str, bold: int | None) -> Caption:
-    """Return what a measure is, and of which words."""
-    thick = "" if bold is None else f"; thick: {layer_name(bold)}"
-    return Caption(
-        MEASURES[measure].means,
-        sentences(MEASURES[measure].details, f"A line for each layer, embeddings included{thick}."),
-        f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {span(rows['n'])}.",
-        "Click a point for its layer and step.",
-    )
 
 
 def state_phases(run: Run) -> list[Stretch]:

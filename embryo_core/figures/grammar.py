@@ -103,8 +103,11 @@ def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
     _, phenomenon, paradigm = group.split("/")
     steps, values, last = own["step"].to_numpy(), own["value"].to_numpy(), own.iloc[-1]
     onset = curves.onset(steps, values, own["n"], floor=CHANCE)
-    steps_of_pairs, right = right_answers(run, group)
-    turns = find_turns(right) if len(steps_of_pairs) > 1 else Turns(())
+    pairs = results.read_pairs(run, group)
+    difference = (pairs["good"] - pairs["bad"]).to_numpy()
+    right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([pairs["pair"], pairs["step"]]).first()
+    wide = right.unstack().dropna()  # a row for each pair, a column for each step; a tie is half right
+    turns = find_turns(wide.to_numpy(float)) if len(wide.columns) > 1 else Turns(())
     return {
         "group": group,
         "paradigm": paradigm.replace("_", " "),
@@ -118,20 +121,11 @@ def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
         "last": values[-1],
         "end": "above" if last["low"] > CHANCE else "below" if last["high"] < CHANCE else "at",
         "shape": turns.shape,
-        "turns": [int(steps_of_pairs[i]) for i in turns.points],
+        "turns": [int(wide.columns[i]) for i in turns.points],
         "fallen": falls_after_rise(turns),
         "n": int(last["n"]),
         "ties": int(last["ties"]),
     }
-
-
-def right_answers(run: Run, paradigm: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps [S] of a paradigm, and whether each of its n pairs is right at each: [n, S], 0.5 for a tie."""
-    table = results.read_pairs(run, paradigm)
-    difference = (table["good"] - table["bad"]).to_numpy()
-    right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([table["pair"], table["step"]]).first()
-    wide = right.unstack().dropna()
-    return wide.columns.to_numpy(), wide.to_numpy(float)
 
 
 def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
@@ -167,27 +161,25 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
         lines = wrap(label(group), TITLE_WIDTH)
         return "\n".join([*lines, rows["shape"][group]] if group in rows.index else lines)
 
+    def colour(group: str) -> str:
+        shape = rows["shape"].get(group, "")  # a phenomenon has none; of several moves the last counts
+        return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
+
     def styles(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
-        shape = rows["shape"].to_dict()
-        return {one: (_colour(shape.get(one, "")), "circle") for one in order if one in groups}
+        return {one: (colour(one), "circle") for one in order if one in groups}
 
     figure = curves_figure(
         runs,
         axis,
         lambda own: accuracy_table(own, pairs, level),
         replace(CURVES, label=title, styles=styles),
-        f"{run.name}-grammar-{pairs}-{level}",
+        f"grammar-{pairs}-{level}",
         f"Accuracy on minimal pairs: {pairs}",
         lambda table: describe_accuracy(run, table, level, coloured=len(runs) == 1),
         METRIC,
     )
     style.set_axes(figure.plot, "y", range=[-0.03, 1.03], tickvals=[0, CHANCE, 1])
     return figure
-
-
-def _colour(shape: str) -> str:
-    """Return the colour of a shape; of several moves, that of the last; "" is a group of paradigms, which has none."""
-    return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
 
 
 def _phenomena(run: Run, pairs: str) -> list[str]:
@@ -202,11 +194,14 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
     """Return what the accuracy is, how the panels are sorted and `coloured` by shape, and how many ties there are."""
     whole = table[~table["group"].str.contains("/")]
     ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
+    method = "from the left"
+    if "masked_words" in run_gives(run):
+        method = str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
     most = f", at most {ties:,} of {whole['n'].max():,} pairs, at {point(step, run.step_unit)}" if ties else "; none"
     return Caption(
         "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
         sentences(
-            HOW[_method(run)],
+            HOW[method],
             f"Ties count half{most}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
             "Sorted by the first step from which the accuracy stays half-way between chance and its last value; those "
             "that end at chance or below come last.",
@@ -217,13 +212,6 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
         f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {span(table['n'])} for a curve.",
         "Click a point for its pairs.",
     )
-
-
-def _method(run: Run) -> str:
-    """Return how the sentences of a run's pairs were scored, a key of HOW."""
-    if "masked_words" not in run_gives(run):
-        return "from the left"
-    return str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
 
 
 def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:

@@ -81,9 +81,8 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
             "Above the dashed line the pair is right. The CSV has the scores of both sentences.",
         )
 
-    name = f"{runs[0].name}-grammar-pair"
     title = f"{label(paradigm)}, pair {number}"
-    return curves_figure(runs, axis, read, NATS, name, title, caption, METRIC)
+    return curves_figure(runs, axis, read, NATS, "grammar-pair", title, caption, METRIC)
 
 
 # === Its words ===

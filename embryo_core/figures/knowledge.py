@@ -23,7 +23,6 @@ from embryo_core.words import percent, point, quantity, span
 
 TITLE_WIDTH = 30  # characters of a line above a panel
 METRIC = "world_knowledge"
-TITLE = "Precision at 1 of each relation"
 NEVER = "never learned"
 KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
 NAMES = {
@@ -63,38 +62,29 @@ def label(relation: str) -> str:
 # === Tables ===
 
 
-def scores_and_baselines(run: Run, unnamed: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return scores (group, step, value, n) and baselines (see `baselines.of_facts`) of a run. Raises ResultsError.
+@results.remembered
+def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.DataFrame:
+    """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError.
 
-    Both are over all facts or, if `unnamed`, over those whose subject's name does not contain the object.
+    It is over all facts or, if `unnamed`, over those whose subject's name does not contain the object. With `types`,
+    those of all facts and of each type come first, then the relations by type and number.
     """
     facts = results.read_histories(run)
-    if not unnamed:
-        return results.read_scores(run, METRIC), baselines.of_facts(facts)
-    facts = facts[~baselines.named_by_subject(facts)]
-    steps = sorted(results.steps_done(run, METRIC))
-    return baselines.precision(facts, results.read_right_answers(run), steps), baselines.of_facts(facts)
-
-
-@results.remembered
-def precision_table(run: Run, unnamed: bool = False) -> pd.DataFrame:
-    """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError."""
-    return with_baselines(*scores_and_baselines(run, unnamed))
-
-
-def precision_by_type(run: Run, unnamed: bool = False) -> pd.DataFrame:
-    """Return the precision at 1 of all facts, of each type, then of the relations by type and number."""
-    tables = (
-        pd.concat([table, baselines.over_types(table)], ignore_index=True)
-        for table in scores_and_baselines(run, unnamed)
-    )
-    table = with_baselines(*tables)
+    if unnamed:
+        facts, steps = facts[~baselines.named_by_subject(facts)], sorted(results.steps_done(run, METRIC))
+        scores = baselines.precision(facts, results.read_right_answers(run), steps)
+    else:
+        scores = results.read_scores(run, METRIC)
+    tables = scores, baselines.of_facts(facts)
+    if not types:
+        return with_baselines(*tables)
+    table = with_baselines(*(pd.concat([own, baselines.over_types(own)], ignore_index=True) for own in tables))
     order = _order(table["relation"].unique())
     return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
 
 def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `scores_and_baselines`).
+    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `baselines.of_facts`).
 
     Columns: relation, step, value, n, baseline, answer, low, high.
     """
@@ -105,14 +95,14 @@ def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _order(relations: Sequence[str]) -> list[str]:
+    """Return all facts, the types, then the relations by type and number."""
+
+    def place(relation: str) -> tuple[int, int, str]:
+        kind, digits = TYPES.get(relation), relation[1:]
+        return KINDS.index(kind) if kind else len(KINDS), int(digits) if digits.isdecimal() else 0, relation
+
     known = [name for name in (ALL, *KINDS) if name in relations]
-    return known + sorted({*relations} - {*known}, key=_place_by_type)
-
-
-def _place_by_type(relation: str) -> tuple[int, int, str]:
-    digits = relation[1:]
-    kind = KINDS.index(TYPES[relation]) if relation in TYPES else len(KINDS)
-    return kind, int(digits) if digits.isdecimal() else 0, relation
+    return known + sorted({*relations} - {*known}, key=place)
 
 
 def best_first(table: pd.DataFrame) -> list[str]:
@@ -154,9 +144,15 @@ def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed
         return chosen.sort_values("relation", key=lambda names: names.map([*relations].index), kind="stable")
 
     def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-        return {name: _look(name, i) for i, name in enumerate(relations) if name in names}
+        colours, symbols = style.PALETTE[:-1] * len(relations), style.SYMBOLS * len(relations)
+        looks = {name: (style.GREY if name == ALL else colours[i], symbols[i]) for i, name in enumerate(relations)}
+        return {name: look for name, look in looks.items() if name in names}
 
-    return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=_describe_baseline), unnamed)
+    def describe(row: Any) -> str:
+        answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.plain(row.answer)}”"
+        return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
+
+    return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
 
 
 def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> Figure:
@@ -176,7 +172,7 @@ def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> 
         return {name: (colour, "circle") for name, colour in colours.items()}
 
     panels = replace(CURVES, label=title, styles=styles, across=4, width=1280)
-    return _precision(runs, axis, lambda run: precision_by_type(run, unnamed), panels, unnamed)
+    return _precision(runs, axis, lambda run: precision_table(run, unnamed, types=True), panels, unnamed)
 
 
 def _precision(
@@ -189,21 +185,11 @@ def _precision(
         axis,
         read,
         drawn,
-        f"{run.name}-knowledge{panels}",
-        TITLE,
+        f"knowledge{panels}",
+        "Precision at 1 of each relation",
         lambda table: describe_precision(run, table, unnamed, types=bool(panels)),
         METRIC,
     )
-
-
-def _look(relation: str, i: int) -> tuple[str, str]:
-    colours = style.PALETTE[:-1]
-    return (style.GREY if relation == ALL else colours[i % len(colours)]), style.SYMBOLS[i % len(style.SYMBOLS)]
-
-
-def _describe_baseline(row: Any) -> str:
-    answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.plain(row.answer)}”"
-    return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
 
 
 def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool) -> Caption:
@@ -308,10 +294,12 @@ def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
         "rank of the true object: %{customdata[2]:,}",
     }
     top = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
-    hollow, full = ({"size": 7, "symbol": symbol} for symbol in ("circle-open", "circle"))
-    names = (("the top answer", style.GREY), ("the true object", style.BLUE))
-    smoothing.add_curve(figure, x, top, "prediction_probability", *names[0], line={"width": 1}, marker=hollow, **shared)
-    smoothing.add_curve(figure, x, history, "probability", *names[1], marker=full, **shared)
+    for rows, column, name, colour, symbol, line in (
+        (top, "prediction_probability", "the top answer", style.GREY, "circle-open", {"width": 1}),
+        (history, "probability", "the true object", style.BLUE, "circle", {}),
+    ):
+        marker = {"size": 7, "symbol": symbol}
+        smoothing.add_curve(figure, x, rows, column, name, colour, line=line, marker=marker, **shared)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
     return style.finish(figure, "probability", height=280)

@@ -54,34 +54,22 @@ def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
 
 def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
     """Plot the shares of right facts of a relation, or of all, that survive other wordings."""
-    run = runs[0]
-    return curves_figure(
-        runs,
-        axis,
-        lambda one: variant_table(one, relation),
-        CURVES,
-        f"{run.name}-variants-{relation}",
-        f"Right facts asked in other ways: {label(relation)}",
-        lambda rows: describe_variants(run, rows),
-        METRIC,
-    )
 
+    def caption(rows: pd.DataFrame) -> Caption:
+        counts = ", ".join(f"{span(own['n'])} ({KINDS[kind][0]})" for kind, own in rows.groupby("kind", sort=False))
+        return Caption(
+            "What the model answers when the facts that it gets right at a step are asked in other ways.",
+            "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half "
+            "of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by pairs of paraphrases "
+            "instead). Purple: the negated question gets the same answer, which is wrong. The others: the answer is "
+            "lost after a word that is not the object (“Kabul? Sirindhorn was born in”), similar to it, dissimilar, or "
+            "random (Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
+            f"Facts: {data_note(runs[0], METRIC, 'facts of LAMA’s T-REx')}; n = {counts}.",
+            "Click a point for its step.",
+        )
 
-def describe_variants(run: Run, rows: pd.DataFrame) -> Caption:
-    """Describe each share, and of how many facts it is."""
-    counts = {KINDS[kind][0]: own["n"] for kind, own in rows.groupby("kind", sort=False)}
-    return Caption(
-        "What the model answers when the facts that it gets right at a step are asked in other ways.",
-        "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half of "
-        "the paraphrases get the right answer (Elazar et al., 2021, measure consistency by pairs of paraphrases "
-        "instead). Purple: the negated question gets the same answer, which is wrong. The others: the answer is lost "
-        "after a word that is not the object (“Kabul? Sirindhorn was born in”), similar to it, dissimilar, or random "
-        "(Kassner and Schütze, 2020). Bands: 95 % intervals (Wilson).",
-        f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = "
-        + ", ".join(f"{span(n)} ({name})" for name, n in counts.items())
-        + ".",
-        "Click a point for its step.",
-    )
+    name, title = f"variants-{relation}", f"Right facts asked in other ways: {label(relation)}"
+    return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption, METRIC)
 
 
 OF_FACT = Caption(

@@ -30,22 +30,17 @@ def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
     return curves_figure(
         runs,
         axis,
-        divergence_table,
+        lambda one: with_standard_errors(results.read_scores(one, METRIC), results.read_scores(one, f"{METRIC}_error")),
         CURVES,
-        f"{run.name}-ngrams",
+        "ngrams",
         "Distance from unigrams and bigrams",
         lambda table: describe_divergence(table, data_note(run, METRIC, "held-out text"), run.step_unit),
         METRIC,
     )
 
 
-def divergence_table(run: Run) -> pd.DataFrame:
-    """Return the divergences of a run with their 95 % intervals: group, step, value, low, high, n."""
-    return with_standard_errors(results.read_scores(run, METRIC), results.read_scores(run, f"{METRIC}_error"))
-
-
 def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with 95 % intervals; `errors` are their standard errors."""
+    """Return `scores` with 95 % intervals by their standard `errors`: group, step, value, low, high, n."""
     table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
     reach = Z * table["value_error"]
     table = table.assign(low=(table["value"] - reach).clip(lower=0), high=table["value"] + reach)

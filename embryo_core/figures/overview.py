@@ -194,14 +194,25 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
         height=300,
         emphasis={"train": 0.5},
     )
+
+    def caption(table: pd.DataFrame) -> Caption:
+        first, *rest = (drawn.about or describe_total_loss(run.config)).split(". ", 1)
+        heldout = table.loc[table["split"] == "heldout", "n"].dropna()
+        counted = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
+        return Caption(
+            f"{first.removesuffix('.')}.",
+            sentences(*rest, "Training: mean over the batches since the point before."),
+            f"Held-out: the same{counted} {drawn.unit} at every checkpoint, never trained on." if counted else "",
+        )
+
     return curves_figure(
         runs,
         axis,
         lambda one: quantity_table(one, quantity),
         curves,
-        f"{run.name}-{quantity}",
+        quantity,
         drawn.title,
-        lambda table: _training_caption(run, drawn, table),
+        caption,
         headline=lambda table: _headline(training_log(run), run, axis.of(run, runs)) if of_words else "",
     )
 
@@ -213,17 +224,6 @@ def baseline_name(run: Run, quantity: str) -> str:
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return f"always “{style.plain(word[0])}”"
     return "chance"
-
-
-def _training_caption(run: Run, quantity: Quantity, table: pd.DataFrame) -> Caption:
-    first, *rest = (quantity.about or describe_total_loss(run.config)).split(". ", 1)
-    heldout = table.loc[table["split"] == "heldout", "n"].dropna()
-    counted = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
-    return Caption(
-        f"{first.removesuffix('.')}.",
-        sentences(*rest, "Training: mean over the batches since the point before."),
-        f"Held-out: the same{counted} {quantity.unit} at every checkpoint, never trained on." if counted else "",
-    )
 
 
 def describe_total_loss(config: Mapping[str, Any]) -> str:

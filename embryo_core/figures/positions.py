@@ -98,7 +98,7 @@ def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: 
     )
     title = "Masked-word accuracy by length and position"
     return curves_figure(
-        runs, axis, read, curves, f"{run.name}-by-position", title, lambda table: describe_positions(table, masking)
+        runs, axis, read, curves, "by-position", title, lambda table: describe_positions(table, masking)
     )
 
 
@@ -161,7 +161,7 @@ def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
         axis,
         lambda one: embedding_table(results.read_scores(one, metric), metric),
         curves,
-        f"{run.name}-{metric.replace('_', '-')}",
+        metric.replace("_", "-"),
         TITLES[metric],
         lambda table: describe(table, run),
         METRIC if metric == COSINE else "",  # deviations are those of the weights, not of data

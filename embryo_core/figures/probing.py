@@ -1,7 +1,6 @@
 """Linear probes: all tasks over the steps, their expected layers, pairs of tasks (Section 4, Figure 2b)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,7 +79,7 @@ def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = Fa
         axis,
         lambda one: task_table(one, layer, rescaled),
         curves,
-        f"{run.name}-probing",
+        "probing",
         "F1 of the probes over the steps",
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
         METRIC,
@@ -147,16 +146,24 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
     run = runs[0]
     frame = read_probe_scores(run)
     layers = int(frame["layer"].max()) if len(frame) else 0
+
+    def caption(table: pd.DataFrame) -> Caption:
+        alone = "Above the dashed line, the upper layers have the larger share of these weights."
+        return Caption(
+            f"Expected layer: the mean of the layers 0 (embeddings) to {layers}, each weighted by how far its F1 is "
+            "above the majority baseline.",
+            sentences(
+                alone if len(runs) == 1 else "",
+                "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
+                "A step without a layer above the baseline is left out.",
+            ),
+            f"n = {span(table['n'])} targets.",
+            "Click a point to open its task at that step.",
+        )
+
+    name, title = "expected-layer", "Expected layer"
     figure = curves_figure(
-        runs,
-        axis,
-        lambda one: expected_layers(read_probe_scores(one)),
-        EXPECTED,
-        f"{run.name}-expected-layer",
-        "Expected layer",
-        lambda table: _describe_expected(table, layers, bands, alone=len(runs) == 1),
-        METRIC,
-        bands,
+        runs, axis, lambda one: expected_layers(read_probe_scores(one)), EXPECTED, name, title, caption, METRIC, bands
     )
     if len(figure.runs) == 1:
         steps = axis.of(run, runs)
@@ -165,20 +172,6 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
         name = "equal weight of all layers"
         figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, name=name, mode="lines", line=line, hoverinfo="skip")
     return figure
-
-
-def _describe_expected(table: pd.DataFrame, layers: int, bands: bool, alone: bool) -> Caption:
-    return Caption(
-        f"Expected layer: the mean of the layers 0 (embeddings) to {layers}, each weighted by how far its F1 is above "
-        "the majority baseline.",
-        sentences(
-            "Above the dashed line, the upper layers have the larger share of these weights." if alone else "",
-            "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
-            "A step without a layer above the baseline is left out.",
-        ),
-        f"n = {span(table['n'])} targets.",
-        "Click a point to open its task at that step.",
-    )
 
 
 # === Two tasks ===
@@ -211,7 +204,10 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
 def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> go.Figure:
     """Return the plot of a `path`: later points are brighter, and a ring follows the chosen step."""
     figure = go.Figure()
-    order, bar = np.arange(len(table)), _step_bar(list(table["step"]), axis)
+    steps, order = list(table["step"]), np.arange(len(table))
+    shown = style.few_ticks(0, len(steps) - 1)
+    title, names = axis.title if axis.progress else step_name(axis.step_unit), axis.short([steps[i] for i in shown])
+    bar = style.colour_bar(title, "top", tickvals=shown, ticktext=names)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
@@ -220,30 +216,17 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
         customdata=table[["task_x", "step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
-        text=[axis.counted(step) for step in table["step"]],
+        text=[axis.counted(step) for step in steps],
         hovertemplate="<b>%{text}</b><br>"
         f"{plain(x_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[3]:.1%}} (n = %{{customdata[5]:,}})<extra></extra>",
         showlegend=False,
     )
     points = table[["f1_x", "f1_y"]].values.tolist()
-    follow_step(figure, table["step"], points)
-    _add_ring(figure, *points[-1])
+    follow_step(figure, steps, points)
+    ring = {"xsizemode": "pixel", "ysizemode": "pixel", "x0": -RING, "x1": RING, "y0": -RING, "y1": RING}
+    place = dict(zip(("xanchor", "yanchor"), points[-1]))
+    figure.add_shape(type="circle", name=STEP_MARK, line={"color": style.VERMILION, "width": 3}, **place, **ring)
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)
-
-
-def _add_ring(figure: go.Figure, x: float, y: float) -> None:
-    """Draw a ring around a point; its size on the screen does not depend on the zoom."""
-    size = {"xsizemode": "pixel", "ysizemode": "pixel", "x0": -RING, "x1": RING, "y0": -RING, "y1": RING}
-    line = {"color": style.VERMILION, "width": 3}
-    figure.add_shape(type="circle", name=STEP_MARK, xanchor=x, yanchor=y, line=line, **size)
-
-
-def _step_bar(steps: list[int], axis: StepAxis) -> dict[str, Any]:
-    """Return a colour bar over the checkpoints, with the numbers of a few of them."""
-    shown = style.few_ticks(0, len(steps) - 1)
-    names = axis.short([steps[i] for i in shown])
-    title = axis.title if axis.progress else step_name(axis.step_unit)
-    return style.colour_bar(title, "top", tickvals=shown, ticktext=names)

@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import cells, style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
-from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
 from embryo_core.figures.rows import error_bar
@@ -84,7 +84,7 @@ def layers(
     runs: Sequence[Run], axis: Axis, task: str, quantity: str, bold: int | None = None, bands: bool = True
 ) -> Figure:
     """Return a score of one task over the steps, a curve for each layer; the layer `bold` is thick."""
-    run, drawn = runs[0], QUANTITIES[quantity]
+    drawn = QUANTITIES[quantity]
     drawn_curves = by_layer(
         bold,
         y_title=drawn.axis,
@@ -94,35 +94,28 @@ def layers(
         baseline_name="majority baseline",
         from_zero=False,
     )
-    return curves_figure(
-        runs,
-        axis,
-        lambda one: layer_table(one, task, quantity),
-        drawn_curves,
-        f"{run.name}-{task}-{quantity}-layers",
-        f"{drawn.label} on {label(task)}, layer by layer",
-        lambda table: _describe_layers(run, table, task, quantity, bold, bands),
-        METRIC,
-        bands,
-    )
+
+    def read(run: Run) -> pd.DataFrame:
+        return layer_table(run, task, quantity)
+
+    def caption(table: pd.DataFrame) -> Caption:
+        thick = "" if bold is None else f"; thick: {layer_name(bold)}"
+        dashed = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
+        return Caption(
+            f"{sentence_case(label(task))}: {drawn.means}.",
+            f"A line for each layer, embeddings included{thick}. Line: as measured{dashed}"
+            f"{'; band: 95 % interval' if bands else ''}.",
+            f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
+            "Click a point for its layer and step.",
+        )
+
+    name, title = f"{task}-{quantity}-layers", f"{drawn.label} on {label(task)}, layer by layer"
+    return curves_figure(runs, axis, read, drawn_curves, name, title, caption, METRIC, bands)
 
 
 def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
     """Return `layer_curves` of a run with the columns task and score. Raises ResultsError."""
     return layer_curves(read_probe_scores(run), task, quantity).assign(task=task, score=quantity)
-
-
-def _describe_layers(run: Run, table: pd.DataFrame, task: str, quantity: str, bold: int | None, bands: bool) -> Caption:
-    thick = "" if bold is None else f"; thick: {layer_name(bold)}"
-    drawn = "Line: as measured"
-    drawn += "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
-    drawn += "; band: 95 % interval" if bands else ""
-    return Caption(
-        f"{sentence_case(label(task))}: {QUANTITIES[quantity].means}.",
-        sentences(f"A line for each layer, embeddings included{thick}.", f"{drawn}."),
-        f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(run, task)}.",
-        "Click a point for its layer and step.",
-    )
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:

@@ -136,7 +136,7 @@ def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
         axis,
         lambda one: to_run(one, second),
         by_layer(y_title="CKA", decimals=".3f", unit="words"),
-        f"{run.name}-geometry-{other}",
+        f"geometry-{other}",
         f"Similarity of the states of {run.name} and {other}",
         caption,
         METRIC,

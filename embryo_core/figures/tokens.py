@@ -176,7 +176,7 @@ def accuracy(
         axis,
         lambda one: accuracy_table(one, metric, groups, rescaled),
         curves,
-        f"{run.name}-{metric}",
+        metric,
         f"{name} accuracy by category{', relative to the last step' if rescaled else ''}",
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,

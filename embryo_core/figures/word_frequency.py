@@ -81,8 +81,8 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
 
     named: dict[str, Any] = {"by": "group", "value": "value", "y_title": "distance (bits)", "unit": "words"}
     bits = replace(BITS, **named, baseline=None, styles=category_styles)
-    name = f"{run.name}-words-frequency"
-    return curves_figure(runs, axis, distance_table, bits, name, "Distance from frequency", caption, METRIC)
+    name, title = "words-frequency", "Distance from frequency"
+    return curves_figure(runs, axis, distance_table, bits, name, title, caption, METRIC)
 
 
 def phase_table(run: Run) -> pd.DataFrame:
@@ -130,5 +130,5 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
         )
 
     shares = Curves(by="group", y_title="words", unit="words", styles=lambda names: {one: PHASES[one] for one in names})
-    name = f"{run.name}-words-phases"
-    return curves_figure(runs, axis, phase_table, shares, name, "Unigrams, bigrams, context", caption, METRIC)
+    name, title = "words-phases", "Unigrams, bigrams, context"
+    return curves_figure(runs, axis, phase_table, shares, name, title, caption, METRIC)

@@ -227,8 +227,7 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
             describe_data(run),
         )
 
-    name = f"{run.name}-words-acquired"
-    return curves_figure(runs, axis, acquired_table, shares, name, "Words acquired", caption, METRIC)
+    return curves_figure(runs, axis, acquired_table, shares, "words-acquired", "Words acquired", caption, METRIC)
 
 
 # === One word ===
@@ -265,7 +264,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
             describe_data(run),
         )
 
-    name, title = f"{run.name}-word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
+    name, title = f"word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
     figure = curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
     if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
         return _with_fit(figure, run, axis, word)
