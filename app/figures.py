@@ -23,7 +23,7 @@ from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
 from app.question_queue import QUEUE
 from app.view import View
-from app.widgets import show_caption
+from app.widgets import note, show_caption
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.draft import Draft
@@ -137,7 +137,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     if titled:
         st.header(literal(figure.title), anchor=False)
     for run in figure.missing:
-        st.info(literal(f"Run '{run}' has not been measured for this figure."), icon=":material/info:")
+        note(f"Run '{run}' has not been measured for this figure.")
     key = f"figure_{figure.name}"
 
     def clicked() -> None:

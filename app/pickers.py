@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink
 from embryo_core import compare, query, runs
+from embryo_core.curves import HISTORIES
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.types import Run
@@ -28,6 +29,7 @@ MAX_CHARACTERS = {  # of the texts that readers type, by their names in the URL
     "facts": 100,
     "word_search": 100,
 }
+ANY = "any"  # history
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
@@ -217,6 +219,11 @@ def choose_head(layer: int, head: int) -> None:
 def pick_rescaled(label: str) -> bool:
     """Pick and return whether curves are divided by their last values."""
     return pick_one("unit", label, list(UNITS), format_func=UNITS.__getitem__, segmented=True) == "rescaled"
+
+
+def pick_history(name: str) -> str:
+    """Pick and return one of the histories of facts, pairs or examples, or ANY."""
+    return pick_one(name, "History", (ANY, *HISTORIES))
 
 
 def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:

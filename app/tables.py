@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components import messages
+from app.pickers import ANY
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
 
@@ -28,6 +29,11 @@ def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFra
     wanted = text.strip().casefold()
     texts = [table[name].astype(object).fillna("").str.casefold() for name in columns]
     return table[np.logical_or.reduce([each.str.contains(wanted, regex=False) for each in texts])]
+
+
+def of_history(table: pd.DataFrame, history: str) -> pd.DataFrame:
+    """Return the rows with a history that `pickers.pick_history` returned."""
+    return table if history == ANY else table[table["history"] == history]
 
 
 def show_rows(

@@ -138,11 +138,9 @@ def _with_supported_axis(view: View) -> View:
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
-                words = f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out."
-                st.info(literal(words), icon=":material/info:")
+                note(f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out.")
         return view
-    words = f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps."
-    st.info(literal(words), icon=":material/info:")
+    note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
     return replace(view, unit="step")
 
 
@@ -152,16 +150,15 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
     wanted = [name for name in permalink.parts(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in known]:
         for name in unknown:
-            st.info(literal(f"Run '{name}' is not here; showing '{view.run.name}' without it."), icon=":material/info:")
+            note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
         permalink.show("beside", permalink.joined(wanted))
     if run and run not in known and run not in broken:
-        st.info(literal(f"Run '{run}' is not here; showing '{view.run.name}'."), icon=":material/info:")
+        note(f"Run '{run}' is not here; showing '{view.run.name}'.")
         permalink.show("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
         at, shown = view.point(named), view.point(view.step)
-        message = f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}."
-        st.info(literal(message), icon=":material/info:")
+        note(f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}.")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
         pickers.report_unknown("axis", [axis], UNIT_NAMES[view.unit])
@@ -216,7 +213,7 @@ def _wanted_step(last: int) -> int:
 
 def stop(message: str, command: str = "") -> None:
     """End the page with one sentence and, if there is one, the command that helps."""
-    st.info(literal(message), icon=":material/info:")
+    note(message)
     if command:
         st.code(command, language="bash", wrap_lines=True)
     permalink.publish()
@@ -234,6 +231,16 @@ def require(run: Run, needs: Iterable[str]) -> None:
     """End the page if the models of the run do not give what it needs (see `capabilities.gives`)."""
     if lacking := sorted(set(needs) - results.given(run)):
         stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
+
+
+def note(text: object) -> None:
+    """Show a sentence that a reader should know; it is plain text."""
+    st.info(literal(str(text)), icon=":material/info:")
+
+
+def warn(text: object) -> None:
+    """Show what is wrong as one sentence of plain text, an error for example."""
+    st.warning(literal(str(text)), icon=":material/warning:")
 
 
 def show_caption(caption: Caption | str, **appearance: Any) -> None:
@@ -255,7 +262,7 @@ def show_problems(run: Run, sentences: Iterable[str]) -> None:
         if sentence in on_purpose:
             st.caption(literal(sentence))
         else:
-            st.warning(literal(sentence), icon=":material/warning:")
+            warn(sentence)
 
 
 @contextmanager
@@ -264,7 +271,7 @@ def explaining() -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        st.warning(literal(str(error)), icon=":material/warning:")
+        warn(error)
         if isinstance(error, TooCostly):
             st.code(error.command, language="bash", wrap_lines=True)
     except EmbryoError as error:

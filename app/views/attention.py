@@ -43,13 +43,13 @@ def _show_layers_of(view: View, head: int, normalised: bool) -> None:
     known = map_reads.evaluated(view.run)
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
     if not known:
-        st.info(literal(f"Run '{view.run.name}' has no attention maps."), icon=":material/info:")
+        widgets.note(f"Run '{view.run.name}' has no attention maps.")
         return
     chosen = {"head": head, "step": view.evaluated(known), "normalised": normalised}
     try:
         figure = figures.draw(view, attention_layers.layers_over_steps, **chosen)
     except FigureError as error:
-        st.info(literal(str(error)), icon=":material/info:")
+        widgets.note(error)
         return
     st.html(attention_layers.colour_scale(figure))
     figures.show(figure, on_point=_open_map)

@@ -90,7 +90,7 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
     if more:
         names = listed([run.name for run in more])
         verb = "is" if len(more) == 1 else "are"
-        st.info(literal(f"Attention compares two runs; {names} {verb} left out."), icon=":material/info:")
+        widgets.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.of(other)
     steps = map_reads.steps_of(other, other_view.evaluated)
     layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")
@@ -99,10 +99,9 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
         _of_one_run(view, history, drawn)
     with right:
         if not steps:
-            st.info(literal(f"Run '{other.name}' has no attention maps."), icon=":material/info:")
+            widgets.note(f"Run '{other.name}' has no attention maps.")
         elif history.layer > layers or history.head > heads:
-            words = f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing."
-            st.info(literal(words), icon=":material/info:")
+            widgets.note(f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
             at = tuple(view.at(other, steps))
             shown = map_reads.head_history(other, history.layer, history.head, steps, drawn.normalised, drawn.shared)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import NumberColumn, TextColumn
 
 from app import figures, pickers, results, widgets
 from app.tables import show_wrapped
@@ -17,7 +18,6 @@ from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import describe_readings, name_measures
-from embryo_core.figures.markdown import literal
 from embryo_core.figures.tokens import SETS, default_categories
 from embryo_core.findings.words import measured_as
 from embryo_core.types import Run
@@ -38,8 +38,7 @@ def show() -> None:
         _show_choices(view)
     _show_designs(view)
     if not view.compared_runs:
-        words = "Choose runs under Overlay, above, to compare them with this one."
-        st.info(words, icon=":material/info:")
+        widgets.note("Choose runs under Overlay, above, to compare them with this one.")
         return
     _show_acquisition(view)
     if measures := results.early_measures(view.drawn):
@@ -95,9 +94,9 @@ def _show_acquisition(view: View) -> None:
         words = f"Run '{run.name}' has no {titles[metric].lower()} yet."
         if applies not in results.given(run):
             words = f"{titles[metric]} does not apply to run '{run.name}'."
-        st.info(literal(words), icon=":material/info:")
+        widgets.note(words)
     if warning := describe_readings(view.drawn, metric):
-        st.warning(literal(warning), icon=":material/warning:")
+        widgets.warn(warning)
     groups = tuple(default_categories(family, SETS[family]))
     name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
     if not figures.show_or_explain(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name):
@@ -114,14 +113,13 @@ def pick_rule() -> Rule:
 
 def _show_agreement(found: pd.DataFrame) -> None:
     st.header("Agreement of the orders", anchor=False)
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     columns: dict[str, Any] = {  # on a phone, all but n are seen at once
-        "first": text("order of", width=108),
-        "second": text("and of", width=108),
-        "rho": number("rho", help="Spearman's correlation", format="%.2f", width=48),
-        "low": number("from", format="%.2f", width=48),
-        "high": number("to", format="%.2f", width=48),
-        "n": number(help="Categories that both have acquired", width=40),
+        "first": TextColumn("order of", width=108),
+        "second": TextColumn("and of", width=108),
+        "rho": NumberColumn("rho", help="Spearman's correlation", format="%.2f", width=48),
+        "low": NumberColumn("from", format="%.2f", width=48),
+        "high": NumberColumn("to", format="%.2f", width=48),
+        "n": NumberColumn(help="Categories that both have acquired", width=40),
     }
     st.dataframe(found, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(compare.AGREEMENT)
@@ -134,8 +132,7 @@ def _show_choices(view: View) -> None:
     """Draw a figure for each set of choices in which runs differ from the page's."""
     changed = compare.changed_choices(view.drawn)
     if not changed:
-        words = f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}."
-        st.info(literal(words), icon=":material/info:")
+        widgets.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
         return
     pairs = range(0, len(changed), 2)
     columns = [column for _ in pairs for column in st.columns(min(2, len(changed)), gap="large")]
@@ -154,7 +151,7 @@ def _show_signals(view: View, measures: Sequence[str]) -> None:
     try:
         figure = figures.draw(view, early_signals.early_signals, measure=measure)
     except FigureError as error:
-        st.info(str(error), icon=":material/info:")
+        widgets.note(error)
         return
     widgets.show_headline(figure.headline)
     figures.show(figure)

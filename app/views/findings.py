@@ -1,6 +1,7 @@
 """Findings: which of the paper's claims a run shows, and the comparisons behind each verdict."""
 
 import streamlit as st
+from streamlit.column_config import BarChartColumn, ImageColumn, TextColumn
 
 from app import figures, permalink, pickers, results, widgets
 from app.tables import show_rows
@@ -26,15 +27,14 @@ def show() -> None:
 
 
 def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:
-    column = st.column_config
     columns = {
-        "verdict": column.TextColumn("Verdict", width=130),
-        **{findings.verdict_column(place): column.TextColumn(run, width=130) for place, run in enumerate(compared)},
-        "finding": column.TextColumn("Finding", width=430),
-        "hold": column.TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
-        "picture": column.ImageColumn("Curves", width=90, help="Click it to see them large on their page"),
-        "comparisons": column.BarChartColumn("Comparisons", y_min=-1, y_max=1, width=84),
-        "paper": column.TextColumn("In the paper", width=146),
+        "verdict": TextColumn("Verdict", width=130),
+        **{findings.verdict_column(place): TextColumn(run, width=130) for place, run in enumerate(compared)},
+        "finding": TextColumn("Finding", width=430),
+        "hold": TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
+        "picture": ImageColumn("Curves", width=90, help="Click it to see them large on their page"),
+        "comparisons": BarChartColumn("Comparisons", y_min=-1, y_max=1, width=84),
+        "paper": TextColumn("In the paper", width=146),
     }
     names = [judgement.finding.name for judgement in judgements]
     table = findings.finding_table(judgements, list(compared.values()))

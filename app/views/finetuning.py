@@ -5,17 +5,15 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import Column, NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state, run_state
-from app.tables import show_rows, steps_format
+from app.tables import of_history, show_rows, steps_format
 from app.view import View
-from embryo_core.curves import HISTORIES
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
 from embryo_core.figures.markdown import literal
-
-ANY = "any"
 
 read_scores = cached(results_state, 8)(finetuning_tables.read_scores)
 read_reached = cached(results_state, 32, "Resampling the development examples")(finetuning_tables.read_reached)
@@ -42,7 +40,7 @@ def show() -> None:
         published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
         pickers.pick_smoothing()
     if not chosen:
-        st.info("Choose at least one task.", icon=":material/info:")
+        widgets.note("Choose at least one task.")
         return
     figure = figures.draw(view, finetuning.scores, tasks=tuple(chosen), panels=panels, published=published)
     with headline:
@@ -73,9 +71,8 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         try:
             reached[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # of this task alone
-            st.warning(f"{literal(finetuning_tables.label(task))}: {literal(str(error))}", icon=":material/warning:")
+            widgets.warn(f"{finetuning_tables.label(task)}: {error}")
     step, axis = view.evaluated(scores["step"].unique()), view.axis
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
         table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
@@ -83,16 +80,18 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         "tasks_table",
         lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
         {
-            "task": text(width=72),
-            "metric": text(width=150),
-            "now": number(view.point(step), format="%.3f", width=90),
-            "last": number("last step", format="%.3f", width=65),
-            "best": number("best at", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64),
-            "control": number("control", format="%.3f", width=60),
-            "n": number("examples", format="localized", width=70),
-            "seeds": number(width=50),
+            "task": TextColumn(width=72),
+            "metric": TextColumn(width=150),
+            "now": NumberColumn(view.point(step), format="%.3f", width=90),
+            "last": NumberColumn("last step", format="%.3f", width=65),
+            "best": NumberColumn(
+                "best at", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64
+            ),
+            "control": NumberColumn("control", format="%.3f", width=60),
+            "n": NumberColumn("examples", format="localized", width=70),
+            "seeds": NumberColumn(width=50),
             **{
-                share: text(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
+                share: TextColumn(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
                 for share in ("95 %", "99 %")
             },
         },
@@ -105,11 +104,10 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
     if table.empty:
         return
     st.header("Does the accuracy on masked words predict the task?", anchor=False)
-    number = st.column_config.NumberColumn
     columns: dict[str, Any] = {
-        "value": number("rho", help="Spearman's correlation", format="%.2f"),
-        "low": number("from", format="%.2f"),
-        "high": number("to", format="%.2f"),
+        "value": NumberColumn("rho", help="Spearman's correlation", format="%.2f"),
+        "low": NumberColumn("from", format="%.2f"),
+        "high": NumberColumn("to", format="%.2f"),
         "steps": "steps (n)",
         "tied": "steps with the same score",
     }
@@ -132,7 +130,7 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
         try:
             _show_examples(view, task, step, name, seeds)
         except ResultsError as error:  # of this task alone
-            st.warning(literal(str(error)), icon=":material/warning:")
+            widgets.warn(error)
 
 
 def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> None:
@@ -143,13 +141,13 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     table = listed = task_data.read_examples(view.run, task, seed)
     if "history" in table:
         with right:
-            history = pickers.pick_one("example_history", "History", (ANY, *HISTORIES))
-        listed = table if history == ANY else table[table["history"] == history]
+            history = pickers.pick_history("example_history")
+        listed = of_history(table, history)
     listed = finetuning_examples.with_some_steps(listed, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
-    column = st.column_config.Column  # of a step: narrow enough for its number
+    column = Column  # of a step: narrow enough for its number
     steps = {name: column(name.removeprefix("step "), width=68) for name in listed if name.startswith("step ")}
     key = f"examples_{task}_{seed}_{len(listed)}"
     st.dataframe(listed, alt=f"Examples of {task}", height=320, key=key, column_config=steps)

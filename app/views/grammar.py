@@ -4,16 +4,26 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
-from app import figures, permalink, pickers, results, widgets
-from app.tables import PERCENT, show_rows, steps_format
+from app import figures, permalink, pickers, results, task_data, widgets
+from app.caching import cached, checkpoints_state, results_state
+from app.question_queue import in_turn
+from app.tables import PERCENT, of_history, show_rows, steps_format
 from app.view import View
-from app.views import grammar_pairs
-from embryo_core.figures import grammar
+from embryo_core.figures import grammar, grammar_pairs
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
-from embryo_core.figures.grammar import LEVELS, METRIC
+from embryo_core.figures.grammar import LEVELS, METRIC, label
 from embryo_core.figures.markdown import literal
+from embryo_core.metrics import pair_sentences
+from embryo_core.query import cost
+from embryo_core.types import MinimalPair, Run
+
+NO_SENTENCES = (
+    "The sentences are not shown, because the data of these results were not found; results hold no text. Put the "
+    "same files into corpora/pairs of a data folder, or evaluate on them here."
+)
 
 
 def show() -> None:
@@ -38,7 +48,7 @@ def show() -> None:
     step = view.evaluated(accuracies["step"].unique())
     _show_order(view, pairs)
     _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step, view.axis)
-    grammar_pairs.show(view, shapes, step)
+    _show_pairs(view, shapes, step)
 
 
 def _open_point(group: str, step: int) -> None:
@@ -75,24 +85,98 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
 
 
 def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     return {
         "group": None,
-        "paradigm": text(width=236),
-        "phenomenon": text(width=134),
-        "now": number(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
+        "paradigm": TextColumn(width=236),
+        "phenomenon": TextColumn(width=134),
+        "now": NumberColumn(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
         "first": None,
         "lowest": None,
         "highest": None,
-        "last": number(help="At the last step", width=58, **PERCENT),
-        "end": text("chance", help="The last accuracy is significantly above or below chance, or at it", width=62),
-        "onset": number("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
-        "earliest": number("from", help="The steps between which that may be", **steps),
-        "latest": number("to", **steps),
-        "shape": text(help="Sure rises and falls, in their order", width=90),
-        "turns": text("turns at", help="Lowest and highest points of these", width=100),
+        "last": NumberColumn(help="At the last step", width=58, **PERCENT),
+        "end": TextColumn(
+            "chance", help="The last accuracy is significantly above or below chance, or at it", width=62
+        ),
+        "onset": NumberColumn("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
+        "earliest": NumberColumn("from", help="The steps between which that may be", **steps),
+        "latest": NumberColumn("to", **steps),
+        "shape": TextColumn(help="Sure rises and falls, in their order", width=90),
+        "turns": TextColumn("turns at", help="Lowest and highest points of these", width=100),
         "fallen": None,
         "n": None,
         "ties": None,
     }
+
+
+# === Pairs ===
+
+
+def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
+    """Draw the pickers, the table of pairs and, below it, one pair."""
+    st.header("Pairs", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=label)
+    with right:
+        history = pickers.pick_history("pairs_of")
+    sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
+    table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
+    listed = of_history(table, history)
+    _show_table(view, paradigm, listed, bool(sentences))
+    widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
+    if not sentences:
+        st.caption(NO_SENTENCES)
+    if listed.empty:
+        widgets.note("No pair of this paradigm has this history; choose another.")
+        permalink.show("pair", permalink.get("pair"))
+        return
+    _show_pair(view, paradigm, listed["pair"].tolist(), sentences)
+
+
+def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
+    scores: dict[str, Any] = {"format": "%.2f", "width": 84}
+    hidden = ["good_score", "bad_score"] if with_sentences else ["good", "bad"]  # both would not fit
+    show_rows(
+        listed.drop(columns=hidden),
+        "Pairs of this paradigm",
+        f"pairs_{paradigm}",
+        lambda row: permalink.choose("pair", listed["pair"].iloc[row]),
+        {
+            "pair": NumberColumn(width=50),
+            "difference": NumberColumn("good − bad", help="Above 0 the pair is right; in nats", **scores),
+            "good_score": NumberColumn("good score", **scores),
+            "bad_score": NumberColumn("bad score", **scores),
+            "right": CheckboxColumn("right", width=50),
+            "history": TextColumn("history", width=96),
+            **({name: TextColumn(width=310) for name in ("good", "bad")} if with_sentences else {}),
+        },
+        height=320,
+    )
+
+
+def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
+    """Draw one pair over the steps and, folded, its words at the step, if sentences and weights are available."""
+    number = pickers.pick_one("pair", "Pair", numbers, width=120)
+    pair = sentences.get(number)
+    if pair:
+        st.text(f"good: {pair.good}\nbad:  {pair.bad}")
+    figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=figures.choose_step)
+    if pair:
+        # Folded, because scoring words loads torch, which a page must not do by being opened.
+        title = "Which word makes the difference"
+        pickers.fold("words", title, lambda: _show_words(widgets.at_weights(view), paradigm, pair))
+
+
+def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
+    with widgets.explaining():
+        found = _words(view.run, pair, view.step)
+        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found, view.step))
+
+
+@cached(
+    lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
+)
+def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
+    seconds = 20 * cost.attend(run, pair.good)  # a pass for each piece of both sentences
+    return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

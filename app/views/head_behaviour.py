@@ -4,6 +4,7 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import LineChartColumn, NumberColumn
 
 from app import figures, permalink, pickers, results, widgets
 from app.tables import show_rows, steps_format
@@ -81,13 +82,13 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
         {
             **{name: view.point(int(number)) for name, number in steps.items()},
-            "history": st.column_config.LineChartColumn(
+            "history": LineChartColumn(
                 "over the steps",
                 help="A point per evaluated step, from the pattern's lowest value in any head to its highest",
                 y_min=0,
                 y_max=1,
             ),
-            "appears": st.column_config.NumberColumn(axis.headed("present since"), format=steps_format(axis)),
+            "appears": NumberColumn(axis.headed("present since"), format=steps_format(axis)),
         },
     )
     widgets.show_caption("Click a row to see that pattern in all heads.")

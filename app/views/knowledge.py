@@ -4,11 +4,13 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import PERCENT, show_rows
+from app.tables import PERCENT, of_history, search, show_rows
 from app.view import View
-from app.views import knowledge_facts
+from app.views.query_ask import choose_text, question_of
+from embryo_core.corpora.baselines import named_by_subject
 from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
@@ -16,6 +18,8 @@ from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
+from embryo_core.types import Fact, Run
+from embryo_core.words import step_name
 
 
 def show() -> None:
@@ -27,7 +31,7 @@ def show() -> None:
     precision = knowledge.precision_table(view.run)
     widgets.show_headline(knowledge.headline(precision, view.axis))
     step = view.evaluated(precision["step"].unique())
-    knowledge_facts.show(view, precision, facts, step)
+    _show_facts(view, precision, facts, step)
     _show_precision(view, precision)
     _show_variants(view)
     _show_relations(view, precision, facts, step)
@@ -56,7 +60,7 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
     with right:
         pickers.pick_smoothing()
     if not chosen:
-        st.info("Choose at least one relation.", icon=":material/info:")
+        widgets.note("Choose at least one relation.")
         return
     figure = figures.draw(view, knowledge.precision, relations=tuple(chosen), unnamed=unnamed)
     figures.show(figure, on_point=_open_point)
@@ -97,19 +101,145 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
 
 
 def _relation_columns(step: int) -> dict[str, Any]:
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     return {
         "relation": None,
-        "name": text(width=125),
-        "now": number(f"at {step:,}", help="Precision at 1 at the chosen step", width=76, **PERCENT),
-        "last": number("last", help="Precision at 1 at the last step", width=58, **PERCENT),
-        "answer": text("top object", help="The most frequent object", width=72),
-        "baseline": number("always it", help="P@1 of always answering the top object", width=68, **PERCENT),
-        "named": number("in name", help="Facts whose subject's name contains the object", width=64, **PERCENT),
-        "without": number("others", help="P@1 at the last step, over the other facts", width=56, **PERCENT),
-        "asked": number(help="Facts whose object is a single piece of the model's vocabulary", width=54),
+        "name": TextColumn(width=125),
+        "now": NumberColumn(f"at {step:,}", help="Precision at 1 at the chosen step", width=76, **PERCENT),
+        "last": NumberColumn("last", help="Precision at 1 at the last step", width=58, **PERCENT),
+        "answer": TextColumn("top object", help="The most frequent object", width=72),
+        "baseline": NumberColumn("always it", help="P@1 of always answering the top object", width=68, **PERCENT),
+        "named": NumberColumn("in name", help="Facts whose subject's name contains the object", width=64, **PERCENT),
+        "without": NumberColumn("others", help="P@1 at the last step, over the other facts", width=56, **PERCENT),
+        "asked": NumberColumn(help="Facts whose object is a single piece of the model's vocabulary", width=54),
         "all": None,
-        "coverage": number(help="Share of the relation's facts that are asked", width=68, **PERCENT),
+        "coverage": NumberColumn(help="Share of the relation's facts that are asked", width=68, **PERCENT),
         "history": None,
-        **{history: number(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
+        **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
     }
+
+
+# === Facts ===
+
+
+def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
+    """Draw the pickers, the table of facts and, next to it, one fact; no fact if the search finds none."""
+    st.header("Facts", anchor=False)
+    with st.container(key="beside_table"):
+        left, right = st.columns([3, 2], gap="large")
+    with left:
+        default, first = results.first_fact(view.run)
+        relation, history, words = _pick_facts(precision, set(facts["relation"]), default)
+    known = facts[facts["relation"] == relation]
+    with left:
+        named = pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
+        own = known if named else known[~named_by_subject(known)]
+        at_step = results.answers_at(view.run, relation, step)
+        at_step = at_step[at_step["fact"].isin(own["fact"])]
+        there = knowledge_tables.facts_at(at_step, own)
+        listed = _show_fact_table(view, there, history, words, relation, step)
+    with right:
+        if len(listed) or there.empty:
+            _show_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else known, known, first)
+            return
+        widgets.note("No fact of this relation is found; change the search or the history.")
+        permalink.show("fact", permalink.get("fact"))
+
+
+def _pick_facts(precision: pd.DataFrame, asked: set[str], default: str | None) -> tuple[str, str, str]:
+    """Return a relation that was asked, at first the `default`, the history of its facts, and a search."""
+    one, two = st.columns(2)
+    with one:
+        relations = [relation for relation in knowledge.best_first(precision) if relation in asked]
+        relation = pickers.pick_one("relation", "Relation", relations, default, format_func=knowledge.label)
+    with two:
+        history = pickers.pick_history("history")
+    return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
+
+
+def _show_fact_table(
+    view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int
+) -> pd.DataFrame:
+    """Draw the facts of this history that contain the words, and return them."""
+    listed = of_history(table, history)
+    listed = search(listed, ("subject", "object", "prediction"), words)
+    show_rows(
+        listed.drop(columns="fact"),
+        f"Facts of {knowledge.label(relation)}",
+        f"facts_{relation}_{history}_{words}",
+        lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
+        {
+            "object": "true object",
+            "prediction": "answer",
+            "prediction_probability": NumberColumn("p(answer)", **PERCENT),
+            "rank": NumberColumn(
+                "rank", width=60, format="localized", help="Rank of the true object among all words; 1 is right"
+            ),
+            "probability": NumberColumn("p(object)", **PERCENT),
+            "first": NumberColumn(
+                "first right", help="The first step at which the answer was right", format="localized"
+            ),
+        },
+        height=420,
+    )
+    widgets.show_caption(knowledge_tables.describe_facts(table, listed, step, view.run.step_unit))
+    return listed
+
+
+def _ask_fact(run: Run, fact: Fact) -> None:
+    """Open the Query page with a fact's question."""
+    permalink.choose("template", fact.relation)
+    choose_text(question_of(run, fact), fact.id)
+    permalink.lead_to("query")
+
+
+def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str | None) -> None:
+    """Draw the fact that is picked among those `listed` of a relation: its figure, and its answers as a table."""
+    names = listed.set_index("fact")
+    texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
+    hidden = dict.fromkeys(known["fact"], "History, Search or names")
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        fact = pickers.pick_one("fact", "Fact", list(texts), first, texts.__getitem__, hidden=hidden)
+    relation = names["relation"][fact]
+    if template := results.templates(view.run).get(relation):
+        asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])
+        right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask_fact, args=(view.run, asked))
+    figure = figures.draw(view, knowledge.fact, relation=relation, fact=fact)
+    figures.show(figure)
+    st.dataframe(
+        figure.table[["step", "prediction", "prediction_probability", "rank", "probability", "right"]],
+        alt="Answers to this fact at each step",
+        hide_index=True,
+        key=f"history_{fact}",
+        column_config={
+            "step": NumberColumn(step_name(view.run.step_unit), format="localized"),
+            "prediction": "answer",
+            "prediction_probability": NumberColumn("p(answer)", **PERCENT),
+            "rank": NumberColumn("rank", help="Of the true object among all words", format="localized", width=60),
+            "probability": NumberColumn("p(object)", **PERCENT),
+            "right": CheckboxColumn("right"),
+        },
+    )
+    if template:
+        _show_variants_of(view, asked)
+
+
+def _show_variants_of(view: View, asked: Fact) -> None:
+    """Draw the other questions about a fact, and what was answered to them; nothing if none was ever asked."""
+    rows = knowledge_variants.of_fact(view.run, asked, view.step)
+    if rows.empty:
+        return
+    st.dataframe(
+        rows,
+        alt="Other questions about this fact",
+        hide_index=True,
+        key=f"variants_{asked.id}",
+        column_config={
+            "kind": TextColumn("asked by", width=105),
+            "question": TextColumn(width=250),
+            "answer": TextColumn(f"answer, {view.step:,}", width=95),
+            "kept": NumberColumn("right at", width=65, help="Steps at which this question had the right answer"),
+            "steps": NumberColumn("of steps", width=65, help="Steps at which the fact itself was answered right"),
+        },
+    )
+    widgets.show_caption(knowledge_variants.OF_FACT)

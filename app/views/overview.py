@@ -100,7 +100,7 @@ def _training_curve(view: View, quantity: str) -> None:
         return
     st.header(title, anchor=False)
     has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
-    st.info(f"The run {has}.", icon=":material/info:")
+    widgets.note(f"The run {has}.")
 
 
 def _other_objectives(view: View, quantities: list[str]) -> None:
@@ -176,7 +176,7 @@ def _show_audit(run: Run) -> None:
     try:
         audit = results.audit(run)
     except EmbryoError as error:
-        st.warning(literal(str(error)), icon=":material/warning:")
+        widgets.warn(error)
         return
     if not audit or not audit.faults:
         return

@@ -1,13 +1,18 @@
 """Probing: what linear probes read from every layer (Section 4, Figures 2b, 3, 10 and 11)."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import NumberColumn
 
 from app import figures, permalink, pickers, results, widgets
+from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
-from app.views import probing_layers
 from embryo_core.errors import FigureError
-from embryo_core.figures import probing
+from embryo_core.figures import probing, probing_layers
+from embryo_core.figures.markdown import literal
+from embryo_core.figures.probing_layers import QUANTITIES
 from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label, of_layer
 from embryo_core.words import layer_name
 
@@ -39,7 +44,7 @@ def show() -> None:
         figure = figures.draw(view, probing.tasks, layer=layer, rescaled=rescaled, bands=bands)
         figures.show(figure, on_point=_open_task, titled=True)
     elif section == "layers":
-        probing_layers.show(view, frame, layer, bands)
+        _show_layers(view, frame, layer, bands)
     else:
         _show_order(view, frame, layer, bands)
 
@@ -66,17 +71,17 @@ def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) 
         try:
             figures.show(figures.draw(view, probing.expected, bands=bands), on_point=_open_task)
         except FigureError:
-            st.info("No layer is above the majority baseline at any step.", icon=":material/info:")
+            widgets.note("No layer is above the majority baseline at any step.")
     with right:
         _show_two(view, list(frame["task"].unique()), layer)
-    probing_layers.show_peaks(view)
+    _show_peaks(view)
 
 
 def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
     """Draw the path of two tasks through the steps."""
     st.header("Two tasks against each other", anchor=False)
     if len(tasks) < 2:
-        st.info("Only one task has been probed; a second one is needed.", icon=":material/info:")
+        widgets.note("Only one task has been probed; a second one is needed.")
         return
     left, right = st.columns(2)
     with left:
@@ -86,3 +91,87 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
         default = next((task for task in ("srl", "coref") if task in others), others[0])
         y = pickers.pick_one("y_task", "Vertical axis", others, default, label)
     figures.show_or_explain(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)
+
+
+# === One task, layer by layer ===
+
+
+def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
+    """Draw one task as curves and as a heat map, and how the probe of the chosen layer and step was trained."""
+    st.header("One task, layer by layer", anchor=False)
+    task, quantity = _pick_task(frame)
+    measured = frame[(frame["task"] == task) & frame[quantity].notna()]
+    step = view.evaluated(measured["step"].unique())
+    number = chosen_layer(frame, layer, task, step)
+    what = {"task": task, "quantity": quantity}
+    bold = None if view.compared_runs else number
+    figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
+    figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
+    show_titled = partial(figures.show_or_explain, view, titled=True)
+    draw = partial(show_titled, probing_layers.training, task=task, layer=number, step=step)
+    pickers.fold("probe", f"How the probe was trained: {literal(label(task))}", draw)
+
+
+def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:
+    """Return the number of the chosen layer; a choice by F1 depends on the task and the step."""
+    if isinstance(layer, int):
+        return layer
+    here = frame[(frame["task"] == task) & (frame["step"] == step)]
+    return int(of_layer(here, layer)["layer"].iloc[0])
+
+
+def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
+    """Return a task, and one of the scores that it has."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
+        own = frame[frame["task"] == task]
+        names = [name for name in QUANTITIES if own[name].notna().any()]
+        return task, pickers.pick_one(
+            "score", "Score", names, format_func=lambda name: QUANTITIES[name].label, segmented=True
+        )
+
+
+def _choose_cell(layer: int, step: int) -> None:
+    permalink.choose("probe_layer", layer)
+    permalink.choose("step", step)
+
+
+# === Peak and decay ===
+
+
+def _show_peaks(view: View) -> None:
+    """Draw the peaks of all tasks and layers as a figure and a table, folded if no layer has significantly fallen."""
+    figure = figures.draw(view, probing_layers.peaks)
+    fallen = bool((figure.table["low"] > 0).any())
+    nothing = "Peak and decay: no layer has fallen significantly from its peak"
+    with st.expander("Peak and decay" if fallen else nothing, expanded=fallen):
+        figures.show(figure, on_point=_open_peak)
+        _show_peak_table(view, figure.table)
+
+
+def _open_peak(task: str, layer: int, step: int) -> None:
+    permalink.choose("probe_task", task)
+    permalink.choose("probe_layer", layer)
+    permalink.choose("step", step)
+    permalink.choose("probing", "layers")  # the section that shows them
+
+
+def _show_peak_table(view: View, table: pd.DataFrame) -> None:
+    named = table.assign(
+        task=table["task"].map(label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
+    )
+    show_rows(
+        named[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(named["step"])),
+        "Peak and decay",
+        "peak_table",
+        lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),
+        {
+            "step": NumberColumn(view.axis.headed("peak at"), format=steps_format(view.axis)),
+            "f1": NumberColumn("F1 there", **PERCENT),
+            "last": NumberColumn("F1, last step", **PERCENT),
+            "decay": NumberColumn("decay (points)", format="%.1f"),
+            "n": NumberColumn("n", format="localized", help="Targets of the test set"),
+        },
+        height=248,
+    )
+    st.caption("Click a row to open its task, layer and step.")

@@ -51,14 +51,13 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     st.header(f"All heads at {view.point(view.step)}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > MAX_PIECES:
-        words = f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it."
-        st.info(words, icon=":material/info:")
+        widgets.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
     few = min(layers, max(1, MAX_LINES // (heads * size**2))) if kind == "model" else layers
     chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
     if not chosen:
-        st.info("Choose a layer.", icon=":material/info:")
+        widgets.note("Choose a layer.")
         return
     dark = st.context.theme.type == "dark"
     if kind == "head":

@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, widgets
 from app.tables import search, show_rows, steps_format
@@ -68,16 +69,17 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
 
 
 def _columns(axis: StepAxis) -> dict[str, Any]:
-    number = st.column_config.NumberColumn
     steps: dict[str, Any] = {"format": steps_format(axis), "width": 63}
     return {
-        "age": number("age", help=axis.headed("Acquired at"), **steps),
-        "earliest": number("from", help="The steps between which that may be (95 %)", **steps),
-        "latest": number("to", **steps),
-        "why": st.column_config.TextColumn("without an age", width=180),
-        "children": number("children", help="Months at which half of the children say it", format="%.1f", width=70),
-        "beyond": number("context", help="From here significantly below frequency and bigrams", **steps),
-        "lowest": number("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
-        "n": number("n", help="Occurrences in the text", width=50),
-        "count": number("count", help="In the training text", format="localized", width=70),
+        "age": NumberColumn("age", help=axis.headed("Acquired at"), **steps),
+        "earliest": NumberColumn("from", help="The steps between which that may be (95 %)", **steps),
+        "latest": NumberColumn("to", **steps),
+        "why": TextColumn("without an age", width=180),
+        "children": NumberColumn(
+            "children", help="Months at which half of the children say it", format="%.1f", width=70
+        ),
+        "beyond": NumberColumn("context", help="From here significantly below frequency and bigrams", **steps),
+        "lowest": NumberColumn("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
+        "n": NumberColumn("n", help="Occurrences in the text", width=50),
+        "count": NumberColumn("count", help="In the training text", format="localized", width=70),
     }
