@@ -51,6 +51,12 @@ def choose(name: str, value: object) -> None:
     names.discard(name)
 
 
+def choose_all(**values: object) -> None:
+    """Keep several choices of the user by their names."""
+    for name, value in values.items():
+        choose(name, value)
+
+
 def of_link(name: str) -> bool:
     """Return whether a value came with the link that opened this page, and was not chosen since."""
     page, names = st.session_state.get(OF_LINK, (None, set()))
@@ -64,8 +70,7 @@ def show(name: str, value: object | None) -> None:
 
 def lead_to(page: str, **choices: object) -> None:
     """Make some choices and open the page of this name at the next drawing; for callbacks."""
-    for name, value in choices.items():
-        choose(name, value)
+    choose_all(**choices)
     st.session_state[LEADS] = page
 
 

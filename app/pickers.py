@@ -36,7 +36,7 @@ UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 def pick_one(
     name: str,
     label: str,
-    options: Sequence[Any],
+    options: Sequence[Any] | Mapping[Any, str],
     default: Any = None,
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
@@ -48,10 +48,13 @@ def pick_one(
 ) -> Any:
     """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
 
+    Options may be a mapping to their labels; else `format_func` labels them.
     An `optional` choice is not in the URL while it is the first. If a link names none of the options, `report` says so,
     and the address stays until the reader chooses one. `hidden` maps options that another picker leaves out to that
     picker's label. `then` gets what the reader chose, before the page is drawn again.
     """
+    if isinstance(options, Mapping):
+        options, format_func = [*options], options.__getitem__
     texts = {str(option): option for option in options}
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
@@ -212,13 +215,12 @@ def pick_number(name: str, count: int, default: int) -> int:
 
 def choose_head(layer: int, head: int) -> None:
     """Choose a layer and a head; for callbacks."""
-    permalink.choose("layer", layer)
-    permalink.choose("head", head)
+    permalink.choose_all(layer=layer, head=head)
 
 
 def pick_rescaled(label: str) -> bool:
     """Pick and return whether curves are divided by their last values."""
-    return pick_one("unit", label, list(UNITS), format_func=UNITS.__getitem__, segmented=True) == "rescaled"
+    return pick_one("unit", label, UNITS, segmented=True) == "rescaled"
 
 
 def pick_history(name: str) -> str:

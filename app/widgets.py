@@ -88,8 +88,8 @@ def open_page(
         if alone:
             st.caption(alone)
         compared = () if alone else _pick_compared_runs(run, known, labels, default_runs(run, known.values()))
-        named: dict[str, Any] = {"format_func": UNIT_NAMES.__getitem__, "optional": True, "report": False}
-        unit = pickers.pick_one("axis", "Unit of the axis", UNITS, **named)  # `_name_unknown` reports unknown ones
+        units = {unit: UNIT_NAMES[unit] for unit in UNITS}  # `_name_unknown` reports unknown ones
+        unit = pickers.pick_one("axis", "Unit of the axis", units, optional=True, report=False)
         view = View(run, checkpoints, step, scale, pickers.chosen_smoothing(), compared, unit)
         sharing.show_command(title, view)
     view = _with_supported_axis(view)
@@ -106,8 +106,7 @@ def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str])
         permalink.one_entry_per_page()
         copy_button("Copy link", key="copy_link")
         names = {**labels, **{name: f"{name} (broken)" for name in broken}}
-        hidden: dict[str, Any] = {"report": False, "label_visibility": "collapsed"}
-        name = pickers.pick_one("run", "Run", [*names], format_func=names.__getitem__, **hidden)
+        name = pickers.pick_one("run", "Run", names, report=False, label_visibility="collapsed")
         return name, st.popover("Overlay", icon=":material/stacked_line_chart:")
 
 

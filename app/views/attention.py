@@ -1,7 +1,6 @@
 """Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
 
 from contextlib import suppress
-from typing import Any
 
 import streamlit as st
 
@@ -20,8 +19,8 @@ def show() -> None:
     with suppress(EmbryoError):  # each section says what cannot be read
         what, layer, head = results.strongest_head(view.run)
         widgets.show_headline(headline(view.run, what, (layer, head), view.axis))
-    look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
-    section = pickers.pick_one("section", "Section", [*SECTIONS], format_func=lambda name: SECTIONS[name][0], **look)
+    titles = {name: title for name, (title, _) in SECTIONS.items()}
+    section = pickers.pick_one("section", "Section", titles, segmented=True, label_visibility="collapsed")
     SECTIONS[section][1](view)
 
 
@@ -56,9 +55,7 @@ def _show_layers_of(view: View, head: int, normalised: bool) -> None:
 
 
 def _open_map(layer: int, step: int) -> None:
-    permalink.choose("layer", layer)
-    permalink.choose("step", step)
-    permalink.choose("section", "maps")
+    permalink.choose_all(layer=layer, step=step, section="maps")
 
 
 SECTIONS = {

@@ -28,7 +28,9 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Compare", partial(_evaluated, METRICS[0]), default_runs=default_runs)
+    view = widgets.open_page(
+        "Compare", lambda run: results.evaluated(run, measured_as(run, METRICS[0])), default_runs=default_runs
+    )
     with suppress(FigureError):
         parts = tuple(default_categories("parts of speech", SETS["parts of speech"]))
         orders = results.agreement(view.drawn, view.choice, METRICS[0], parts, next(iter(RULES)))
@@ -43,10 +45,6 @@ def show() -> None:
     _show_acquisition(view)
     if measures := results.early_measures(view.drawn):
         pickers.fold("signals", "Early signals", partial(_show_signals, view, measures))
-
-
-def _evaluated(metric: str, run: Run) -> set[int]:
-    return results.evaluated(run, measured_as(run, metric))
 
 
 def default_runs(run: Run, known: Collection[Run]) -> list[str]:
@@ -86,7 +84,7 @@ def _show_acquisition(view: View) -> None:
     st.header("Order of acquisition", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         titles = {metric: name_measures(view.drawn, metric).capitalize() for metric in METRICS}
-        metric = pickers.pick_one("metric", "Task", list(METRICS), format_func=titles.__getitem__, segmented=True)
+        metric = pickers.pick_one("metric", "Task", titles, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
     for run in (run for run in view.drawn if results.scores(run, measured_as(run, metric)).empty):
@@ -107,8 +105,7 @@ def _show_acquisition(view: View) -> None:
 
 def pick_rule() -> Rule:
     """Return what makes a category come first: our onset, or the paper's "faster"."""
-    rules = list(RULES)
-    return pickers.pick_one("order", "First by", rules, format_func=RULES.__getitem__, segmented=True, optional=True)
+    return pickers.pick_one("order", "First by", RULES, segmented=True, optional=True)
 
 
 def _show_agreement(found: pd.DataFrame) -> None:

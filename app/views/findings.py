@@ -21,7 +21,7 @@ def show() -> None:
     compared = {run.name: results.judgements(run) for run in view.compared_runs}
     _show_all(judgements, compared)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
-    name = pickers.pick_one("finding", "Finding", list(by_name), format_func=lambda name: by_name[name].finding.claim)
+    name = pickers.pick_one("finding", "Finding", {one: judgement.finding.claim for one, judgement in by_name.items()})
     others = {run: {one.finding.name: one for one in judged} for run, judged in compared.items()}
     _show_one(view, by_name[name], {run: judged[name] for run, judged in others.items() if name in judged})
 

@@ -21,8 +21,8 @@ def show() -> None:
         )
     widgets.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        known = [name for name in MEASURES if not results.geometry(view.run, name).empty]
-        measure = pickers.pick_one("measure", "Measure", known, format_func=lambda one: MEASURES[one].label, width=260)
+        known = {name: one.label for name, one in MEASURES.items() if not results.geometry(view.run, name).empty}
+        measure = pickers.pick_one("measure", "Measure", known, width=260)
         to = _pick_step(view) if measure == "cka_step" else None
         numbers = sorted(set(ranks["layer"]))
         layer = pickers.pick_one("states", "Layer", numbers, numbers[-1], layer_name, width=160)
@@ -38,10 +38,9 @@ def show() -> None:
 def _pick_step(view: View) -> int | None:
     """Return the step with which the others are compared; None for the last."""
     names = {LAST: LAST} | {step: f"{step:,}" for step in similarity.steps(view.run)}
-    wanted = pickers.pick_one("to", "Compared with", [*names], format_func=names.__getitem__, optional=True, width=150)
+    wanted = pickers.pick_one("to", "Compared with", names, optional=True, width=150)
     return None if wanted == LAST else wanted
 
 
 def _choose_cell(layer: int, step: int) -> None:
-    permalink.choose("states", layer)
-    permalink.choose("step", step)
+    permalink.choose_all(states=layer, step=step)

@@ -36,9 +36,9 @@ def show() -> None:
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
-        options: dict[str, Any] = {"format_func": str.capitalize, "segmented": True, "optional": True}
         shapes = results.pair_shapes(view.run, pairs)
-        level = pickers.pick_one("panels_of", "A panel for each of the", grammar.levels(shapes), **options)
+        levels = {level: level.capitalize() for level in grammar.levels(shapes)}
+        level = pickers.pick_one("panels_of", "A panel for each of the", levels, segmented=True, optional=True)
         pickers.pick_smoothing()
     accuracies = results.pair_accuracies(view.run, pairs)
     with headline:
@@ -70,6 +70,7 @@ def _show_order(view: View, pairs: str) -> None:
 def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
     """Draw a row for each paradigm: when it rises, where its accuracy turns, and where it ends."""
     st.header("Every paradigm", anchor=False)
+    steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     show_rows(
         table.drop(columns="phenomenon").assign(
             **{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")},
@@ -79,34 +80,31 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
         "Every paradigm",
         "paradigm_table",
         lambda row: permalink.choose("paradigm", table["group"].iloc[row]),
-        _columns(step, axis),
+        {
+            "group": None,
+            "paradigm": TextColumn(width=236),
+            "phenomenon": TextColumn(width=134),
+            "now": NumberColumn(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
+            "first": None,
+            "lowest": None,
+            "highest": None,
+            "last": NumberColumn(help="At the last step", width=58, **PERCENT),
+            "end": TextColumn(
+                "chance", help="The last accuracy is significantly above or below chance, or at it", width=62
+            ),
+            "onset": NumberColumn(
+                "rises at", help="First step from which it stays half-way to its last accuracy", **steps
+            ),
+            "earliest": NumberColumn("from", help="The steps between which that may be", **steps),
+            "latest": NumberColumn("to", **steps),
+            "shape": TextColumn(help="Sure rises and falls, in their order", width=90),
+            "turns": TextColumn("turns at", help="Lowest and highest points of these", width=100),
+            "fallen": None,
+            "n": None,
+            "ties": None,
+        },
     )
     widgets.show_caption(grammar.SHAPES)
-
-
-def _columns(step: int, axis: StepAxis) -> dict[str, Any]:
-    steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
-    return {
-        "group": None,
-        "paradigm": TextColumn(width=236),
-        "phenomenon": TextColumn(width=134),
-        "now": NumberColumn(f"{step:,}", help="Accuracy at the chosen step", width=68, **PERCENT),
-        "first": None,
-        "lowest": None,
-        "highest": None,
-        "last": NumberColumn(help="At the last step", width=58, **PERCENT),
-        "end": TextColumn(
-            "chance", help="The last accuracy is significantly above or below chance, or at it", width=62
-        ),
-        "onset": NumberColumn("rises at", help="First step from which it stays half-way to its last accuracy", **steps),
-        "earliest": NumberColumn("from", help="The steps between which that may be", **steps),
-        "latest": NumberColumn("to", **steps),
-        "shape": TextColumn(help="Sure rises and falls, in their order", width=90),
-        "turns": TextColumn("turns at", help="Lowest and highest points of these", width=100),
-        "fallen": None,
-        "n": None,
-        "ties": None,
-    }
 
 
 # === Pairs ===

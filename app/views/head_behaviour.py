@@ -41,24 +41,17 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     measured = set(frame["what"])
     first_pattern, layer, head = results.strongest_head(view.run)
     names = {name: PATTERNS[name].label for name in PATTERNS if name in measured}
-    to_best = partial(_choose_best, frame)
     what = pickers.pick_one(
-        "pattern", "Pattern", list(names), first_pattern, names.__getitem__, segmented=True, then=to_best
+        "pattern", "Pattern", names, first_pattern, segmented=True, then=partial(_choose_best, frame)
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_number("layer", int(frame["layer"].max()), layer)
         head = pickers.pick_number("head", int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
+        first, unit = int(frame["step"].min()), view.run.step_unit
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
-        first = int(frame["step"].min())
-        option = pickers.pick_one(
-            "change",
-            "Present once it has",
-            options,
-            next(iter(changes)),
-            lambda option: describe_rule(option, first, view.run.step_unit),
-            width=300,
-        )
+        rules = {option: describe_rule(option, first, unit) for option in options}
+        option = pickers.pick_one("change", "Present once it has", rules, next(iter(changes)), width=300)
         pickers.pick_smoothing()
     return what, (layer, head), changes[option]
 
@@ -95,5 +88,4 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
 
 
 def _choose_point(layer: int, head: int, step: int) -> None:
-    pickers.choose_head(layer, head)
-    permalink.choose("step", step)
+    permalink.choose_all(layer=layer, head=head, step=step)

@@ -1,7 +1,5 @@
 """Knowledge: which facts the model answers at each step, and what it says instead (Section 6, Figures 6 and 14)."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
@@ -95,27 +93,25 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
         "Every relation",
         "relation_table",
         lambda row: permalink.choose("relation", table["relation"].iloc[row]),
-        _relation_columns(step),
+        {
+            "relation": None,
+            "name": TextColumn(width=125),
+            "now": NumberColumn(f"at {step:,}", help="Precision at 1 at the chosen step", width=76, **PERCENT),
+            "last": NumberColumn("last", help="Precision at 1 at the last step", width=58, **PERCENT),
+            "answer": TextColumn("top object", help="The most frequent object", width=72),
+            "baseline": NumberColumn("always it", help="P@1 of always answering the top object", width=68, **PERCENT),
+            "named": NumberColumn(
+                "in name", help="Facts whose subject's name contains the object", width=64, **PERCENT
+            ),
+            "without": NumberColumn("others", help="P@1 at the last step, over the other facts", width=56, **PERCENT),
+            "asked": NumberColumn(help="Facts whose object is a single piece of the model's vocabulary", width=54),
+            "all": None,
+            "coverage": NumberColumn(help="Share of the relation's facts that are asked", width=68, **PERCENT),
+            "history": None,
+            **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
+        },
     )
     widgets.show_caption(knowledge_tables.describe_relations(facts))
-
-
-def _relation_columns(step: int) -> dict[str, Any]:
-    return {
-        "relation": None,
-        "name": TextColumn(width=125),
-        "now": NumberColumn(f"at {step:,}", help="Precision at 1 at the chosen step", width=76, **PERCENT),
-        "last": NumberColumn("last", help="Precision at 1 at the last step", width=58, **PERCENT),
-        "answer": TextColumn("top object", help="The most frequent object", width=72),
-        "baseline": NumberColumn("always it", help="P@1 of always answering the top object", width=68, **PERCENT),
-        "named": NumberColumn("in name", help="Facts whose subject's name contains the object", width=64, **PERCENT),
-        "without": NumberColumn("others", help="P@1 at the last step, over the other facts", width=56, **PERCENT),
-        "asked": NumberColumn(help="Facts whose object is a single piece of the model's vocabulary", width=54),
-        "all": None,
-        "coverage": NumberColumn(help="Share of the relation's facts that are asked", width=68, **PERCENT),
-        "history": None,
-        **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
-    }
 
 
 # === Facts ===
@@ -128,15 +124,23 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         left, right = st.columns([3, 2], gap="large")
     with left:
         default, first = results.first_fact(view.run)
-        relation, history, words = _pick_facts(precision, set(facts["relation"]), default)
-    known = facts[facts["relation"] == relation]
-    with left:
+        asked = set(facts["relation"])
+        relations = {name: knowledge.label(name) for name in knowledge.best_first(precision) if name in asked}
+        one, two = st.columns(2)
+        with one:
+            relation = pickers.pick_one("relation", "Relation", relations, default)
+        with two:
+            history = pickers.pick_history("history")
+        words = pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
+        known = facts[facts["relation"] == relation]
         named = pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
         own = known if named else known[~named_by_subject(known)]
         at_step = results.answers_at(view.run, relation, step)
         at_step = at_step[at_step["fact"].isin(own["fact"])]
         there = knowledge_tables.facts_at(at_step, own)
-        listed = _show_fact_table(view, there, history, words, relation, step)
+        listed = search(of_history(there, history), ("subject", "object", "prediction"), words)
+        _show_fact_table(listed, relation, f"facts_{relation}_{history}_{words}")
+        widgets.show_caption(knowledge_tables.describe_facts(there, listed, step, view.run.step_unit))
     with right:
         if len(listed) or there.empty:
             _show_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else known, known, first)
@@ -145,27 +149,12 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         permalink.show("fact", permalink.get("fact"))
 
 
-def _pick_facts(precision: pd.DataFrame, asked: set[str], default: str | None) -> tuple[str, str, str]:
-    """Return a relation that was asked, at first the `default`, the history of its facts, and a search."""
-    one, two = st.columns(2)
-    with one:
-        relations = [relation for relation in knowledge.best_first(precision) if relation in asked]
-        relation = pickers.pick_one("relation", "Relation", relations, default, format_func=knowledge.label)
-    with two:
-        history = pickers.pick_history("history")
-    return relation, history, pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
-
-
-def _show_fact_table(
-    view: View, table: pd.DataFrame, history: str, words: str, relation: str, step: int
-) -> pd.DataFrame:
-    """Draw the facts of this history that contain the words, and return them."""
-    listed = of_history(table, history)
-    listed = search(listed, ("subject", "object", "prediction"), words)
+def _show_fact_table(listed: pd.DataFrame, relation: str, key: str) -> None:
+    """Draw the facts that are listed of a relation."""
     show_rows(
         listed.drop(columns="fact"),
         f"Facts of {knowledge.label(relation)}",
-        f"facts_{relation}_{history}_{words}",
+        key,
         lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
         {
             "object": "true object",
@@ -181,8 +170,6 @@ def _show_fact_table(
         },
         height=420,
     )
-    widgets.show_caption(knowledge_tables.describe_facts(table, listed, step, view.run.step_unit))
-    return listed
 
 
 def _ask_fact(run: Run, fact: Fact) -> None:
@@ -199,7 +186,7 @@ def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str
     hidden = dict.fromkeys(known["fact"], "History, Search or names")
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        fact = pickers.pick_one("fact", "Fact", list(texts), first, texts.__getitem__, hidden=hidden)
+        fact = pickers.pick_one("fact", "Fact", texts, first, hidden=hidden)
     relation = names["relation"][fact]
     if template := results.templates(view.run).get(relation):
         asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])

@@ -134,8 +134,7 @@ def _accuracy_by_position(view: View) -> None:
         return
     place, names = st.container(), {name: positions.MASKINGS.get(name, name) for name in positions.maskings(measures)}
     with st.container(horizontal=True):
-        options: dict[str, Any] = {"format_func": names.__getitem__, "segmented": True, "optional": True}
-        masking = pickers.pick_one("masking", "Masked", list(names), **options)
+        masking = pickers.pick_one("masking", "Masked", names, segmented=True, optional=True)
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
     place.header(literal(figure.title), anchor=False)  # above the pickers
@@ -146,10 +145,8 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
     """Return the sample, by its masked pieces at that length; None if there is nothing to choose."""
     if len(samples) < 2:
         return None
-    label = f"n at {length:,} tokens"
-    return pickers.pick_one(
-        "pieces", label, samples, format_func="{:,}".format, segmented=True, optional=True, report=False
-    )
+    names = {sample: f"{sample:,}" for sample in samples}
+    return pickers.pick_one("pieces", f"n at {length:,} tokens", names, segmented=True, optional=True, report=False)
 
 
 def _coverage(view: View) -> None:

@@ -16,7 +16,7 @@ from embryo_core.figures.probing_layers import QUANTITIES
 from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label, of_layer
 from embryo_core.words import layer_name
 
-LAYERS = {BEST: "best at each step", LAST: "last"}
+LAYERS: dict[str | int, str] = {BEST: "best at each step", LAST: "last"}
 SECTIONS = {"layers": "One task, layer by layer", "tasks": "All tasks", "order": "Order of layers and tasks"}
 
 
@@ -27,16 +27,10 @@ def show() -> None:
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
     widgets.show_headline(probing.headline(of_layer(frame, BEST), view.axis))
-    section = pickers.pick_one(
-        "probing",
-        "Section",
-        list(SECTIONS),
-        format_func=SECTIONS.__getitem__,
-        segmented=True,
-        label_visibility="collapsed",
-    )
+    section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = _pick_layer(sorted(set(frame["layer"])))
+        named = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
+        layer = pickers.pick_one("probe_layer", "Layer", named, width=190)
         rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
         bands = pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
@@ -49,18 +43,10 @@ def show() -> None:
         _show_order(view, frame, layer, bands)
 
 
-def _pick_layer(layers: list[int]) -> str | int:
-    def named(layer: str | int) -> str:
-        return layer_name(layer) if isinstance(layer, int) else LAYERS[layer]
-
-    return pickers.pick_one("probe_layer", "Layer", [BEST, LAST, *layers], format_func=named, width=190)
-
-
 def _open_task(task: str, step: int) -> None:
     permalink.choose("step", step)
     if task != MASKED:
-        permalink.choose("probe_task", task)
-        permalink.choose("probing", "layers")  # the section that shows it
+        permalink.choose_all(probe_task=task, probing="layers")  # the section that shows it
 
 
 def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
@@ -102,7 +88,8 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     task, quantity = _pick_task(frame)
     measured = frame[(frame["task"] == task) & frame[quantity].notna()]
     step = view.evaluated(measured["step"].unique())
-    number = chosen_layer(frame, layer, task, step)
+    here = frame[(frame["task"] == task) & (frame["step"] == step)]
+    number = layer if isinstance(layer, int) else int(of_layer(here, layer)["layer"].iloc[0])
     what = {"task": task, "quantity": quantity}
     bold = None if view.compared_runs else number
     figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
@@ -112,28 +99,17 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     pickers.fold("probe", f"How the probe was trained: {literal(label(task))}", draw)
 
 
-def chosen_layer(frame: pd.DataFrame, layer: str | int, task: str, step: int) -> int:
-    """Return the number of the chosen layer; a choice by F1 depends on the task and the step."""
-    if isinstance(layer, int):
-        return layer
-    here = frame[(frame["task"] == task) & (frame["step"] == step)]
-    return int(of_layer(here, layer)["layer"].iloc[0])
-
-
 def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
     """Return a task, and one of the scores that it has."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
         own = frame[frame["task"] == task]
-        names = [name for name in QUANTITIES if own[name].notna().any()]
-        return task, pickers.pick_one(
-            "score", "Score", names, format_func=lambda name: QUANTITIES[name].label, segmented=True
-        )
+        names = {name: one.label for name, one in QUANTITIES.items() if own[name].notna().any()}
+        return task, pickers.pick_one("score", "Score", names, segmented=True)
 
 
 def _choose_cell(layer: int, step: int) -> None:
-    permalink.choose("probe_layer", layer)
-    permalink.choose("step", step)
+    permalink.choose_all(probe_layer=layer, step=step)
 
 
 # === Peak and decay ===
@@ -150,10 +126,7 @@ def _show_peaks(view: View) -> None:
 
 
 def _open_peak(task: str, layer: int, step: int) -> None:
-    permalink.choose("probe_task", task)
-    permalink.choose("probe_layer", layer)
-    permalink.choose("step", step)
-    permalink.choose("probing", "layers")  # the section that shows them
+    permalink.choose_all(probe_task=task, probe_layer=layer, step=step, probing="layers")  # the section that shows them
 
 
 def _show_peak_table(view: View, table: pd.DataFrame) -> None:

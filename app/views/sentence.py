@@ -31,17 +31,14 @@ def show(view: View) -> None:
     widgets.require(view.run, {"attentions"})
     view = widgets.at_weights(view, "this attention is that of")
     text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
-    kind = pickers.pick_one("heads", "View", tuple(VIEWS), format_func=VIEWS.__getitem__, segmented=True)
+    kind = pickers.pick_one("heads", "View", VIEWS, segmented=True)
     with widgets.explaining():
-        _show_both(view, kind, text, _attention(view.run, view.step, text))
-
-
-def _show_both(view: View, kind: str, text: str, found: SentenceAttention) -> None:
-    left, right = st.columns([2, 3], gap="large") if kind == "head" else (st.container(), st.container())
-    with left:
-        _show_bertviz(view, kind, found)
-    with right, widgets.explaining():
-        _show_over_steps(view, text, found)
+        found = _attention(view.run, view.step, text)
+        left, right = st.columns([2, 3], gap="large") if kind == "head" else (st.container(), st.container())
+        with left:
+            _show_bertviz(view, kind, found)
+        with right, widgets.explaining():
+            _show_over_steps(view, text, found)
 
 
 # === At the chosen step, by bertviz ===

@@ -1,7 +1,6 @@
 """Tokens: when each part of speech is learned, and the words behind a point (Section 3, Figures 1, 7 and 8)."""
 
 from collections.abc import Collection
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -57,11 +56,10 @@ def show() -> None:
     if not titles:
         widgets.require(view.run, {"words"})
     with choices:
-        metric = pickers.pick_one("metric", "Task", sorted(titles), format_func=titles.__getitem__, segmented=True)
+        metric = pickers.pick_one("metric", "Task", dict(sorted(titles.items())), segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
-        message = f"{titles[metric]} has not been computed for '{view.run.name}' yet."
-        widgets.stop_uncomputed(view.run, metric, message)
+        widgets.stop_uncomputed(view.run, metric, f"{titles[metric]} has not been computed for '{view.run.name}' yet.")
     sets = tokens.category_sets(scores)
     with choices:
         family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
@@ -89,16 +87,11 @@ def show() -> None:
         step = view.evaluated(own["step"].unique())
         _show_words(view, metric, list(own["group"].unique()), tokens.most_changed(own, 1)[0], step)
     with right:
-        show_acquisition(view, **drawn)
+        st.header("Order of acquisition", anchor=False)
+        figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
     if any(map(new_pieces.new_words, view.drawn)):
         st.header("Words with new pieces", anchor=False)
         figures.show_or_explain(view, new_pieces.accuracy, **drawn)
-
-
-def show_acquisition(view: View, **drawn: Any) -> None:
-    """Draw the order of acquisition, by the rule that the reader picks."""
-    st.header("Order of acquisition", anchor=False)
-    figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
 
 
 def _applies(run: Run, metric: Metric) -> bool:
@@ -113,8 +106,7 @@ def _metric(names: Collection[str]) -> str:
 
 
 def _open_point(group: str, step: int) -> None:
-    permalink.choose("words", group)
-    permalink.choose("step", step)
+    permalink.choose_all(words=group, step=step)
 
 
 # === Words of a category ===

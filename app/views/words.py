@@ -10,7 +10,6 @@ from app import figures, permalink, pickers, results, widgets
 from app.tables import search, show_rows, steps_format
 from app.view import View
 from embryo_core.figures import word_ages, word_frequency, words
-from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.words import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
@@ -26,8 +25,7 @@ def show() -> None:
     ages = results.word_ages(view.run)
     measured = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured:
-        message = f"Run '{view.run.name}' has no surprisals of words yet."
-        widgets.stop_uncomputed(view.run, METRIC, message)
+        widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no surprisals of words yet.")
     widgets.show_headline(words.headline(ages, view.axis))
     first, second = st.columns(2, gap="large")
     with first:
@@ -64,22 +62,25 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
             permalink.choose("listed_word", table["word"].iloc[row])
 
     shown = table.assign(**{name: view.axis.column(table[name]) for name in STEPS})
-    show_rows(shown, "Every word", f"words_{wanted}", clicked, _columns(view.axis), height=440)
+    steps: dict[str, Any] = {"format": steps_format(view.axis), "width": 63}
+    show_rows(
+        shown,
+        "Every word",
+        f"words_{wanted}",
+        clicked,
+        {
+            "age": NumberColumn("age", help=view.axis.headed("Acquired at"), **steps),
+            "earliest": NumberColumn("from", help="The steps between which that may be (95 %)", **steps),
+            "latest": NumberColumn("to", **steps),
+            "why": TextColumn("without an age", width=180),
+            "children": NumberColumn(
+                "children", help="Months at which half of the children say it", format="%.1f", width=70
+            ),
+            "beyond": NumberColumn("context", help="From here significantly below frequency and bigrams", **steps),
+            "lowest": NumberColumn("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
+            "n": NumberColumn("n", help="Occurrences in the text", width=50),
+            "count": NumberColumn("count", help="In the training text", format="localized", width=70),
+        },
+        height=440,
+    )
     widgets.show_caption(words.describe_words(ages, table))
-
-
-def _columns(axis: StepAxis) -> dict[str, Any]:
-    steps: dict[str, Any] = {"format": steps_format(axis), "width": 63}
-    return {
-        "age": NumberColumn("age", help=axis.headed("Acquired at"), **steps),
-        "earliest": NumberColumn("from", help="The steps between which that may be (95 %)", **steps),
-        "latest": NumberColumn("to", **steps),
-        "why": TextColumn("without an age", width=180),
-        "children": NumberColumn(
-            "children", help="Months at which half of the children say it", format="%.1f", width=70
-        ),
-        "beyond": NumberColumn("context", help="From here significantly below frequency and bigrams", **steps),
-        "lowest": NumberColumn("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
-        "n": NumberColumn("n", help="Occurrences in the text", width=50),
-        "count": NumberColumn("count", help="In the training text", format="localized", width=70),
-    }

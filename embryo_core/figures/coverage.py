@@ -1,6 +1,6 @@
 """Which metrics have been computed at which checkpoints of a run, and the command that computes the rest."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -24,7 +24,9 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.done(run)
     done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= gives}
-    table = coverage_table(run.planned_steps, steps, done)
+    rows = [("checkpoint", step, step in steps) for step in sorted({*run.planned_steps, *steps})]
+    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
+    table = pd.DataFrame(rows, columns=["metric", "step", "done"])
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
     without_weights = run_files.steps_without_weights(run)
@@ -47,15 +49,8 @@ def evaluate_command(run: Run, missing: Sequence[str]) -> str:
     return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
 
 
-def coverage_table(planned: Iterable[int], steps: Collection[int], done: Mapping[str, Collection[int]]) -> pd.DataFrame:
-    """Return metric (as shown), step and done; the rows of checkpoints come first, with all `planned` steps."""
-    rows = [("checkpoint", step, step in steps) for step in sorted({*planned, *steps})]
-    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
-    return pd.DataFrame(rows, columns=["metric", "step", "done"])
-
-
 def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Return the plot of a `coverage_table`: a row for each metric, in it a mark for each checkpoint."""
+    """Return the plot of metric, step and done: a row for each metric, in it a mark for each checkpoint."""
     figure = go.Figure()
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]

@@ -96,7 +96,11 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         figure.add_trace(shared)
     elif any_baseline(lines):
         many = len(lines) == 1 and not panels and len(styles) > MAX_BASELINES
-        style.explain_baselines(figure, curves.baseline_name, many or lines[0].rows["step"].nunique() == 1)
+        strokes = many or lines[0].rows["step"].nunique() == 1
+        look = (
+            {"mode": "markers", "marker": _stroke(style.GREY)} if strokes else {"mode": "lines", "line": style.DASHED}
+        )
+        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **look)  # for the legend
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
@@ -204,7 +208,7 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
         x=lines[0].axis.values([rows["step"].min(), rows["step"].max()]),
         y=np.repeat(levels, 2),
         mode="lines",
-        line={"color": style.GREY, "width": 1.5, "dash": "dash"},
+        line=style.DASHED,
         name=curves.baseline_name,
         hovertemplate=f"{hover}<extra></extra>",
     )
@@ -241,7 +245,7 @@ def _plot_baselines(
                 x=line.axis.values(shown["step"]),
                 y=shown["baseline"],
                 mode="markers" if stroke else "lines",
-                marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}},
+                marker=_stroke(colour),
                 line={"color": colour, "width": 1.5 if len(lines) == 1 else 1, "dash": "dash"},
                 opacity=opacity,
                 name=f"{group}, baseline",
@@ -251,6 +255,11 @@ def _plot_baselines(
             )
         )
     return [max(traces, key=lambda trace: max(trace.x))] if shared else traces
+
+
+def _stroke(colour: str) -> dict[str, Any]:
+    """Return the marker of a baseline at the right end."""
+    return {"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 3}}
 
 
 # === Hover texts ===
@@ -312,14 +321,6 @@ def same_changes(lines: Sequence[Line]) -> bool:
     return all(own == places[0] for own in places)
 
 
-def _mark_changes(figure: go.Figure, lines: Sequence[Line], panels: Sequence[str]) -> None:
-    """Mark changes in training: once if all runs share them, else each as light as its run."""
-    shared = same_changes(lines)
-    for i, line in enumerate(lines[:1] if shared else lines):
-        _, opacity = style.run_look(i)
-        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, panels)
-
-
 def _finish(
     figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
 ) -> None:
@@ -328,7 +329,10 @@ def _finish(
     counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]
     first.set_ends(figure, min(counts), max(counts))
     numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
-    _mark_changes(figure, lines, numbers)
+    shared = same_changes(lines)
+    for i, line in enumerate(lines[:1] if shared else lines):  # each as light as its run
+        _, opacity = style.run_look(i)
+        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, numbers)
     first.mark_step(figure, max(steps), numbers)
     default = ".0%" if curves.decimals.endswith("%") else ""
     tickformat = default if curves.tickformat is None else curves.tickformat

@@ -187,10 +187,23 @@ def make_figure(
 
     `metric` names the metric whose results are drawn, if it is one. `more` are other fields of Figure.
     """
-    network = describe_networks(runs, NEEDS.get(metric.split(":")[0]))
-    network = sentences(describe_measures(runs, metric), network)
-    drawing = sentences(_describe_smoothing(table), _describe_thinning(plot))
-    caption = replace(caption, details=sentences(caption.details, drawing, network, describe_readings(runs, metric)))
+    smoothed = thinned = ""
+    if WINDOW in table:
+        points = table[WINDOW].iloc[0]
+        paper = " (as in the paper)" if points == 3 else ""
+        smoothed = f"Smoothed line: mean of {points} neighbouring points{paper}; markers: as measured."
+    if (most := longest(plot)) is not None:
+        thinned = (
+            f"A curve has up to {most:,} points; the first, last, lowest and highest of each hundredth of the axis are "
+            "drawn. The CSV has all."
+        )
+    drawing = sentences(smoothed, thinned)
+    about = (
+        describe_measures(runs, metric),
+        describe_networks(runs, NEEDS.get(metric.split(":")[0])),
+        describe_readings(runs, metric),
+    )
+    caption = replace(caption, details=sentences(caption.details, drawing, *about))
     notes = {run.name: note for run in runs if (note := data_note(run, measured_as(run, metric)))}
     names = tuple(run.name for run in runs)
     return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **more)
@@ -249,24 +262,6 @@ def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
     predicts = "the generator, which predicts masked words"
     which = predicts if needs & {"masked_words", "words"} else "the discriminator, which detects replaced tokens"
     return f"Of the two networks of {' and '.join(two)}: {which}."
-
-
-def _describe_smoothing(table: pd.DataFrame) -> str:
-    if WINDOW not in table:
-        return ""
-    points = table[WINDOW].iloc[0]
-    paper = " (as in the paper)" if points == 3 else ""
-    return f"Smoothed line: mean of {points} neighbouring points{paper}; markers: as measured."
-
-
-def _describe_thinning(plot: go.Figure | Draft) -> str:
-    points = longest(plot)
-    if points is None:
-        return ""
-    return (
-        f"A curve has up to {points:,} points; the first, last, lowest and highest of each hundredth of the axis are "
-        "drawn. The CSV has all."
-    )
 
 
 def sentences(*parts: str) -> str:

@@ -276,12 +276,7 @@ def _mark_appearance(
     least = level(change, own["value"].iloc[0], base)
     first = axis.counted(int(own["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
-    figure.add_hline(
-        y=least,
-        line={"color": style.GREY, "width": 1.5, "dash": "dash"},
-        annotation_text=name,
-        annotation_position="top left",
-    )
+    figure.add_hline(y=least, line=style.DASHED, annotation_text=name, annotation_position="top left")
     since = appearance(own, change, base)
     if since is not None:
         value = own.loc[own["step"] == since, "value"]

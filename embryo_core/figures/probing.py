@@ -168,9 +168,8 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
     if len(figure.runs) == 1:
         steps = axis.of(run, runs)
         ends = steps.values([frame["step"].min(), frame["step"].max()])
-        line = {"color": style.GREY, "width": 1.5, "dash": "dash"}
-        name = "equal weight of all layers"
-        figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, name=name, mode="lines", line=line, hoverinfo="skip")
+        look = {"name": "equal weight of all layers", "mode": "lines", "line": style.DASHED, "hoverinfo": "skip"}
+        figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, **look)
     return figure
 
 

@@ -56,7 +56,7 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
             text=own["text"],
             hovertemplate="%{text}<extra></extra>",
         )
-    plot.add_vline(x=0, line={"color": style.GREY, "width": 1.5, "dash": "dash"})
+    plot.add_vline(x=0, line=style.DASHED)
     style.finish(plot, "", height=110 + (28 + 12 * len(plot.data)) * len(names))
     style.set_axes(plot, "x", title={"text": title})
     return set_rows(plot, names)

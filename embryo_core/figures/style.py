@@ -15,6 +15,7 @@ from embryo_core.corpora.groups import ALL, SINGLE_TAGS, UNIVERSAL_TAGS
 # replaced by olive, purple and grey.
 BLUE, ORANGE, GREEN, SKY = "#1C6DB0", "#CB8400", "#009E73", "#2E9BD6"
 VERMILION, PINK, OLIVE, PURPLE, GREY = "#B83E10", "#CC79A7", "#748F2A", "#A050C0", "#888888"
+DASHED = {"color": GREY, "width": 1.5, "dash": "dash"}  # of baselines of all curves
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 
@@ -118,14 +119,6 @@ def add_band(
         fillcolor=faint(colour, 0.13),
         hoverinfo="skip",
     )
-
-
-def explain_baselines(figure: go.Figure, name: str, strokes: bool) -> None:
-    """Add an entry to the legend that says what dashed lines are, or strokes at the right end."""
-    stroke = {"symbol": "line-ew", "size": 22, "line": {"color": GREY, "width": 3}}
-    dashed = {"color": GREY, "width": 1.5, "dash": "dash"}
-    look = {"mode": "markers", "marker": stroke} if strokes else {"mode": "lines", "line": dashed}
-    figure.add_scatter(x=[None], y=[None], name=name, **look)
 
 
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:

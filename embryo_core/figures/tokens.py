@@ -27,11 +27,6 @@ SETS = {
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
 IN_PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1
-WORD_METRICS = (
-    "mask_prediction",
-    "next_word_prediction",
-    "token_reconstruction",
-)  # that predict words, so that one word is a baseline
 TASKS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
     "next_word_prediction": "every word is predicted from the words before it in its sentence; each of its pieces must "
@@ -74,7 +69,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     """
     metric = measured_as(run, metric)
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
-    if table.empty or metric not in WORD_METRICS:
+    if table.empty or metric not in TASKS or metric == "replaced_token_accuracy":
         return table
     return with_baselines(table, baselines.of_words(results.read_word_counts(run, metric), is_cased(run)), rescaled)
 

@@ -4,8 +4,6 @@ Chang and Bergen (2022) find that models first learn unigrams, then bigrams, the
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,6 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.words import (
-    BITS,
     METRIC,
     age_table,
     category_styles,
@@ -79,8 +76,7 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
             describe_data(run),
         )
 
-    named: dict[str, Any] = {"by": "group", "value": "value", "y_title": "distance (bits)", "unit": "words"}
-    bits = replace(BITS, **named, baseline=None, styles=category_styles)
+    bits = Curves(by="group", y_title="distance (bits)", decimals=".2f", unit="words", styles=category_styles)
     name, title = "words-frequency", "Distance from frequency"
     return curves_figure(runs, axis, distance_table, bits, name, title, caption, METRIC)
 
