@@ -163,12 +163,8 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     first.mark_changes(figure, steps)
     for _, rows in there.reset_index(drop=True).groupby("place"):
         if len(rows) > 1:  # share a place
-            ends = {
-                "x0": 0,
-                "x1": 1,
-                "y0": len(there) - 1.45 - rows.index.max(),
-                "y1": len(there) - 0.55 - rows.index.min(),
-            }
+            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
+            ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
             ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
             figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
     marks = there["place"].duplicated(keep=False).map({True: "=", False: "."})

@@ -97,10 +97,9 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     elif any_baseline(lines):
         many = len(lines) == 1 and not panels and len(styles) > MAX_BASELINES
         strokes = many or lines[0].rows["step"].nunique() == 1
-        look = (
-            {"mode": "markers", "marker": _stroke(style.GREY)} if strokes else {"mode": "lines", "line": style.DASHED}
-        )
-        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **look)  # for the legend
+        marker = {"mode": "markers", "marker": _stroke(style.GREY)}
+        entry = marker if strokes else {"mode": "lines", "line": style.DASHED}
+        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # of the legend
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
