@@ -61,12 +61,14 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 
 def describe(run: Run) -> list[tuple[str, str]]:
     """Return the rows (what, value) of the card in reading order; without what run.json does not say."""
+    origin = run.origin
+    seen = f", after {short(origin.tokens)} tokens" if origin and origin.tokens else ""
     pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
     rows = {
         "Model": f"{family_name(run.family)}, {run.objective}",
         "Size": " · ".join(f"{run.config[key]:,} {name}" for key, name in SIZES.items() if key in run.config),
         "Tokenizer": f"{pieces}sha256 {run.tokenizer_sha256[:12]}",
-        "Continues": _origin(run),
+        "Continues": f"run {origin.run}, {point(origin.step, run.step_unit)}{seen}" if origin else "",
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
@@ -77,14 +79,6 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
     }
     return [(what, value) for what, value in rows.items() if value]
-
-
-def _origin(run: Run) -> str:
-    origin = run.origin
-    if not origin:
-        return ""
-    seen = f", after {short(origin.tokens)} tokens" if origin.tokens else ""
-    return f"run {origin.run}, {point(origin.step, run.step_unit)}{seen}"
 
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:

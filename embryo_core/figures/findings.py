@@ -23,7 +23,6 @@ SIDES = {  # of a comparison: colour and symbol
     "not decided": (style.GREY, "circle-open"),
     "opposed": (style.VERMILION, "x"),
 }
-SIGNS = {"holds": 1, "not decided": 0, "opposed": -1}
 NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}  # others are their own names
 RULES: dict[Verdict, str] = {  # in the order in which they are counted
     "reproduced": "more than half of its comparisons hold, and none is opposed",
@@ -53,7 +52,6 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
     """
     rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
     for judgement in judgements:
-        sides = comparison_table(judgement)["side"] if judgement.comparisons else pd.Series(dtype=str)
         name = judgement.finding.name
         others = {verdict_column(i): _beside(judgement, other.get(name)) for i, other in enumerate(by_name)}
         rows.append(
@@ -63,7 +61,7 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
                 "finding": judgement.finding.claim,
                 "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
                 "picture": picture(judgement),
-                "comparisons": sorted(sides.map(SIGNS), reverse=True),
+                "comparisons": sorted((one.holds - one.opposed for one in judgement.comparisons), reverse=True),
                 "paper": judgement.finding.place.replace("Section ", "§ "),
             }
         )
@@ -182,7 +180,13 @@ def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
         raise FigureError(f"'{finding.claim}' {judgement.verdict} of run '{run.name}': {judgement.statistic}")
     table = comparison_table(judgement)
     metric = (finding.metrics[0] if finding.metrics else "").removesuffix("_f1").removesuffix("_same")
-    caption = describe_comparisons(judgement, data_note(run, metric))
+    note, n = data_note(run, metric), span(pd.Series([one.n for one in judgement.comparisons]))
+    caption = Caption(
+        f"The paper expects: {finding.predicts}",
+        "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
+        "or none. The comparisons are not independent of each other. docs/metrics.md has the rules.",
+        f"Data: {note}; n = {n}." if note else f"n = {n}.",
+    )
     return make_figure((run,), f"{run.name}-{name}", finding.claim, plot_comparisons(table), table, caption, metric)
 
 
@@ -229,14 +233,3 @@ def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
             row=i,
             col=1,
         )
-
-
-def describe_comparisons(judgement: Judgement, note: str) -> Caption:
-    """Return the caption of `comparisons`, measured on the data that the `note` names."""
-    n = span(pd.Series([one.n for one in judgement.comparisons]))
-    return Caption(
-        f"The paper expects: {judgement.finding.predicts}",
-        "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
-        "or none. The comparisons are not independent of each other. docs/metrics.md has the rules.",
-        f"Data: {note}; n = {n}." if note else f"n = {n}.",
-    )

@@ -165,6 +165,10 @@ def describe_scores(
 
     `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
     """
+    first = int(table["step"].min())
+    random = f"{point(first, unit).capitalize()}, random weights fine-tuned in the same way, is another control."
+    if first:
+        random = f"Random weights, another control, were not fine-tuned: the first are those of {point(first, unit)}."
     least, most = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: no spread is known"
     tasks = set(table["task"])
@@ -188,21 +192,13 @@ def describe_scores(
         sentences(
             "Bands span the seeds, lines are their mean." if most > 1 else "",
             "The large marker is the best checkpoint. Dashed, or a stroke at the right: a control that reads no text.",
-            _describe_random_weights(table, unit),
+            random,
             "Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if published else "",
             f"Left out, because data or settings differ from the task's first seed: {others}." if others else "",
         ),
         f"{counted}.",
         "Click a point to see the task at that step below.",
     )
-
-
-def _describe_random_weights(table: pd.DataFrame, unit: StepUnit) -> str:
-    first = int(table["step"].min())
-    begin = point(first, unit)
-    if first:
-        return f"Random weights, another control, were not fine-tuned: the first are those of {begin}."
-    return f"{begin.capitalize()}, random weights fine-tuned in the same way, is another control."
 
 
 # === One fine-tuning ===

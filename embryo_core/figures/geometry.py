@@ -25,11 +25,7 @@ class Measure:
     label: str
     means: str
     details: str
-    form: str  # of a value, as Python formats it; the cells of a heat map have a decimal less
-
-    def in_cell(self, value: float) -> str:
-        """Return a value as a cell of the heat map has it."""
-        return f"{value:.{int(self.form[1]) - 1}f}"
+    form: str  # of a value, as Python formats it
 
 
 MEASURES = {
@@ -156,5 +152,6 @@ def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int 
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"
-    how = cells.CellFormat(drawn.in_cell, drawn.form, "words", style.colour_bar(drawn.label))
+    cell = f".{int(drawn.form[1]) - 1}f"  # a decimal less
+    how = cells.CellFormat(lambda value: f"{value:{cell}}", drawn.form, "words", style.colour_bar(drawn.label))
     return cells.layer_map(runs, axis, rows, layer, how, name, title, METRIC)

@@ -1,6 +1,7 @@
 """The table of a run's phases: where each begins, and what changes in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -65,7 +66,7 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
     These are accuracies, the deviation of position embeddings divided by that of words, the mean cosine between the
     last layer's states of a sentence (both if they were measured), and the head that changes most.
     """
-    rows, measured = [], _measured(scores)
+    rows, measured, heads = [], _measured(scores), _fixed_places(scores)
     for number, phase in enumerate(phases):
         row = {
             "Phase": phase.name,
@@ -74,8 +75,8 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
             "Loss, nats per doubling": f"{-phase.fall:+.2f}",
         }
         for title, table in measured.items():
-            row[title] = _change(table["value"], phase, title in ACCURACIES, unit)
-        rows.append(row | {HEAD: _head(scores, phase, unit)})
+            row[title] = _at_ends(table.index, phase, unit, partial(_change, table["value"], title in ACCURACIES))
+        rows.append(row | {HEAD: _at_ends(heads["step"], phase, unit, partial(_head, heads))})
     return pd.DataFrame(rows)
 
 
@@ -124,21 +125,20 @@ def _is_near(found: int, step: int) -> bool:
     return found >= 0 and 2 * (found + 1) >= step + 1
 
 
-def _name_steps(ends: tuple[int, int], phase: Phase, unit: StepUnit) -> str:
-    """Return the evaluated steps if they are far from the ends of the phase; else ""."""
-    if ends[0] <= phase.start and _is_near(ends[1], phase.end):
-        return ""
-    return f" ({points(*ends, unit)})"
-
-
-def _change(values: pd.Series, phase: Phase, percent: bool, unit: StepUnit) -> str:
-    """Return a quantity, given by step, at both ends of a phase: "0.05 → 0.41", or "5.0 → 41.0 %"."""
-    ends = _ends(values.index, phase)
+def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[[int, int], str]) -> str:
+    """Return what `describe` says of the ends of a phase, with the evaluated steps if they are far; "" without two."""
+    ends = _ends(steps, phase)
     if ends is None:
         return ""
-    first, last = (values[step] for step in ends)
-    words = f"{100 * first:.1f} → {100 * last:.1f} %" if percent else f"{first:.2f} → {last:.2f}"
-    return words + _name_steps(ends, phase, unit)
+    near = ends[0] <= phase.start and _is_near(ends[1], phase.end)
+    return describe(*ends) + ("" if near else f" ({points(*ends, unit)})")
+
+
+def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
+    """Return a quantity, given by step, at two of them: "0.05 → 0.41", or "5.0 → 41.0 %"."""
+    if percent:
+        return f"{100 * values[first]:.1f} → {100 * values[last]:.1f} %"
+    return f"{values[first]:.2f} → {values[last]:.2f}"
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
@@ -146,14 +146,9 @@ def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
 
 
-def _head(scores: pd.DataFrame, phase: Phase, unit: StepUnit) -> str:
+def _head(rows: pd.DataFrame, first: int, last: int) -> str:
     """Return the head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
-    rows = _fixed_places(scores)
-    ends = _ends(rows["step"], phase)
-    if ends is None:
-        return ""
-    table = rows[rows["step"].isin(ends)].pivot(index=["metric", "layer", "group"], columns="step", values="value")
-    first, last = (table[step] for step in ends)
-    metric, layer, head = at = (last - first).abs().idxmax()
-    words = f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {first[at]:.2f} → {last[at]:.2f}"
-    return words + _name_steps(ends, phase, unit)
+    ends = rows[rows["step"].isin((first, last))]
+    table = ends.pivot(index=["metric", "layer", "group"], columns="step", values="value")
+    metric, layer, head = at = (table[last] - table[first]).abs().idxmax()
+    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {_change(table.loc[at], False, first, last)}"

@@ -47,7 +47,6 @@ def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
 def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     """Plot the age of every word with its interval, in the first run's order; other runs share its rows."""
     tables = _tables(runs, axis)
-    missing = tuple(run.name for run in runs if run.name not in tables)
     drawn = [run for run in runs if run.name in tables]
     first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
     rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
@@ -80,8 +79,9 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
                 **bar,
             )
     style.finish(plot, "words, by their age in the run", height=560)
-    axis.of(first, runs).set_range(plot, [int(step) for step in steps])
-    axis.of(first, runs).mark_step(plot, int(max(steps)))
+    along = axis.of(first, runs)
+    along.set_range(plot, [int(step) for step in steps])
+    along.mark_step(plot, int(max(steps)))
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
     table.insert(0, "place", table["word"].map(rank))
     agreement = [_agree(tables, first.name, run.name) for run in drawn[1:]]
@@ -99,8 +99,8 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
         describe_data(first),
         "Click a word for its curve.",
     )
-    title = "Words by their age of acquisition"
-    name = f"{first.name}-words-ages"
+    name, title = f"{first.name}-words-ages", "Words by their age of acquisition"
+    missing = tuple(run.name for run in runs if run not in drawn)
     return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,20 +32,14 @@ BITS = Curves(
     decimals=".2f",
     unit="occurrences",
 )
-HOW = {  # whether the models predict masked words
-    True: "A piece is masked together with the pieces of its word after it, and predicted from both sides.",
-    False: "A piece is predicted from those before it.",
-}
-SURPRISAL = "Surprisal: minus log2 of the probability of all pieces of the word."
+MASKED = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
+UNMASKED = "A piece is predicted from those before it."
 MIN_WORDS = 5  # of a category that a headline names
 FITTED = ("top", "bottom", "rate", "middle")
-AGE_COLUMNS = (
-    "word category age earliest latest why n pieces count unigram bigram beyond children concreteness chance".split()
-)
-AGE_COLUMNS += ["first", "lowest", *FITTED]
+AGE_COLUMNS = "word category age earliest latest why n pieces count unigram bigram beyond children concreteness".split()
+AGE_COLUMNS += ["chance", "first", "lowest", *FITTED]
 LISTED = "word category age earliest latest why children beyond lowest n count".split()  # in tables of all words
 PARTLY = "measured at some steps alone"
-LOOKS = {"solid": "solid", "dash-dotted": "dashdot"}
 EXPECTED = {  # surprisals of a word without context: label of its line, what it is by, and how it is drawn
     "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
@@ -93,10 +88,10 @@ def age_table(run: Run) -> pd.DataFrame:
     rows = rows.join(pd.DataFrame({**estimates, "why": found.reasons}, np.flatnonzero(whole)))
     rows["why"] = rows["why"].fillna(PARTLY)
     rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
-    counts, total = _counts(run)
+    counts = _counts(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
     noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
-    rows["unigram"] = -np.log2(rows["count"] / total) if counts else noted
+    rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else noted
     rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
     high = surprisal + half_intervals(table)
     lowest = rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
@@ -138,12 +133,12 @@ def _noted(run: Run, kind: str) -> dict[str, float]:
     return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
 
 
-def _counts(run: Run) -> tuple[dict[str, int], int]:
-    """Return the count of each word in the training text, ignoring case, and their sum (1 without counts)."""
-    counts: dict[str, int] = {}
+def _counts(run: Run) -> Counter[str]:
+    """Return the count of each word in the training text, ignoring case."""
+    counts: Counter[str] = Counter()
     for word, count in run_files.read_counts(run.frequencies).items():
-        counts[word.casefold()] = counts.get(word.casefold(), 0) + count
-    return counts, sum(counts.values()) or 1
+        counts[word.casefold()] += count
+    return counts
 
 
 def describe_data(run: Run) -> str:
@@ -252,7 +247,8 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
             if pd.isna(row["age"])
             else f"“{word}” is acquired at {describe_estimate(row, axis.of(run, runs))}.",
             sentences(
-                f"{SURPRISAL} {HOW['masked_words' in run_gives(run)]}",
+                "Surprisal: minus log2 of the probability of all pieces of the word.",
+                MASKED if "masked_words" in run_gives(run) else UNMASKED,
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(
@@ -302,7 +298,7 @@ def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
     ends = own.values([steps.min(), steps.max()])
     for name, (label, _, look) in EXPECTED.items():
         if pd.notna(row[name]):
-            line = {"color": style.GREY, "width": 1.5, "dash": LOOKS[look]}
+            line = {"color": style.GREY, "width": 1.5, "dash": look.replace("dash-dotted", "dashdot")}
             figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **quiet)
             table.loc[of_run, name] = row[name]
     if pd.notna(row["age"]):
