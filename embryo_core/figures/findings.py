@@ -61,7 +61,9 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
                 "finding": judgement.finding.claim,
                 "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
                 "picture": picture(judgement),
-                "comparisons": sorted((one.holds - one.opposed for one in judgement.comparisons), reverse=True),
+                "comparisons": sorted(
+                    (int(one.holds) - int(one.opposed) for one in judgement.comparisons), reverse=True
+                ),
                 "paper": judgement.finding.place.replace("Section ", "§ "),
             }
         )
