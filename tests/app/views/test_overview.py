@@ -98,7 +98,7 @@ def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) ->
     (own_run.path / "log.jsonl").unlink()
     page = dashboard_without_results.open("overview")
     assert not page.exception
-    assert sum("log.jsonl" in info.value for info in page.info) == 2
+    assert sum("log.jsonl" in unescaped(info.value) for info in page.info) == 2
 
 
 @pytest.mark.parametrize(

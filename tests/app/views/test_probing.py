@@ -195,7 +195,7 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     assert layers.session_state["pick_score"] == "f1"
     assert not any("<i>own</i>" in caption.value for page in (layers, order) for caption in page.caption)
     assert not layers.info[1:] and any("training curve" in caption.value for caption in layers.caption)
-    assert [info.value for info in order.info] == [
+    assert [unescaped(info.value) for info in order.info] == [
         "No layer is above the majority baseline at any step.",
         "Only one task has been probed; a second one is needed.",
     ]

@@ -13,7 +13,7 @@ from app.views import sentence
 from app.views.sentence import _with_step
 from embryo_core import query
 from embryo_core.types import Run
-from tests.app.conftest import captions_of
+from tests.app.conftest import captions_of, unescaped
 
 TEXT = "The cat sat on the mat ."
 
@@ -77,7 +77,7 @@ def test_a_text_too_long_for_bertviz_is_still_followed_over_the_steps(look, tiny
     """A message says what it would take."""
     monkeypatch.setattr("app.views.sentence.MAX_PIECES", 4)
     test = look(tiny_run)
-    assert "at most 4. Shorten it." in test.info[0].value and not frames(test)
+    assert "at most 4. Shorten it." in unescaped(test.info[0].value) and not frames(test)
     assert "over all 3 steps" in captions_of(test)[-1]
 
 
