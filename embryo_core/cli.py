@@ -15,8 +15,7 @@ from embryo_core.commands.fetch import FETCH
 from embryo_core.commands.finetune import FINETUNE
 from embryo_core.commands.query import EXAMPLES, QUERY
 from embryo_core.commands.runs import RUNS, TRUST
-from embryo_core.commands.show import ANIMATE, APP, EXPORT
-from embryo_core.commands.site import SITE
+from embryo_core.commands.show import ANIMATE, APP, EXPORT, SITE
 from embryo_core.errors import exit_status, printable
 
 COMMANDS = (

@@ -15,7 +15,7 @@ from embryo_core import corpora, results, runs
 from embryo_core.compare import Rule
 from embryo_core.corpora import baselines
 from embryo_core.errors import CorpusError, UnknownMetric, unknown
-from embryo_core.findings.judge import judge
+from embryo_core.findings import judge
 from embryo_core.metrics import METRICS
 from embryo_core.plots import Plots
 from embryo_core.share.head_history import read_averaged

@@ -1,4 +1,63 @@
-"""The findings of the paper, each with a function that tests it on a run's stored results (docs/metrics.md)."""
+"""The findings of the paper, each with a test on a run's stored results, and the verdicts (docs/metrics.md)."""
 
-from embryo_core.findings.finding import Comparison, Judgement, Verdict
-from embryo_core.findings.judge import FINDINGS, judge
+from collections.abc import Collection
+
+from embryo_core.engine.capabilities import run_gives
+from embryo_core.errors import ResultsError
+from embryo_core.findings import downstream, knowledge, layers, words
+from embryo_core.findings.evidence import Evidence
+from embryo_core.findings.finding import Comparison, Finding, Judgement, Tested, Verdict, verdict_of
+from embryo_core.types import Run
+
+__all__ = ["FINDINGS", "Comparison", "Judgement", "Verdict", "judge"]
+
+UNLEARNED = "No two of its curves can be compared: they end at 0, or are not stored at two steps or more."
+FEW_STEPS = "Nothing that it compares is stored at two steps or more."
+FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
+
+
+def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
+    """Judge each finding, or those of these `names`, in the order of FINDINGS; left out are those that do not apply.
+
+    A finding applies if the run's models give what it needs, or if what it reads is stored. The verdict on a finding
+    whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
+    """
+    evidence = Evidence(run)
+    gives = run_gives(run)
+    chosen = [finding for finding in FINDINGS if names is None or finding.name in names]
+    applying = (_applying(finding, evidence, gives) for finding in chosen)
+    return [_judge(finding, evidence) for finding in applying if finding]
+
+
+def _applying(finding: Finding | None, evidence: Evidence, gives: frozenset[str]) -> Finding | None:
+    """Return a finding if it applies to the run, else the one that is judged otherwise, if it does."""
+    if finding is None or finding.needs <= gives or (finding.metrics and set(finding.metrics) <= evidence.metrics):
+        return finding
+    return _applying(finding.otherwise, evidence, gives)
+
+
+def _judge(finding: Finding, evidence: Evidence) -> Judgement:
+    if set(finding.metrics) <= evidence.metrics:
+        evidence.taken()
+        try:
+            tested = finding.test(evidence)
+        except ResultsError as error:
+            tested = Tested([], str(error))
+        comparisons, curves = tuple(tested.comparisons), evidence.taken()
+        if comparisons:
+            statistic = " ".join(filter(None, [_tied(comparisons), tested.statistic]))
+            return Judgement(finding, verdict_of(comparisons), comparisons, statistic, curves=curves)
+        reason, final = tested.statistic or (UNLEARNED if curves else FEW_STEPS), tested.final or bool(curves)
+    else:
+        reason, final = "Its scores have not been computed.", False
+    name, _, data = finding.command.partition(" ")
+    command = f"python -m embryo_core {name} {evidence.run.name} {data}"
+    return Judgement(finding, "cannot be said", (), reason, "" if final else command)
+
+
+def _tied(comparisons: tuple[Comparison, ...]) -> str:
+    """Say that nothing was evaluated between most of the onsets compared; "" if it was."""
+    tied = sum(comparison.tied for comparison in comparisons)
+    if tied <= len(comparisons) / 2:
+        return ""
+    return f"In {tied} of them both onsets are at the same evaluated step; which came first was not seen."

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from embryo_core.share.html_document import document
+from embryo_core.share.page import document
 
 FAINTEST = 0.01  # links of less weight are left out, because lines of less opacity are invisible
 COLUMNS = 8  # the least width of the model view, in heads; ...

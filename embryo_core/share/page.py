@@ -1,7 +1,12 @@
-"""A head's history as an HTML page without network, which plays by itself; and as a file: that page, or a GIF."""
+"""HTML documents that need no network; and a head's history as one that plays by itself, or as a GIF."""
 
 import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +15,6 @@ from embryo_core.errors import ResultsError
 from embryo_core.share import map_style
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
-from embryo_core.share.html_document import document
 
 SUFFIXES = (".gif", ".html")  # of an animation
 CODES = 65535  # steps in which a weight is stored, as a share of the largest
@@ -41,6 +45,33 @@ BODY = """
 <p id="note"></p>
 </main>
 """
+
+
+def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str]) -> str:
+    """Return a document with its scripts and data inside; no text in its data becomes markup.
+
+    The data are embedded as JSON without a single "<". The security policy names the hashes of the scripts, and allows
+    no other script and no request. `title` and `data` may hold any text; `style`, `body` (markup) and
+    `scripts` are trusted. A script reads `data` as `JSON.parse(document.getElementById("data").textContent)`.
+    """
+    embedded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{html.escape(title)}</title>",
+            f"<style>{style}</style></head>",
+            f"<body>{body}",
+            f'<script type="application/json" id="data">{embedded}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>",
+        ]
+    )
 
 
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:

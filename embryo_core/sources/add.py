@@ -30,10 +30,9 @@ from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings, TrainerState
 from embryo_core.sources import earlier, folders, hub, trainer
-from embryo_core.sources.grid import planned
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import check_shards, join
-from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries
+from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, planned
 from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import listed, point
 

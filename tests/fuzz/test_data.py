@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core import corpora
-from embryo_core.corpora.lama_variants import Variants, read_variants
+from embryo_core.corpora.lama import Variants, read_variants
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.corpora.word_list import read_word_list
 from embryo_core.results import read_foreign

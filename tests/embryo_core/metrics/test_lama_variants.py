@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrainedTokenizerFast
 
 from embryo_core import corpora
-from embryo_core.corpora.lama_variants import PRIMES
+from embryo_core.corpora.lama import PRIMES
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.lama_variants import LamaVariants, share_scores

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from embryo_core.share.html_document import document
+from embryo_core.share.page import document
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><!-- \u2028 & \"'"
 

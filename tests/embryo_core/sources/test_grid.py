@@ -2,7 +2,7 @@
 
 import pytest
 
-from embryo_core.sources.grid import planned
+from embryo_core.sources.source_series import planned
 
 
 @pytest.mark.parametrize(
