@@ -1,4 +1,4 @@
-"""Attention: maps of every head, averaged over the sentences of a treebank (Figure 4).
+"""Attention: one pass over a treebank for all metrics of attention; maps of every head, averaged over it (Figure 4).
 
 Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Position 0 is
 [CLS]; [SEP] ends each sentence, and there is no padding. A map covers the positions that at least MIN_SENTENCES
@@ -6,14 +6,16 @@ sentences reach, at most MAX_LENGTH. Its rows do not sum to 1, because entries f
 sentences only (see curves.normalise_rows).
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from embryo_core.metric import Limits, Source
-from embryo_core.metrics.attention_pass import AttentionMetric
-from embryo_core.metrics.treebank_words import Sentence, encode
+from embryo_core.corpora import TREEBANK
+from embryo_core.metric import Limits, Metric, Source
+from embryo_core.metrics import batches
+from embryo_core.metrics.treebank_words import EncodedSentences, encode
 from embryo_core.types import AttentionMap, Findings
 from embryo_core.words import quantity
 
@@ -25,13 +27,53 @@ MAX_LENGTH = 64
 MIN_SENTENCES = 10  # behind every entry, or all sentences if there are fewer
 
 
-@dataclass(frozen=True, eq=False)
-class MapSentences:
-    """Encoded sentences and the side L of their maps."""
+class Observer(Protocol):
+    """Gathers what one metric needs at one checkpoint."""
 
-    sentences: tuple[Sentence, ...]
-    length: int
-    summary: dict[str, Any]
+    def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> Any:
+        """Return sums over the sentences numbered `batch` [b]; several threads call this at once.
+
+        `weights` [layers, b, heads, L, L], row = from, column = to, are of sentences of one length.
+        """
+
+    def add(self, batch: np.ndarray, sums: Any) -> None:
+        """Add the sums of a batch; batches come one by one, always in the same order."""
+
+    def findings(self) -> Findings:
+        """Return the findings after all batches were added."""
+
+
+class AttentionMetric(Metric):
+    """Base of the attention metrics; those on the same source share one pass."""
+
+    page = "attention"
+    source = "treebank"
+    form = TREEBANK
+    needs = frozenset({"attentions"})
+
+    @abstractmethod
+    def observe(self, model: "Model", data: Any) -> Observer:
+        """Return a new observer of one checkpoint for the data that `read` returned."""
+
+    def compute(self, model: "Model", data: EncodedSentences) -> Findings:
+        return self.shared_pass(model, [(self, data)])[0]
+
+    @staticmethod
+    def shared_pass(model: "Model", work: Sequence[tuple[Any, Any]]) -> list[Findings]:
+        """Return the findings of each (metric, data); all have read the same sentences."""
+        sentences = work[0][1].sentences
+        observers = [metric.observe(model, data) for metric, data in work]
+
+        def attend(batch: np.ndarray) -> list[Any]:
+            ids = np.stack([sentences[i].ids for i in batch])
+            weights = model.attentions(ids, np.ones_like(ids))
+            return [observer.sum_batch(batch, weights) for observer in observers]
+
+        lengths = np.array([len(sentence.ids) for sentence in sentences])
+        for batch, sums in batches.compute_in_order(lengths, model.passes_at_once, attend, model.tokens_at_once):
+            for observer, own in zip(observers, sums, strict=True):
+                observer.add(batch, own)
+        return [observer.findings() for observer in observers]
 
 
 class Attention(AttentionMetric):
@@ -39,7 +81,7 @@ class Attention(AttentionMetric):
 
     name = "attention"
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MapSentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
         sentences = encode(tokenizer, limits, source).sentences
         lengths = np.array([len(sentence.ids) for sentence in sentences])
         length = min(int(np.sort(lengths)[-min(MIN_SENTENCES, len(lengths))]), MAX_LENGTH)
@@ -49,19 +91,19 @@ class Attention(AttentionMetric):
             "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
             "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}",
         }
-        return MapSentences(sentences, length, summary)
+        return EncodedSentences(sentences, summary)
 
-    def observe(self, model: "Model", data: MapSentences) -> "MapSums":
+    def observe(self, model: "Model", data: EncodedSentences) -> "MapSums":
         return MapSums(model, data)
 
 
 class MapSums:
     """Sums of the weights of every head over the sentences of one checkpoint."""
 
-    def __init__(self, model: "Model", data: MapSentences):
-        self._sentences = len(data.sentences)
-        self._total = np.zeros((model.num_layers, model.num_heads, data.length, data.length))
-        self._reached = np.zeros((data.length, data.length), np.int64)  # sentences that have both positions
+    def __init__(self, model: "Model", data: EncodedSentences):
+        self._sentences, length = len(data.sentences), data.summary["length"]
+        self._total = np.zeros((model.num_layers, model.num_heads, length, length))
+        self._reached = np.zeros((length, length), np.int64)  # sentences that have both positions
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         side = len(self._reached)

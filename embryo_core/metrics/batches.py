@@ -1,4 +1,4 @@
-"""Batches without padding: sequences of equal length together, one batch on each core."""
+"""Batches without padding: sequences of equal length together, one batch on each core; texts tokenized in chunks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +8,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
+    from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 T = TypeVar("T")
+TEXTS_AT_ONCE = 5000  # that are tokenized: offsets take several times the memory of ids
 
 
 def compute(
@@ -52,3 +54,9 @@ def of_one_length(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
         if len(same):
             size = max(1, tokens // int(lengths[same[0]]))
             yield from (same[start : start + size] for start in range(0, len(same), size))
+
+
+def encode_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> Iterator["Pieces"]:
+    """Yield the pieces of each text, tokenized in chunks."""
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        yield from tokenizer.encode_texts(texts[start : start + TEXTS_AT_ONCE])

@@ -16,7 +16,6 @@ Similarities to other steps and runs are computed on reading, from the U-centred
 COMPARED words, which are stored. That is all that CKA needs of states, and less than the states.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +118,12 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
 def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
     """Return each measure of states [n, D] that they have, with the number of states it is of."""
     n, spectrum = len(states), geometry.eigenvalues(states)
-    whole: dict[str, Callable[[], float | None]] = {
-        "rank_me": lambda: geometry.rank_me(states),
-        "alpha": lambda: geometry.alpha_req(spectrum),
-        "participation": lambda: geometry.participation(spectrum),
-        "anisotropy": lambda: float(mean_cosine(states)),
+    whole = {
+        "rank_me": geometry.rank_me(states),
+        "alpha": geometry.alpha_req(spectrum),
+        "participation": geometry.participation(spectrum),
+        "anisotropy": float(mean_cosine(states)),
     }
-    found = {name: (value, n) for name, compute in whole.items() if (value := compute()) is not None}
+    found = {name: (value, n) for name, value in whole.items() if value is not None}
     dimension = geometry.two_nn(states)
     return found if dimension is None else found | {"dimension": dimension}

@@ -25,13 +25,13 @@ baseline is its offset (+1: the next word). Roots have no head and are left out.
 
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics import treebank_words
-from embryo_core.metrics.attention_pass import AttentionMetric
+from embryo_core.metrics.attention import AttentionMetric
 from embryo_core.types import Findings, Score
 from embryo_core.words import quantity
 
@@ -55,39 +55,31 @@ class ParsedSentence:
     head: np.ndarray  # [P] the syntactic head of each word; -1 for none, and from W on
 
 
-@dataclass(frozen=True, eq=False)
-class ParsedSentences:
-    """The parsed sentences of a treebank."""
-
-    sentences: tuple[ParsedSentence, ...]
-    measured: tuple[str, ...]  # of MEANS
-    summary: dict[str, Any]
-
-
 class HeadBehaviour(AttentionMetric):
     """Eleven scores for each layer and head, from the sentences that fit the model's positions."""
 
     name = "head_behaviour"
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> ParsedSentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
         sentences = tuple(map(_parsed, treebank_words.encode(tokenizer, limits, source).sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
         asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
         syntax = f"; syntax over {quantity(asked, 'word')} with a head" if asked else "; it has no syntactic heads"
         summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
-        around = {"cls": len(tokenizer.begin), "sep": len(tokenizer.end)}
-        return ParsedSentences(sentences, tuple(name for name in MEANS if around.get(name, 1)), summary)
+        return treebank_words.EncodedSentences(sentences, summary)
 
-    def observe(self, model: "Model", data: ParsedSentences) -> "Sums":
+    def observe(self, model: "Model", data: treebank_words.EncodedSentences) -> "Sums":
         return Sums(model, data)
 
 
 class Sums:
     """Sums of each quantity over each sentence, for one checkpoint."""
 
-    def __init__(self, model: "Model", data: ParsedSentences):
+    def __init__(self, model: "Model", data: treebank_words.EncodedSentences):
         self._data = data
+        around = {"cls": len(model.tokenizer.begin), "sep": len(model.tokenizer.end)}
+        self._measured = [name for name in MEANS if around.get(name, 1)]
         self._found = np.zeros((len(data.sentences), len(SUMS), model.num_layers, model.num_heads))
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -99,7 +91,7 @@ class Sums:
     def findings(self) -> Findings:
         sums = dict(zip(SUMS, self._found.sum(axis=0), strict=True))  # each [layers, heads]
         pieces, asked = self._data.summary["pieces"], self._data.summary["words"]
-        values = {name: (sums[name] / pieces, pieces) for name in self._data.measured}
+        values = {name: (sums[name] / pieces, pieces) for name in self._measured}
         values["distance"] = sums["distance"] / sums["between"], pieces
         if asked:
             values |= {name: (sums[name] / asked, asked) for name in LINKS}
@@ -111,7 +103,7 @@ class Sums:
         return Findings(scores=scores + (_baseline(self._data) if asked else []))
 
 
-def _baseline(data: ParsedSentences) -> list[Score]:
+def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the share of words whose head is at the most frequent offset; ties go to the nearest."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
     known, counts = np.unique(offsets, return_counts=True)

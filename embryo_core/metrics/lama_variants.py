@@ -73,7 +73,7 @@ class LamaVariants(Metric):
             )
         of, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
         vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
-        summary = _summarize(facts, questions, kinds, _unchanged(facts, known))
+        summary = _summarize(facts, questions, kinds, known)
         return FactVariants(facts, questions, np.array(of), [*kinds], [*texts], vocabulary, summary)
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
@@ -104,13 +104,7 @@ def _variants(fact: Fact, known: Variants) -> list[tuple[str, str, Fact]]:
     return found
 
 
-def _unchanged(facts: Questions, known: Variants) -> int:
-    """Count the relations whose negation equals their template."""
-    templates = {fact.relation: fact.template for fact in facts.asked}
-    return sum(known.negated.get(relation) == template for relation, template in templates.items())
-
-
-def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], unchanged: int) -> dict[str, Any]:
+def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], known: Variants) -> dict[str, Any]:
     """Return the number of variants of each kind, and the note for captions."""
     counts = Counter(kinds)
     named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
@@ -121,7 +115,8 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], u
         "that are too long": questions.too_long,
     }
     reasons = [f"{quantity(count, 'question')} {why}" for why, count in left.items() if count]
-    if unchanged:
+    templates = {fact.relation: fact.template for fact in facts.asked}
+    if unchanged := sum(known.negated.get(relation) == template for relation, template in templates.items()):
         reasons.append(f"the negation of {quantity(unchanged, 'relation')}, which equals the template")
     note += f"; left out: {', '.join(reasons)}" if reasons else ""
     return {"facts": len(facts.asked), "variants": dict(counts), "note": note}

@@ -4,7 +4,6 @@ A model first learns which pieces are frequent, then which piece follows which, 
 Bergen, 2022, "Word Acquisition in Neural Language Models").
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 MASK_DISTANCE = 7  # positions between masks: 14 % are masked, and never the piece before a mask
 MAX_LENGTH = 128  # pieces of a line, including [CLS] and [SEP]
-LINES_AT_ONCE = 5000
 UNIGRAM, BIGRAM = "unigram", "bigram"
 
 
@@ -75,8 +73,11 @@ class NgramDivergence(Metric):
     needs = frozenset({"words"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> HeldoutText:
-        counted, heldout = (list(_encoded(tokenizer, read_text(source.path, split))) for split in ("train", "heldout"))
-        end = tokenizer.end
+        begin, end = tokenizer.begin.astype(np.int32), tokenizer.end
+        counted, heldout = (
+            [np.concatenate([begin, one.ids]) for one in batches.encode_texts(tokenizer, read_text(source.path, split))]
+            for split in ("train", "heldout")
+        )
         room = min(limits.positions, MAX_LENGTH) - len(end)
         lines = [np.concatenate([ids[:room], end]) for ids in heldout if len(ids) > 1][: source.limit]
         if not lines:
@@ -88,7 +89,7 @@ class NgramDivergence(Metric):
         ]
         line, position = np.array(chosen).T
         bigrams = count(counted, tokenizer.vocabulary_size)
-        pieces = sum(len(ids) - len(tokenizer.begin) for ids in counted)
+        pieces = sum(len(ids) - len(begin) for ids in counted)
         how = "next" if limits.decoder else "masked"
         note = f"{len(chosen):,} {how} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
         summary = {how: len(chosen), "lines": len(lines), "counted": pieces, "note": note}
@@ -101,28 +102,17 @@ class NgramDivergence(Metric):
         def measure(batch: np.ndarray, ids: np.ndarray) -> None:
             of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
             rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
-            logits = _predict(model, ids, rows, columns)
-            for i, own, before in zip(of, logits, ids[rows, columns - 1], strict=True):
-                found[i] = divergences(own, data.bigrams, int(before))
+            before = ids[rows, columns - 1]
+            if "next_words" in model.gives:
+                logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
+            else:
+                ids[rows, columns] = model.tokenizer.mask_id
+                logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)
+            for i, own, piece in zip(of, logits, before.tolist(), strict=True):
+                found[i] = divergences(own, data.bigrams, piece)
 
         batches.compute(model, data.lines, measure)
         return Findings(scores=_scores(self.name, found))
-
-
-def _predict(model: "Model", ids: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return logits [m, V] of the pieces at some positions, each masked or, by a decoder, not yet read."""
-    if "next_words" in model.gives:
-        return model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
-    seen = ids.copy()
-    seen[rows, columns] = model.tokenizer.mask_id
-    return model.mlm_logits(seen, np.ones_like(ids), rows, columns)
-
-
-def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> Iterator[np.ndarray]:
-    """Yield the ids of each line after [CLS]; tokenize in chunks, because offsets take several times the memory."""
-    for start in range(0, len(lines), LINES_AT_ONCE):
-        for one in tokenizer.encode_texts(lines[start : start + LINES_AT_ONCE]):
-            yield np.concatenate([tokenizer.begin.astype(np.int32), one.ids])
 
 
 def predicted(length: int, number: int) -> range:

@@ -25,15 +25,6 @@ class EncodedSentence:
     words: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredPieces:
-    """Which n pieces are scored, those of a sentence together; a masked one hides those after it up to `end`."""
-
-    sentence: np.ndarray  # [n] its number
-    place: np.ndarray  # [n] in the sentence, from 0 after the special tokens
-    end: np.ndarray  # [n]
-
-
 def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
     """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
 
@@ -45,42 +36,52 @@ def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_
     end = place + 1
     if whole_words:
         end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
-    pieces = ScoredPieces(np.repeat(np.arange(len(sentences)), counts), place, end)
-    found = score_pieces(model, [one.ids for one in sentences], pieces)
+    sentence = np.repeat(np.arange(len(sentences)), counts)
+    found = score_pieces(model, [one.ids for one in sentences], sentence, place, end)
     return np.split(found, np.cumsum(counts)[:-1])
 
 
-def score_pieces(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
-    """Return the log probability (nats) of pieces in sentences, ids [L] each: float64 [n], as `score_sentences`."""
+def score_pieces(
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Return the log probability (nats) of n pieces in sentences, ids [L] each: float64 [n], as `score_sentences`.
+
+    Each is at a `place` [n], from 0 after the special tokens, in a `sentence` [n]; those of a sentence are together. A
+    masked one hides those after it up to its `end` [n].
+    """
     if "masked_words" in model.gives:
-        return _score_masked(model, sentences, pieces)
-    return _score_from_left(model, sentences, pieces)
+        return _score_masked(model, sentences, sentence, place, end)
+    return _score_from_left(model, sentences, sentence, place)
 
 
-def _score_masked(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
-    found = np.zeros(len(pieces.place))
+def _score_masked(
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    found = np.zeros(len(place))
     first = len(model.tokenizer.begin)
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
-        rows, columns, places = np.arange(len(batch)), first + pieces.place[batch], np.arange(ids.shape[1])
-        hidden = (places >= columns[:, None]) & (places < first + pieces.end[batch, None])
+        rows, columns, places = np.arange(len(batch)), first + place[batch], np.arange(ids.shape[1])
+        hidden = (places >= columns[:, None]) & (places < first + end[batch, None])
         seen = np.where(hidden, model.tokenizer.mask_id, ids)
         logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
         found[batch] = _log_probabilities(logits, ids[rows, columns])
 
-    batches.compute(model, sentences, score, pieces.sentence)
+    batches.compute(model, sentences, score, sentence)
     return found
 
 
-def _score_from_left(model: "Model", sentences: Sequence[np.ndarray], pieces: ScoredPieces) -> np.ndarray:
-    found = np.zeros(len(pieces.place))
-    columns = len(model.tokenizer.begin) + pieces.place
-    first = np.searchsorted(pieces.sentence, np.arange(len(sentences) + 1))  # of the pieces of each sentence
+def _score_from_left(
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray
+) -> np.ndarray:
+    found = np.zeros(len(place))
+    columns = len(model.tokenizer.begin) + place
+    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # of the pieces of each sentence
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
         of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
         of = of[columns[of] > 0]  # nothing predicts the first token of a text
-        rows = np.searchsorted(batch, pieces.sentence[of])  # a batch is in the order of the sentences
+        rows = np.searchsorted(batch, sentence[of])  # a batch is in the order of the sentences
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
         found[of] = _log_probabilities(logits, ids[rows, columns[of]])
 

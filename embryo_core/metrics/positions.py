@@ -11,9 +11,8 @@ If positions deviate far less than words, the model hardly represents order (doc
 the states of a sentence hardly differ (Ethayarajh, 2019, https://arxiv.org/abs/1909.00512, intra-sentence similarity).
 """
 
-from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,14 +30,6 @@ if TYPE_CHECKING:
 FIRST_GROUP = 64  # positions
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedSentences:
-    """Encoded sentences of at least two pieces."""
-
-    sentences: tuple[treebank_words.Sentence, ...]
-    summary: dict[str, Any]
-
-
 class Positions(Metric):
     """Computes deviations of the embeddings, and cosines of states on the sentences of a treebank."""
 
@@ -48,16 +39,16 @@ class Positions(Metric):
     form = TREEBANK
     needs = frozenset({"states"})
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
         encoded = treebank_words.encode(tokenizer, limits, source).sentences
         sentences = tuple(sentence for sentence in encoded if len(sentence.word_of_piece) >= 2)
         if not sentences:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
         pairs = sum(comb(len(sentence.word_of_piece), 2) for sentence in sentences)
         note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-        return EncodedSentences(sentences, {"sentences": len(sentences), "pairs": pairs, "note": note})
+        return treebank_words.EncodedSentences(sentences, {"sentences": len(sentences), "pairs": pairs, "note": note})
 
-    def compute(self, model: "Model", data: EncodedSentences) -> Findings:
+    def compute(self, model: "Model", data: treebank_words.EncodedSentences) -> Findings:
         return Findings(scores=[*_deviations(model), *_cosines(model, data)])
 
 
@@ -77,7 +68,7 @@ def _deviations(model: "Model") -> list[Score]:
     ]
 
 
-def _cosines(model: "Model", data: EncodedSentences) -> list[Score]:
+def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the mean cosine of each layer."""
     found = np.zeros((model.num_layers + 1, len(data.sentences)))
 

@@ -66,6 +66,14 @@ class EncodedTreebank:
     as_written: bool
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedSentences:
+    """What a metric reads of the sentences of a treebank; each has its `ids`."""
+
+    sentences: tuple[Any, ...]
+    summary: dict[str, Any]
+
+
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
     """Read and encode a treebank, or its first `source.limit` sentences, once for all metrics. Raises CorpusError.
 
@@ -235,10 +243,8 @@ def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndar
 def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
     """Return the band of each word; None for all if pretraining did not count its words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
-    return [band_of(ranks.get(_as_counted(word, tokenizer))) if ranks else None for word in words]
-
-
-def _as_counted(word: str, tokenizer: "Tokenizer") -> str:
-    """Return a word as pretraining counted it; words that the tokenizer splits were counted as their parts."""
-    cut = tokenizer.cut(word)
-    return cut[0] if len(cut) == 1 else word
+    cuts = [
+        tokenizer.cut(word) for word in (words if ranks else ())
+    ]  # words that it splits were counted as their parts
+    counted = [cut[0] if len(cut) == 1 else word for word, cut in zip(words, cuts, strict=False)]
+    return [band_of(ranks.get(word)) for word in counted] or [None] * len(words)

@@ -18,7 +18,8 @@ from embryo_core.corpora import word_list
 from embryo_core.corpora.groups import ALL
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
-from embryo_core.metrics.piece_scores import ScoredPieces, score_pieces
+from embryo_core.metrics import batches
+from embryo_core.metrics.piece_scores import score_pieces
 from embryo_core.types import Findings, ListedWord, Score, WordSurprise
 from embryo_core.words import quantity
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 SEED = 0  # of the draw of occurrences, the same for all runs
-SENTENCES_AT_ONCE = 5000  # that are tokenized
 START = ""  # before the first word of a sentence
 ABSENT = "never in the text"
 FIRST = "at the start of a text, where nothing predicts them"
@@ -72,7 +72,9 @@ class WordSurprisal(Metric):
         words, text = word_list.read_word_list(source.path), source.second.path
         sentences = word_list.read_sentences(text)
         drawn = {word: _shuffled(word, found) for word, found in word_list.find_occurrences(words, sentences).items()}
-        encoded = _encode(tokenizer, sentences, drawn)
+        wanted = sorted({number for places in drawn.values() for number, *_ in places})
+        pieces = batches.encode_texts(tokenizer, [sentences[number] for number in wanted])
+        encoded = dict(zip(wanted, pieces, strict=True))
         kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first piece, end, first character, end
         skipped, reasons = Counter[str](), {}
         for word, places in drawn.items():
@@ -94,23 +96,22 @@ class WordSurprisal(Metric):
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
         summary = _summarize(words, kept, reasons, skipped, source, len(sentences))
-        return _gather(
-            [word for word in words if kept[word.word]],
-            kept,
-            {number: tokenizer.surround(one.ids.astype(np.int64)) for number, one in encoded.items()},
-            summary | _ngrams(sentences, kept),
-        )
+        there = [word for word in words if kept[word.word]]
+        counts = np.array([len(kept[word.word]) for word in there])
+        rows = np.array([place for word in there for place in kept[word.word]])
+        used, sentence = np.unique(rows[:, 0], return_inverse=True)
+        ids = [tokenizer.surround(encoded[i].ids.astype(np.int64)) for i in used.tolist()]
+        summary |= _ngrams(sentences, kept)
+        return EncodedWords(there, counts, ids, sentence, rows[:, 1], rows[:, 2], summary)
 
     def compute(self, model: "Model", data: EncodedWords) -> Findings:
         lengths = data.end - data.first
         starts = np.cumsum(lengths) - lengths
         place = np.arange(lengths.sum()) - np.repeat(starts - data.first, lengths)
         order = np.argsort(np.repeat(data.sentence, lengths), kind="stable")
-        pieces = ScoredPieces(
-            np.repeat(data.sentence, lengths)[order], place[order], np.repeat(data.end, lengths)[order]
-        )
+        sentence, end = (np.repeat(each, lengths)[order] for each in (data.sentence, data.end))
         scores = np.zeros(len(place))
-        scores[order] = score_pieces(model, data.sentences, pieces)
+        scores[order] = score_pieces(model, data.sentences, sentence, place[order], end)
         bits = -np.add.reduceat(scores, starts) / np.log(2)
         ends = np.cumsum(data.counts)
         chance = np.log2(model.vocabulary_size)
@@ -129,18 +130,6 @@ def _shuffled(word: str, found: Sequence[word_list.Occurrence]) -> list[word_lis
     """Return occurrences in a random order that depends on the word and their number alone."""
     rng = np.random.default_rng([SEED, crc32(word.encode())])
     return [found[i] for i in rng.permutation(len(found))]
-
-
-def _encode(
-    tokenizer: "Tokenizer", sentences: Sequence[str], drawn: Mapping[str, Sequence[word_list.Occurrence]]
-) -> "dict[int, Pieces]":
-    """Return the pieces of each sentence with a word; tokenize in chunks, because offsets take much memory."""
-    wanted = sorted({number for places in drawn.values() for number, *_ in places})
-    found: dict[int, Pieces] = {}
-    for start in range(0, len(wanted), SENTENCES_AT_ONCE):
-        chunk = wanted[start : start + SENTENCES_AT_ONCE]
-        found.update(zip(chunk, tokenizer.encode_texts([sentences[i] for i in chunk]), strict=True))
-    return found
 
 
 def _locate(
@@ -171,19 +160,6 @@ def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...
         "unigrams": {word: round(counts.single_bits(word), 3) for word, own in bits.items() if own},
         "bigrams": {word: round(float(np.mean(own)), 3) for word, own in bits.items() if own},
     }
-
-
-def _gather(
-    words: list[ListedWord],
-    kept: Mapping[str, Sequence[tuple[int, ...]]],
-    encoded: Mapping[int, np.ndarray],
-    summary: dict[str, Any],
-) -> EncodedWords:
-    places = np.array([place for word in words for place in kept[word.word]])
-    used, sentence = np.unique(places[:, 0], return_inverse=True)
-    counts = np.array([len(kept[word.word]) for word in words])
-    ids = [encoded[i] for i in used.tolist()]
-    return EncodedWords(words, counts, ids, sentence, places[:, 1], places[:, 2], summary)
 
 
 def _summarize(

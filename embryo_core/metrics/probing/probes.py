@@ -35,7 +35,12 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
 
     Above `memory` bytes they are mapped from a file without a name, which disappears with the process.
     """
-    features = _allocate((model.num_layers + 1, len(data.sentence), model.hidden_size), memory)
+    shape = model.num_layers + 1, len(data.sentence), model.hidden_size
+    if 2 * math.prod(shape) <= memory:
+        features = torch.empty(shape, dtype=torch.float16)
+    else:
+        with tempfile.TemporaryFile() as file:  # the map keeps it open
+            features = torch.from_numpy(np.memmap(file, np.float16, "w+", shape=shape))
     by_sentence = np.argsort(data.sentence, kind="stable")
     first = np.searchsorted(data.sentence[by_sentence], np.arange(len(data.sentences) + 1))
 
@@ -57,14 +62,6 @@ def _means(states: Tensor, start: np.ndarray, end: np.ndarray) -> list[Tensor]:
     pieces = np.arange((end - start).sum()) + np.repeat(start - before, end - start)
     indices, offsets = torch.from_numpy(pieces), torch.from_numpy(before)
     return [embedding_bag(indices, layer, offsets, mode="mean").half() for layer in states]
-
-
-def _allocate(shape: tuple[int, ...], memory: int) -> Tensor:
-    """Return an uninitialised array of float16, on disk if it takes more than `memory` bytes."""
-    if 2 * math.prod(shape) <= memory:
-        return torch.empty(shape, dtype=torch.float16)
-    with tempfile.TemporaryFile() as file:  # the map keeps it open
-        return torch.from_numpy(np.memmap(file, np.float16, "w+", shape=shape))
 
 
 def _features(states: Tensor, spans: np.ndarray) -> Tensor:

@@ -54,7 +54,7 @@ def test_a_map_ends_where_ten_sentences_reach(trained, tmp_path):
     """Of twelve sentences of 5 to 16 pieces, [CLS] and [SEP] included, the tenth longest has 7, as has the map."""
     words = [word for pieces in range(5, 17) for word in (*[("the", "DT")] * (pieces - 2), None)]
     data = read(Attention(), trained, write_treebank(tmp_path / "a.conllu", *words))
-    assert data.length == 7
+    assert data.summary["length"] == 7
     assert data.summary["sentences_per_position"] == [12, 12, 12, 12, 12, 11, 10]
 
 
@@ -62,7 +62,7 @@ def test_a_map_is_no_longer_than_64_positions(trained, tmp_path, monkeypatch):
     """Whatever sentences and models reach; fewer where less is asked for."""
     path = write_treebank(tmp_path / "a.conllu", *([("the", "DT")] * 98 + [None]) * 3)
     source = corpora.open_source(path)
-    assert Attention().read(trained.tokenizer, Limits(128), source).length == 64
+    assert Attention().read(trained.tokenizer, Limits(128), source).summary["length"] == 64
     monkeypatch.setattr(attention, "MAX_LENGTH", 6)
     maps, _ = found(trained)
     assert maps.shape[-2:] == (6, 6) and len(read(Attention(), trained).summary["sentences_per_position"]) == 6
@@ -84,6 +84,6 @@ def test_the_sentences_of_each_position_are_noted(trained, sample):
         for example in corpora.read_treebank(sample / "treebank.conllu")
     ]
     data = read(Attention(), trained)
-    expected = [sum(length > position for length in lengths) for position in range(data.length)]
+    expected = [sum(length > position for length in lengths) for position in range(data.summary["length"])]
     assert data.summary["sentences_per_position"] == expected
     assert expected[0] == len(lengths) > expected[-1]
