@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from embryo_core.curves.scores import Floats
 
 MIN_STEPS = 4  # after step 0, for a curve of four numbers
 MAX_STEPS = 100  # a longer series is thinned to these, evenly over the logarithm of the steps

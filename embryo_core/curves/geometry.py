@@ -67,7 +67,9 @@ def participation(spectrum: Floats) -> float | None:
 
 def two_nn(states: Floats) -> tuple[float, int] | None:
     """Return the intrinsic dimension of the distinct ones of states [n, D], and their number; None if they are few."""
-    squares = _squared_distances(states)
+    centred = states - states.mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    squares = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)  # of distances
     same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
     distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group
     count = int(distinct.sum())
@@ -81,13 +83,6 @@ def two_nn(states: Floats) -> tuple[float, int] | None:
     y = -np.log1p(-np.arange(1, 1 + fitted) / count)
     x = x[:fitted]
     return (float(x @ y / (x @ x)), count) if x.any() else None
-
-
-def _squared_distances(states: Floats) -> Floats:
-    """Return the squared distance [n, n] between every two states."""
-    centred = states - states.mean(axis=0)
-    norms = (centred**2).sum(axis=1)
-    return np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)
 
 
 # === Similarity of two sets of states of the same words ===

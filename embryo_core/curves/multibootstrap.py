@@ -4,6 +4,8 @@ Sellam et al. (2022), "The MultiBERTs: BERT Reproductions for Robustness Analysi
 with replacement, and so are cases, which all runs share. Seeds of two designs are not paired.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,15 +22,17 @@ def draw_cases(right: ArrayLike) -> Floats:
     `right` [S, N] is 1 where a run's answer to a case is right, 0 where it is wrong, and 0.5 for a tie.
     """
     right = np.asarray(right, float)
-    cases, random = right.shape[1], np.random.default_rng(0)
-    size = max(1, CHUNK // cases)
-    shares = []
-    for begin in range(0, DRAWS, size):
-        rows = min(size, DRAWS - begin)
-        drawn = random.integers(cases, size=(rows, cases)) + cases * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * cases).reshape(rows, cases)
-        shares.append(counts @ right.T / cases)
-    return np.concatenate(shares)
+    n = right.shape[1]
+    return np.concatenate([counts @ right.T / n for counts in count_drawn(n, DRAWS, CHUNK, seed=0)])
+
+
+def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]:
+    """Yield how often each of n cases is in each draw of n with replacement, [B, n], `at_once` numbers at a time."""
+    random, size = np.random.default_rng(seed), max(1, at_once // n)
+    for begin in range(0, draws, size):
+        rows = min(size, draws - begin)
+        drawn = random.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)
 
 
 def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:

@@ -1,11 +1,13 @@
 """The step at which a task's score has reached a share of its last value, with a bootstrap interval."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
+from embryo_core.curves.multibootstrap import count_drawn
 from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
@@ -42,9 +44,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
         return [None] * len(shares)
     of_spans = "question" in answers
     item, value = ("question", metric) if of_spans else ("example", "answer")
-    _check(answers, item)
-    if metric in LABELLED and not of_spans:
-        _check_labels(answers)
+    _check(answers, item, labelled=metric in LABELLED and not of_spans)
     table = answers.pivot(index=["step", "seed"], columns=item, values=value)
     gold = None if of_spans else answers.drop_duplicates(item).set_index(item)["gold"].loc[table.columns].to_numpy()
 
@@ -52,7 +52,9 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
         return weights @ row / len(row) if gold is None else resampled(metric, gold, row, weights)
 
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
-    parts = [_first_steps(by_step, score, shares, weights) for weights in _samples(len(table.columns))]
+    n = len(table.columns)
+    samples = chain([np.ones((1, n))], count_drawn(n, DRAWS, AT_ONCE, SEED))  # all examples once, then each draw
+    parts = [_first_steps(by_step, score, shares, weights) for weights in samples]
     whole, *firsts = np.concatenate(parts)
     return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
 
@@ -88,29 +90,13 @@ def _first_steps(
     return found
 
 
-def _samples(n: int) -> Iterator[np.ndarray]:
-    """Yield how often each of the n development examples is in a sample [B, n]: once each, then in each draw."""
-    random = np.random.default_rng(SEED)
-    yield np.ones((1, n))
-    left = DRAWS
-    while left:
-        count = min(left, max(1, AT_ONCE // n))
-        drawn = random.integers(0, n, (count, n)) + n * np.arange(count)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(float)
-        left -= count
-
-
-def _check(answers: pd.DataFrame, of: str) -> None:
-    """Raise ResultsError for answers that cannot be resampled, or would take too much time and memory."""
+def _check(answers: pd.DataFrame, of: str, labelled: bool) -> None:
+    """Raise ResultsError for answers that cannot be resampled, would take too long, or are no index of a label."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
         raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
-
-
-def _check_labels(answers: pd.DataFrame) -> None:
-    """Raise ResultsError for answers that are not the index of a label."""
-    values = answers[["gold", "answer"]].to_numpy()
+    values = answers[["gold", "answer"]].to_numpy() if labelled else np.zeros(0)
     if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 

@@ -42,16 +42,12 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     steps, values, n = np.asarray(steps), np.asarray(values, float), np.asarray(n)
     first = max(0, int(np.searchsorted(steps, foot.step)) - 1)
     last = int(np.searchsorted(steps, top.step))
-    ends = [first, last]
-    slope = _slope(steps[ends], values[ends], n[ends], float(values[-1])) if last > first else None
+    slope = None
+    if last > first:  # of values divided by the last one
+        low, high = difference_interval(values[last], values[first], n[last], n_second=n[first])
+        run = float(values[-1] * (steps[last] - steps[first]))
+        slope = Slope(float(values[last] - values[first]) / run, float(low) / run, float(high) / run)
     return Rise(foot.step, foot.earliest, foot.latest, slope)
-
-
-def _slope(steps: NDArray[np.integer], values: NDArray[np.floating], n: NDArray[np.integer], scale: float) -> Slope:
-    """Return the slope between two points whose values [2] are divided by `scale`."""
-    low, high = difference_interval(values[1], values[0], n[1], n_second=n[0])
-    run = float(scale * (steps[1] - steps[0]))
-    return Slope(float(values[1] - values[0]) / run, float(low) / run, float(high) / run)
 
 
 def ranks(rises: Sequence[Rise]) -> list[int]:

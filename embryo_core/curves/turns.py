@@ -44,7 +44,13 @@ def find_turns(right: ArrayLike) -> Turns:
     right = np.asarray(right, float)
     steps = right.shape[1]
     bound = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / max(2, steps * (steps - 1)))
-    return _turns(right.sum(axis=0), lambda first, second: _exceeds(right, first, second, bound))
+
+    def exceeds(first: int, second: int) -> bool:
+        differences = right[:, first] - right[:, second]
+        spread = float(np.sqrt((differences**2).sum()))
+        return spread > 0 and float(differences.sum()) / spread > bound
+
+    return _turns(right.sum(axis=0), exceeds)
 
 
 @dataclass(frozen=True)
@@ -82,13 +88,6 @@ def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> 
         return Turns(())
     points.append(high if up else low)
     return Turns(tuple(points), bool(totals[points[1]] > totals[points[0]]))
-
-
-def _exceeds(right: NDArray[np.float64], first: int, second: int, bound: float) -> bool:
-    """Return whether the items are significantly better at the first step than at the second."""
-    differences = right[:, first] - right[:, second]
-    spread = float(np.sqrt((differences**2).sum()))
-    return spread > 0 and float(differences.sum()) / spread > bound
 
 
 def falls_after_rise(turns: Turns) -> bool:
