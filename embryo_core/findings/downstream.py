@@ -1,7 +1,5 @@
 """Section 5: downstream performance grows fast, then hardly."""
 
-import pandas as pd
-
 from embryo_core import results
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
@@ -24,7 +22,9 @@ def gains_flatten(evidence: Evidence) -> Tested:
     for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
         metric = GLUE[task].metrics[0]
         rows = rows[rows["metric"] == metric]
-        model, constant = _curve(rows[rows["predictor"] == "model"]), rows[rows["predictor"] != "model"]["value"].max()
+        constant = rows[rows["predictor"] != "model"]["value"].max()
+        means = rows[rows["predictor"] == "model"].groupby("step").agg(value=("value", "mean"), n=("n", "max"))
+        model = Curve(*(means.reset_index()[name].to_numpy() for name in ("step", "value", "n")))
         if len(model.steps) < 2:
             continue
         at, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
@@ -38,12 +38,6 @@ def gains_flatten(evidence: Evidence) -> Tested:
     left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": unsure}
     statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
     return Tested(found, statistic, final=bool(statistic))
-
-
-def _curve(rows: pd.DataFrame) -> Curve:
-    """Return the mean score of one predictor over the seeds."""
-    means = rows.groupby("step").agg(value=("value", "mean"), n=("n", "max"))
-    return Curve(means.index.to_numpy(), means["value"].to_numpy(), means["n"].to_numpy())
 
 
 FINDINGS = (

@@ -94,7 +94,8 @@ def semantic_roles_decay(evidence: Evidence) -> Tested:
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
     """Compare from when a head shows the diagonal, for each layer of the upper half with each of the lower half."""
-    steps, strongest = strongest_heads(evidence)
+    table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
+    steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
     for layer, values in strongest.items():
         evidence.note(SAME, "", layer, Curve(steps, values, np.ones_like(steps)))
     since = {layer: curves.held_from(steps, values, values[0] + PATTERN) for layer, values in strongest.items()}
@@ -110,12 +111,6 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
     shown = [str(layer) for layer in layers if since[layer] is not None]
     at_the_end = f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}."
     return Tested(found, f"{at_the_end} The spread of a mean weight is not stored, so no comparison has an interval.")
-
-
-def strongest_heads(evidence: Evidence) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """Return steps [S], and by layer the same-token weight [S] of the head that is strongest at each step."""
-    table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
-    return table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
 
 
 def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:

@@ -43,20 +43,15 @@ def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]
                 _frames.move_to_end(key)
                 return _frames[key][0].copy(deep=False)
         frame = read(run, *arguments, **named)
-        _keep(key, frame)
+        size = int(frame.memory_usage(deep=True).sum())
+        if size <= MAX_FRAME_BYTES:
+            with _lock:
+                _frames[key] = frame, size
+                while sum(size for _, size in _frames.values()) > MAX_BYTES:
+                    _frames.popitem(last=False)
         return frame.copy(deep=False)
 
     return reading
-
-
-def _keep(key: Hashable, frame: pd.DataFrame) -> None:
-    size = int(frame.memory_usage(deep=True).sum())
-    if size > MAX_FRAME_BYTES:
-        return
-    with _lock:
-        _frames[key] = frame, size
-        while sum(size for _, size in _frames.values()) > MAX_BYTES:
-            _frames.popitem(last=False)
 
 
 def _hashable(argument: Any) -> Any:

@@ -60,11 +60,6 @@ def remove_pending(folder: Path) -> None:
     remove(removed)
 
 
-def has_unfinished(run: Run) -> bool:
-    """Return whether a writer is at a table, or was killed there."""
-    return any(run.results.glob(f"*{UNFINISHED}"))
-
-
 def remove_unfinished(run: Run) -> None:
     """Remove tables that a killed writer left unfinished; the caller holds the lock."""
     for entry in own_entries(run.results, ResultsError):

@@ -37,6 +37,7 @@ from embryo_core.results.rows import EVERYTHING, read_table, read_values, sort_r
 from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, is_written, write_summary
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.runs import own_folder, write_json
+from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Checkpoint, Findings, Run
 
@@ -83,7 +84,8 @@ def compact(run: Run) -> None:
     A table is rewritten as a whole, so a step that is added to a long series stays pending until others have come.
     Tables of which no pending evaluation has rows are left as they are.
     """
-    if not pending.has_unfinished(run) and not (run.results / "parts").is_dir() and _are_summaries_written(run):
+    unfinished = any(run.results.glob(f"*{UNFINISHED}"))  # a writer is at a table, or was killed there
+    if not unfinished and not (run.results / "parts").is_dir() and _are_summaries_written(run):
         return
     with pending.lock(run):
         pending.remove_unfinished(run)
@@ -239,13 +241,10 @@ def _write_file(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     with pq.ParquetWriter(path, schema, **options) as file:
         for chunk in chunks:
             rows = attention_codec.encode(chunk).combine_chunks()
-            for start, end in pairwise(np.cumsum([0, *_group_sizes(table, rows)]).tolist()):
+            sizes: list[int] = [rows.num_rows]
+            if table.group:
+                groups = rows.group_by(list(table.group), use_threads=False)
+                sizes = groups.aggregate([([], "count_all")])["count_all"].to_pylist()
+            for start, end in pairwise(np.cumsum([0, *sizes]).tolist()):
                 size = min(end - start, table.max_group_rows)
                 file.write_table(rows.slice(start, end - start), row_group_size=size)
-
-
-def _group_sizes(table: Table, rows: pa.Table) -> list[int]:
-    """Return the number of rows of each row group."""
-    if not table.group:
-        return [rows.num_rows]
-    return rows.group_by(list(table.group), use_threads=False).aggregate([([], "count_all")])["count_all"].to_pylist()
