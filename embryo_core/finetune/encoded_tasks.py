@@ -109,11 +109,11 @@ class EncodedQuestions:
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
         answers = self._answers(outputs, seed)
-        nothing = [self._exact_and_f1("", question) for question in self.task.validation]
-        found = {
-            "model": _means([(answer.exact, answer.f1) for answer in answers]),
-            "no answer": _means(nothing),
+        pairs = {
+            "model": [(answer.f1, answer.exact) for answer in answers],
+            "no answer": [self._exact_and_f1("", question)[::-1] for question in self.task.validation],
         }
+        found = {name: dict(zip(self.task.metrics, np.mean(own, axis=0).tolist())) for name, own in pairs.items()}
         return Findings(task_scores=_task_scores(self.name, seed, found, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
@@ -180,11 +180,6 @@ def _cross_entropy(logits: np.ndarray, targets: np.ndarray) -> float:
     """Compute the mean over rows of logits [n, classes] for targets [n]."""
     logs = special.log_softmax(logits.astype(np.float64), axis=1)
     return float(-logs[np.arange(len(targets)), targets].mean())
-
-
-def _means(pairs: list[tuple[float, float]]) -> dict[str, float]:
-    exact, f1 = np.mean(pairs, axis=0).tolist()
-    return {"f1": f1, "exact": exact}
 
 
 def _task_scores(task: str, seed: int, found: Mapping[str, Mapping[str, float]], n: int) -> list[TaskScore]:

@@ -164,19 +164,13 @@ def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice |
     else:
         plan.settings = paper_settings(plan.name, plan.unanswerable)
     labels = list(plan.data.labels) if isinstance(plan.data, TextTask) else []
-    note = _note(plan, len(encoded.targets), choice)
+    rate = f"{plan.settings.updates:,} updates, learning rate {plan.settings.learning_rate:g}"
+    if choice:
+        by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
+        rate += f", chosen{by} at step {choice.step} on a tenth of the training data"
+    note = f"{len(encoded.targets):,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"
     summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
     for name in planning.stored_names(run, plan.name) if plan.overwrite else ():
         results.note_dataset(run, name, plan.identity, overwrite=True)
     for seed in sorted({seed for _, seed in plan.pending}):
         results.note_dataset(run, results_name(plan.name, seed), plan.identity, summary, plan.overwrite)
-
-
-def _note(plan: TaskPlan, sequences: int, choice: RateChoice | None) -> str:
-    """Describe data and settings in one sentence."""
-    assert plan.settings is not None
-    rate = f"{plan.settings.updates:,} updates, learning rate {plan.settings.learning_rate:g}"
-    if choice:
-        by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
-        rate += f", chosen{by} at step {choice.step} on a tenth of the training data"
-    return f"{sequences:,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"

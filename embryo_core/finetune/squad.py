@@ -116,10 +116,10 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
     most = min(MAX_QUESTION_PIECES, free // 2)
     texts = [one.ids[:most] for one in tokenizer.encode_texts([question.text for question in questions])]
     contexts = list(dict.fromkeys(question.context for question in questions))
-    encoded = {
-        context: Pieces(pieces.ids, _without_blanks(context, pieces.characters))
-        for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True)
-    }
+    encoded = {}
+    for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True):
+        trimmed = [(end - len(context[start:end].lstrip()), end) for start, end in pieces.characters.tolist()]
+        encoded[context] = Pieces(pieces.ids, np.array(trimmed, np.int32).reshape(-1, 2))  # no blanks before a word
     parts, owners, characters = [], [], []
     for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
         pieces = encoded[question.context]
@@ -133,15 +133,6 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
     before = sum(map(len, frame.ids[:2]))
     offset = np.array([len(text) + before for text, _ in parts])
     return Windows(join(parts, frame, tokenizer.pad_id), np.array(owners), offset, characters)
-
-
-def _without_blanks(context: str, characters: np.ndarray) -> np.ndarray:
-    """Return the characters of pieces without the blanks before a word."""
-    trimmed = characters.copy()
-    for piece, (start, end) in enumerate(characters):
-        text = context[start:end]
-        trimmed[piece, 0] = end - len(text.lstrip())
-    return trimmed
 
 
 def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarray:

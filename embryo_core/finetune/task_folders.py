@@ -34,19 +34,16 @@ def fetch_tasks(what: str, into: Path) -> list[Path]:
     """
     tasks = {name: into / what / name for name in GLUE} if what == "glue" else {SQUAD: into / what}
     for name, folder in tasks.items():
-        if not folder.exists():
-            _fetch(what, name, folder)
+        if folder.exists():
+            continue
+        with runs.replacing(folder) as whole:
+            whole.mkdir()
+            _download(what, name, whole)
+            try:
+                read_questions(whole) if name == SQUAD else read_task(name, whole)
+            except CorpusError as reason:
+                raise CorpusError(f"What {SOURCES[what][0]} sent is not '{name}': {reason}") from None
     return list(tasks.values())
-
-
-def _fetch(what: str, name: str, folder: Path) -> None:
-    with runs.replacing(folder) as whole:
-        whole.mkdir()
-        _download(what, name, whole)
-        try:
-            read_questions(whole) if name == SQUAD else read_task(name, whole)
-        except CorpusError as reason:
-            raise CorpusError(f"What {SOURCES[what][0]} sent is not '{name}': {reason}") from None
 
 
 def _download(what: str, name: str, folder: Path) -> None:

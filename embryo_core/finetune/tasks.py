@@ -78,17 +78,12 @@ def read_task(name: str, folder: Path) -> TextTask:
         _check_labels(folder, spec, *splits)
         return TextTask(name, spec.labels, spec.metrics, *splits)
     _check_values(folder, splits[0].gold, splits[1].gold)
-    return TextTask(name, spec.labels, spec.metrics, *splits, "" if name in GLUE else _remark(name, splits[0].gold))
-
-
-def _remark(name: str, values: np.ndarray) -> str:
-    """Return a sentence if all values are whole numbers, which may have been meant as classes."""
-    if (values != np.floor(values)).any():
-        return ""
-    return (
+    remark = (
         f"The labels of '{name}' are fractions that are all whole numbers, so it is scored as a regression; store them "
         "as integers to have classes."
     )
+    is_whole = name not in GLUE and not (splits[0].gold % 1).any()
+    return TextTask(name, spec.labels, spec.metrics, *splits, remark if is_whole else "")
 
 
 def read_split(folder: Path, split: str) -> Columns:

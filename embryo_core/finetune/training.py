@@ -1,6 +1,5 @@
 """Train a checkpoint's whole model with a new head on one task, through transformers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +76,12 @@ def tune(
         optimizer.zero_grad()
         losses.append(loss.detach())
         if update % epoch == 0 or update == settings.updates:
-            outputs = predict(model, task)
-            curve.append(TuningPoint(task.name, seed, update, _mean(losses, update), task.score(outputs)))
+            outputs, mean = predict(model, task), torch.stack(losses).mean().item()
+            if not np.isfinite(mean):
+                raise ArithmeticError(
+                    f"the training loss was not finite up to update {update}; choose smaller learning rates"
+                )
+            curve.append(TuningPoint(task.name, seed, update, mean, task.score(outputs)))
             losses.clear()
     encoder = {name: value.cpu() for name, value in model.base_model.state_dict().items()}
     return TunedModel(outputs, curve, encoder)
@@ -219,10 +222,3 @@ def _loss(model: PreTrainedModel, task: EncodedTask, rows: np.ndarray) -> Tensor
     if task.kind == "span":
         return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
     return nn.functional.cross_entropy(outputs, targets)
-
-
-def _mean(losses: Sequence[Tensor], update: int) -> float:
-    mean = torch.stack(list(losses)).mean().item()
-    if not np.isfinite(mean):
-        raise ArithmeticError(f"the training loss was not finite up to update {update}; choose smaller learning rates")
-    return mean
