@@ -56,13 +56,13 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
     """Return the faults of tensors; `explained(i, j)`: no weight could move from step i to the next, j."""
     faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
-    faults += [_shape_fault(one, unit) for one in measured if one.shapes != usual]
+    faults += [_fault([one.step], "config", SHAPES, unit) for one in measured if one.shapes != usual]
     good = [one for one in measured if one.shapes == usual and not one.infinite]
     if len(good) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [one.step for one in good], [one.sha256 for one in good]
     groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
-    faults += [_equal_fault(tuple(steps[i] for i in group), unit) for group in groups]
+    faults += [_fault([steps[i] for i in group], "equal", EQUAL, unit) for group in groups]
     series = _series(good)
     alone = {hashes[i]: i for i in reversed(range(len(good)))}
 
@@ -74,8 +74,8 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
     if len(lost) == 1:  # several may be one checkpoint in another's place
         left = [i for i in left if i not in lost[0].steps]
     odd = misplaced(series, left)
-    faults += [_swapped_fault((steps[i], steps[j]), unit) for i, j in odd.swapped]
-    faults += [_outside_fault(same(i), unit) for i in odd.outside]
+    faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in odd.swapped]
+    faults += [_fault(same(i), "out of line", OUTSIDE, unit) for i in odd.outside]
     left = [i for i in left if i not in odd.indices]
     lost = [*(lost if len(lost) == 1 else ()), *strangers(series, left)]
     faults += [_stranger_fault([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
@@ -111,7 +111,11 @@ def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
     """
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
     late = int(runs.was_added(run.path))
-    warm = late and _from_zero([(step, rate) for step, rate in rates.items() if rate is not None][:2])
+    logged = [(step, rate) for step, rate in rates.items() if rate is not None][:2]
+    warm = late > 0
+    if len(logged) == 2:  # on a line from 0, as in a warm-up
+        (one, first), (other, second) = logged
+        warm &= bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
     def still(one: int, other: int) -> bool:
         if warm and (one, other) == (0, 1):
@@ -120,14 +124,6 @@ def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
         return bool(between) and not any(rate is None or rate for rate in between)
 
     return still
-
-
-def _from_zero(rates: Sequence[tuple[int, float]]) -> bool:
-    """Return whether the first rates that were logged may continue a warm-up that began at 0."""
-    if len(rates) < 2:
-        return True
-    (one, first), (other, second) = rates
-    return bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
 
 def _at_hand(checkpoint: Checkpoint) -> bool:
@@ -140,33 +136,23 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
 # === Sentences ===
 
 
+SHAPES = f"The checkpoint at {{}} has tensors of other names or shapes than most; {REMEDY}."
+EQUAL = f"The checkpoints at {{}} have the same weights, number by number; {REMEDY}."
+SWAPPED = (
+    "The checkpoints at {} seem to hold each other's weights: exchanged, they are between neighbours; compare both "
+    "with their source, and exchange them."
+)
+OUTSIDE = f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
+
+
+def _fault(steps: Sequence[int], kind: str, what: str, unit: StepUnit) -> Fault:
+    return Fault(tuple(steps), kind, what.format(joined(steps, unit)))
+
+
 def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     named, several = _named(one.infinite)
     what = f"{named} at {point(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
-
-
-def _shape_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
-    what = f"The checkpoint at {point(one.step, unit)} has tensors of other names or shapes than most"
-    return Fault((one.step,), "config", f"{what}; {REMEDY}.")
-
-
-def _equal_fault(steps: tuple[int, ...], unit: StepUnit) -> Fault:
-    what = f"The checkpoints at {joined(steps, unit)} have the same weights, number by number; {REMEDY}."
-    return Fault(steps, "equal", what)
-
-
-def _swapped_fault(steps: tuple[int, int], unit: StepUnit) -> Fault:
-    what = (
-        f"The checkpoints at {joined(steps, unit)} seem to hold each other's weights: exchanged, they are "
-        "between neighbours; compare both with their source, and exchange them."
-    )
-    return Fault(steps, "swapped", what)
-
-
-def _outside_fault(steps: Sequence[int], unit: StepUnit) -> Fault:
-    what = f"The weights at {joined(steps, unit)} are not between those of the neighbours, nor do they fit another step"
-    return Fault(tuple(steps), "out of line", f"{what}; {REMEDY}.")
 
 
 def _stranger_fault(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
