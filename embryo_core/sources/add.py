@@ -134,20 +134,17 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
         runs.check_text(one)
     listed = [match for one in source if (match := LISTED.fullmatch(one))]
     if len(listed) == len(source):
-        return SourceSeries(
-            [_at(place, Counts(step=int(step))) for step, place in (match.groups() for match in listed)]
-        )
+        series = SourceSeries([])
+        for step, place in (match.groups() for match in listed):
+            counts, on_hub = Counts(step=int(step)), place.startswith(HUB)
+            found = hub.at(place.removeprefix(HUB), counts) if on_hub else folders.at(Path(place).expanduser(), counts)
+            series.found.append(found)
+        return series
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
     if source[0].startswith(HUB):
         return hub.find(source[0].removeprefix(HUB), patterns)
     return folders.find_in(Path(source[0]).expanduser(), patterns)
-
-
-def _at(location: str, counts: Counts) -> SourceCheckpoint:
-    if location.startswith(HUB):
-        return hub.at(location.removeprefix(HUB), counts)
-    return folders.at(Path(location).expanduser(), counts)
 
 
 def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceCheckpoint]:
@@ -276,8 +273,11 @@ def _draft(
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}
-    if (found := _seed([*source, name], config) if seed is None else seed) is not None:
-        settings["seed"] = found
+    if seed is None:  # in the first name that has one ("multiberts-seed_0"), or else in config.json
+        named = [found[-1] for one in (*source, name) if (found := SEED.findall(one))]
+        seed = int(named[0]) if named else config.get("seed")
+    if type(seed) is int:
+        settings["seed"] = seed
     where = source[0] if len(source) == 1 else f"a list of {len(source)} checkpoints"
     return Run(
         name=name,
@@ -304,13 +304,6 @@ def _describe(run: Run) -> Iterator[str]:
     for found, own in steps.items():
         which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
         yield f"{which} give {found}."
-
-
-def _seed(names: Sequence[str], config: dict[str, Any]) -> int | None:
-    """Return the seed in the first name that has one ("multiberts-seed_0"), or else in config.json; None if unknown."""
-    named = [found[-1] for name in names if (found := SEED.findall(name))]
-    seed = int(named[0]) if named else config.get("seed")
-    return seed if type(seed) is int else None
 
 
 def _local(pointer: Pointer) -> Path:

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
 from typing import Any
@@ -97,31 +96,24 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
         {manifest.step: _model(path, run.path, manifest) for path, manifest in _manifests(run.path)}
         for run in (old, new)
     )
-    elsewhere = {one.hashes[0] for one in now.values()}
-    return {
-        step
-        for step in before.keys() & measured
-        if (not now[step].is_same(before[step]) if step in now else before[step].hashes[0] in elsewhere)
-    }
+    elsewhere = {hashes[0] for hashes, _ in now.values()}
+
+    def is_changed(step: int) -> bool:
+        if step not in now:
+            return before[step][0][0] in elsewhere
+        (hashes, configs), (old_hashes, old_configs) = now[step], before[step]
+        # The parts that both have count: a step without weights may lack its generator.
+        return not (all(map(eq, hashes, old_hashes)) and all(map(eq, configs, old_configs)))
+
+    return {step for step in before.keys() & measured if is_changed(step)}
 
 
-@dataclass(frozen=True)
-class _Model:
-    """The identity of a model: SHA-256 of its weights and of its generator's, and the config of both."""
-
-    hashes: list[str]
-    configs: list[dict[str, Any]]
-
-    def is_same(self, other: "_Model") -> bool:
-        """Return whether all parts that both have are equal; a step without weights may lack its generator."""
-        return all(map(eq, self.hashes, other.hashes)) and all(map(eq, self.configs, other.configs))
-
-
-def _model(folder: Path, within: Path, manifest: Manifest) -> _Model:
+def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the SHA-256 of a model's weights and of its generator's, and the config of both."""
     parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
     there = {path: one for path, one in parts.items() if one}
     configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in there]
-    return _Model([_sha256(one) for one in there.values()], [runs.of_the_model(config) for config in configs])
+    return [_sha256(one) for one in there.values()], [runs.of_the_model(config) for config in configs]
 
 
 def _sha256(manifest: Manifest) -> str:

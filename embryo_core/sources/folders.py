@@ -42,16 +42,10 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
             series.found.append(at(folder / name, counts))
         except (RunError, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
-    return _with_root(series, folder)
-
-
-def _with_root(series: SourceSeries, folder: Path) -> SourceSeries:
-    """Return a series with the model in the folder itself, where a Trainer saves its last one."""
-    try:
-        last, state = at(folder, Counts()), read_state(folder)
+    try:  # the model in the folder itself, where a Trainer saves its last one
+        return with_unnumbered(series, at(folder, Counts()), read_state(folder))
     except (RunError, BrokenCheckpoint):
         return series
-    return with_unnumbered(series, last, state)
 
 
 def at(path: Path, counts: Counts) -> SourceCheckpoint:

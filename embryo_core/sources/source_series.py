@@ -58,7 +58,11 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
     known = {*series.incomplete, *(one.step for one in series.found)}
-    if any(_same(last, one) for one in _candidates(series, last, best)):
+    compared = series.found  # all if the Hub lists hashes, else the last one and the best
+    if not last.pointer.repository:
+        final = max((one.step for one in series.found), default=-1)
+        compared = [one for one in compared if one.step == final or (best and one.folder and one.folder.name == best)]
+    if any(_same(last, one) for one in compared):
         return series
     step = state.global_step if state else 0
     if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(known) and not best:
@@ -66,14 +70,6 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     at = f"it may be {point(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
     note = f"{last.name} itself has a model without a step in its name, and {at}; to add it, give a list of STEP:PATH."
     return replace(series, notes=[*series.notes, note])
-
-
-def _candidates(series: SourceSeries, last: SourceCheckpoint, best: str) -> list[SourceCheckpoint]:
-    """Return the checkpoints to compare with: all if the Hub lists hashes, else the last one and the best."""
-    if last.pointer.repository:
-        return series.found
-    final = max((one.step for one in series.found), default=-1)
-    return [one for one in series.found if one.step == final or (best and one.folder and one.folder.name == best)]
 
 
 def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
@@ -96,18 +92,14 @@ def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     """
     found = sorted(steps)
     grids = [_grid([step for step in found if step % every == 0], every)] if every else []
-    even = max([*grids, *(_grid(found, distance) for distance in _distances(found))], key=len, default=range(0))
+    times = Counter(later - earlier for earlier, later in pairwise(found)).most_common(TRIED)
+    grids += [_grid(found, distance) for distance, count in times if count > 1]
+    even = max(grids, key=len, default=range(0))
     distance = even.step if even else None
     low = [step for step in found if step > 0 and (distance is None or step < distance)]
     powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
     return tuple(sorted({*found, *even, *doublings}))
-
-
-def _distances(steps: Sequence[int]) -> list[int]:
-    """Return the distances between steps that occur more than once."""
-    times = Counter(later - earlier for earlier, later in pairwise(steps)).most_common(TRIED)
-    return [distance for distance, count in times if count > 1]
 
 
 def _grid(steps: Sequence[int], distance: int) -> range:
