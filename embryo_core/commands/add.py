@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command, whole
+from embryo_core.commands.arguments import Command, add_run, whole
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import listed, points, quantity
@@ -81,7 +81,7 @@ def add_source(options: argparse.Namespace) -> int:
 
 def add_audit_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, and whether to remove weights again that are fetched."""
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--discard", action="store_true", help="remove weights again that are fetched from the Hub")
 
 

@@ -49,6 +49,11 @@ def named_path(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def add_run(command: argparse.ArgumentParser) -> None:
+    """Add the run."""
+    command.add_argument("run", metavar="RUN", help=RUN)
+
+
 def add_device(command: argparse.ArgumentParser) -> None:
     """Add --device and --dtype (embryo_core/engine/device.py reads them)."""
     command.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu", help="default cpu")

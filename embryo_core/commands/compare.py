@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command
+from embryo_core.commands.arguments import RUN, Command, add_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ CELL = 30  # characters to a line of a cell: two designs fit 100 columns
 
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, and the form of the output."""
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--json", action="store_true", help="as JSON, with every comparison, its interval and its n")
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from embryo_core import corpora, runs
-from embryo_core.commands.arguments import RUN, Command, add_device, add_ray, named_path, positive, whole
+from embryo_core.commands.arguments import Command, add_device, add_ray, add_run, named_path, positive, whole
 from embryo_core.commands.finetune import add_folders, finetune_and_report, glue_folders, print_report
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.task_specs import SQUAD
@@ -17,7 +17,7 @@ from embryo_core.words import quantity
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the metrics and steps, the device, and the data."""
     command.usage = "%(prog)s RUN [options]"
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
     command.add_argument(

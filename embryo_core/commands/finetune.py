@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command, add_ray, named_path, positive, whole
+from embryo_core.commands.arguments import Command, add_ray, add_run, named_path, positive, whole
 from embryo_core.errors import CorpusError, unknown
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name
 from embryo_core.types import Run
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments: tasks and their data, steps and seeds, the protocol, and where to compute."""
     command.usage = "%(prog)s RUN [options]"
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
     command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
     command.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 1 to N (default 1)")

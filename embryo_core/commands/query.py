@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command, add_device, positive, whole
+from embryo_core.commands.arguments import Command, add_device, add_run, positive, whole
 from embryo_core.errors import QueryError
 from embryo_core.words import point
 
@@ -16,7 +16,7 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     """Add the text, the steps, and what to print."""
     command.usage = "%(prog)s RUN TEXT [options]"
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("text", metavar="TEXT", help=TEXT)
     steps = command.add_mutually_exclusive_group()
     steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
@@ -69,7 +69,7 @@ def _step(text: str) -> int | str:
 
 def add_examples_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, and the questions to try."""
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     line = "a text with [MASK], a tab and the word per line (default: data/sample/questions.tsv)"
     command.add_argument("--questions", type=Path, default=QUESTIONS, metavar="FILE", help=line)
 

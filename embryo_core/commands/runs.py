@@ -7,7 +7,7 @@ import textwrap
 from collections import defaultdict
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command
+from embryo_core.commands.arguments import Command, add_run
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
 from embryo_core.words import point, points, quantity
@@ -29,11 +29,6 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Thin a run, or list all runs."""
     return _thin(options) if options.thin or options.keep or options.yes else _list()
-
-
-def add_trust_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run."""
-    command.add_argument("run", metavar="RUN", help=RUN)
 
 
 def trust(options: argparse.Namespace) -> int:
@@ -113,6 +108,4 @@ def _kept(text: str) -> str:
 
 
 RUNS = Command("runs", "list the runs and their results, or remove weights of one", add_arguments, execute)
-TRUST = Command(
-    "trust", "vouch for a run: a server may then show these files of it, and no others", add_trust_arguments, trust
-)
+TRUST = Command("trust", "vouch for a run: a server may then show these files of it, and no others", add_run, trust)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from embryo_core import runs
-from embryo_core.commands.arguments import RUN, Command, port, positive, whole
+from embryo_core.commands.arguments import RUN, Command, add_run, port, positive, whole
 from embryo_core.errors import SiteError, file_reason
 from embryo_core.words import points, quantity
 
@@ -27,7 +27,7 @@ def open_app(options: argparse.Namespace) -> int:
 
 def add_animate_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, the head, the colours and the file."""
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--layer", type=whole, required=True, metavar="N", help="1 is the lowest")
     command.add_argument("--head", type=whole, required=True, metavar="N", help="1 is the first")
     command.add_argument("--colours", choices=("linear", "log"), default="linear", help="scale (default linear)")
@@ -51,7 +51,7 @@ def add_export_arguments(command: argparse.ArgumentParser) -> None:
     """Add the run, the form and the folder."""
     from embryo_core.share.trackers import FORMS
 
-    command.add_argument("run", metavar="RUN", help=RUN)
+    add_run(command)
     command.add_argument("--to", choices=FORMS, required=True, help="what reads the files")
     command.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
 

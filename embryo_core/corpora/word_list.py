@@ -12,7 +12,7 @@ from pathlib import Path
 from embryo_core.corpora.data_files import Lines, read_lines, without_compression
 from embryo_core.corpora.treebank import read_treebank
 from embryo_core.errors import CorpusError
-from embryo_core.types import Example, ListedWord
+from embryo_core.types import ListedWord
 
 WORD_LIST = "list of words: CSV or TSV with a column word, and age, category and concreteness if known; or .txt"
 TEXT = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
@@ -116,15 +116,14 @@ def read_sentences(path: Path) -> list[str]:
     if plain and len(plain) == len([file for file in files if not file.name.startswith(".")]):
         found = [line.strip() for file in plain for _, line in read_lines(file) if line.strip()]
     else:
-        found = [_written(example) for example in read_treebank(path)]
+        found = []
+        for example in read_treebank(path):
+            blanks = example.blanks or [True] * len(example.words)
+            parts = zip(example.words, blanks, strict=True)
+            found.append("".join(word + " " * blank for word, blank in parts).strip())
     if not found:
         raise CorpusError(f"{path} has no sentence; give {TEXT}.")
     return found
-
-
-def _written(example: Example) -> str:
-    blanks = example.blanks or [True] * len(example.words)
-    return "".join(word + " " * blank for word, blank in zip(example.words, blanks, strict=True)).strip()
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:

@@ -73,15 +73,13 @@ class RayWorkers:
             (done,), _ = self._ray.wait([*waiting], num_returns=1)
             job = waiting.pop(done)
             waiting |= submit(1)
-            yield job, self._result(done)
-
-    def _result(self, done: object) -> Any:
-        try:
-            return self._ray.get(done)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self._ray.exceptions.RayError as reason:
-            return f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+            try:
+                found = self._ray.get(done)
+            except self._ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except self._ray.exceptions.RayError as reason:
+                found = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+            yield job, found
 
 
 @contextmanager
@@ -96,7 +94,9 @@ def connected(address: str) -> Iterator[ModuleType]:
     if address == LOCAL:
         how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
-        _reach(address)
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if port.isdecimal() and "/" not in host:  # Ray would try for minutes and then end the process
+            socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
         ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as reason:
         raise ConfigError(
@@ -118,13 +118,6 @@ def _ask_for_token(address: str) -> str:
     if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
         return ""
     return " If one is there, it may ask for Ray's token: put RAY_AUTH_MODE=token before the command."
-
-
-def _reach(address: str) -> None:
-    """Raise OSError at once if host:port does not answer; Ray would try for minutes and then end the process."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
 
 
 def _absolute(work: Work) -> Work:

@@ -30,7 +30,9 @@ def all_heads_gif(
     Each head's colours end at its own weight (`map_style.colour_end`), or at one if `shared`; the `note` is below.
     """
     count, layers, heads = weights.shape[:3]
-    levels = _levels(weights, scale, shared)
+    ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
+    positions = map_style.colour_positions(shrink(weights, SIDE), ends, scale)
+    levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)  # [S, layers, heads, M, M], small enough for a frame
     width, height = heads * (SIDE + GAP), layers * (SIDE + GAP)
     whole = max(LEFT + width + GAP, 420)
     notes = _note_lines(note, scale, shared, whole - 2 * EDGE)
@@ -77,13 +79,6 @@ def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
         fits = lines and font(SMALL).getlength(longer) <= width
         lines = [*lines[:-1], longer] if fits else [*lines, word]
     return lines
-
-
-def _levels(weights: np.ndarray, scale: Scale, shared: bool) -> np.ndarray:
-    """Return indices into the palette, [S, layers, heads, M, M], of maps small enough for their frame."""
-    ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
-    positions = map_style.colour_positions(shrink(weights, SIDE), ends, scale)
-    return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
 
 
 def _frame(base: Image.Image, step: str, levels: np.ndarray) -> Image.Image:

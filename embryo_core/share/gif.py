@@ -61,7 +61,10 @@ class _Canvas:
         self.pen = ImageDraw.Draw(self.base)
         self.pen.text((map_style.EDGE, 14), history.title, BLACK, font(16))
         self._write(map_style.axis_labels(history), (self.left, HEAD), (self.side, self.side))
-        self._draw_legend(scale)
+        legend = map_style.legend_of(history, scale)
+        levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
+        self.bar = picture(np.tile(levels, (legend.height, 1)))
+        self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
         self._draw_steps()
         for i, line in enumerate(notes):
             self.pen.text((map_style.EDGE, self.below + 92 + 16 * i), line, GREY, font(12))
@@ -98,12 +101,6 @@ class _Canvas:
         image = image.rotate(90, expand=True)
         corner = (x - image.width // 2, y if label.align == "right" else y - image.height // 2)
         self.base.paste(Image.new("RGB", image.size, BLACK), corner, image)
-
-    def _draw_legend(self, scale: Scale) -> None:
-        legend = map_style.legend_of(self.history, scale)
-        levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
-        self.bar = picture(np.tile(levels, (legend.height, 1)))
-        self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
 
     def _draw_steps(self) -> None:
         """Draw a line with a mark for each step, on a log axis."""

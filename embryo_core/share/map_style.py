@@ -163,9 +163,12 @@ def axis_labels(history: HeadHistory) -> list[Label]:
     ]
     every = 1 if named or history.size <= 12 else 4 if history.size <= 32 else 8
     for position in range(0, history.size, every):
-        text = _shortened(history.tokens[position]) if named else str(position)
+        text = history.tokens[position] if named else str(position)
+        text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
         middle = (position + 0.5) / history.size
-        least = _least_side(position, history.size)
+        # If there is no room for all, one position in 2, 4, 8, ... has a label: by the largest power of two in it.
+        spacing = position & -position
+        least = LABEL_ROOM * history.size / spacing if spacing else 0
         labels.append(Label(text, (0, middle), (-6, 0), "right", least=least))
         below = {"offset": (0, 6), "align": "right", "turned": True} if named else {"offset": (0, 12)}
         labels.append(Label(text, (middle, 1), least=least, **below))
@@ -176,16 +179,6 @@ def note_lines(history: HeadHistory) -> list[str]:
     """Return the note in lines as wide as a picture of the map."""
     letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
-
-
-def _least_side(position: int, size: int) -> float:
-    """Return the width of the narrowest map that labels a position: one in 2, 4, 8, ... if there is no room for all."""
-    spacing = position & -position  # the largest power of two that divides it; position 0 has 0 and is always labelled
-    return LABEL_ROOM * size / spacing if spacing else 0
-
-
-def _shortened(token: str) -> str:
-    return token if len(token) <= LONGEST_LABEL else f"{token[: LONGEST_LABEL - 1]}…"
 
 
 # === Data for the browser ===

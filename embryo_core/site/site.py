@@ -94,10 +94,12 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             _write(temporary / MANIFEST, json.dumps({"views": {}}))
             asked = write_live(runs, temporary, live) if live else None
             for view in (views := list(_views(runs))):
-                if _take_over(view, folder, temporary, earlier):
-                    continue
-                _write_view(view, temporary)
-                made.append(view.folder)
+                data = Path("data", view.folder)
+                if earlier.get(view.folder) == view.fingerprint and (folder / data).is_dir():
+                    shutil.copytree(folder / data, temporary / data)  # of the same results
+                else:
+                    _write_view(view, temporary)
+                    made.append(view.folder)
             _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": asked})
             _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
     except OSError as reason:
@@ -151,15 +153,6 @@ def _read_manifest(folder: Path) -> dict[str, str]:
     with suppress(ResultsError):
         return read_json(folder / MANIFEST, folder, dict[str, dict[str, str]], ResultsError).get("views", {})
     return {}
-
-
-def _take_over(view: RunSelection, folder: Path, temporary: Path, earlier: dict[str, str]) -> bool:
-    """Copy the data of a view from an earlier site, if they are of the same results; return whether they were."""
-    found = folder / "data" / view.folder
-    if earlier.get(view.folder) != view.fingerprint or not found.is_dir():
-        return False
-    shutil.copytree(found, temporary / "data" / view.folder)
-    return True
 
 
 @cache
@@ -303,7 +296,10 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
     _write(assets / "parts.js", component.read("clipboard.js", "panels.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", _components())
-    _add_plotly(assets)
+    try:
+        add_packages([PLOTLY], assets)
+    except SiteError:  # without npm, the larger one of Plotly's Python package
+        shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
         **given,
         "template": go.Figure().layout.template.to_plotly_json(),
@@ -334,14 +330,6 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
     return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}
-
-
-def _add_plotly(folder: Path) -> None:
-    """Write the small Plotly, or the one of Plotly's Python package where npm cannot be had."""
-    try:
-        add_packages([PLOTLY], folder)
-    except SiteError:
-        shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), folder / "plotly.min.js")
 
 
 def _components() -> str:
