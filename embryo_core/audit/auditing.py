@@ -9,10 +9,9 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.audit import files
-from embryo_core.audit.descent import Strangers, strangers
 from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import misplaced, misplaced_shard
+from embryo_core.audit.order import Strangers, misplaced, misplaced_shard, strangers
 from embryo_core.audit.series import Series
 from embryo_core.engine.hub_cache import fetched_ahead, not_cached
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics

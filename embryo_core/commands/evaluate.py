@@ -43,7 +43,10 @@ def execute(options: argparse.Namespace) -> int:
     tasks |= {SQUAD: options.squad} if options.squad else {}
     for folder in tasks.values():  # before an evaluation that may take hours
         corpora.require(folder)
-    data = corpora.fetched({*_forms()}) | _by_name(options.data)
+    given = [name for name, _ in options.data]
+    if twice := [name for name in given if given.count(name) > 1]:
+        raise CorpusError(f"The data '{twice[0]}' are given twice; give each path a different name.")
+    data = corpora.fetched({*_forms()}) | dict(options.data)
     status = 0
     if data or options.metrics or not tasks:
         status = _evaluate(run, data, options)
@@ -141,15 +144,6 @@ def _named_path_of(source: str, text: str) -> tuple[str, Path]:
     """Parse the NAME=PATH of --probe NAME=PATH, short for --data probing:NAME=PATH."""
     name, path = named_path(text)
     return f"{source}:{name}", path
-
-
-def _by_name(data: list[tuple[str, Path]]) -> dict[str, Path]:
-    """Return paths by name. Raises CorpusError if a name is given twice."""
-    names = [name for name, _ in data]
-    for name in names:
-        if names.count(name) > 1:
-            raise CorpusError(f"The data '{name}' are given twice; give each path a different name.")
-    return dict(data)
 
 
 EVALUATE = Command(

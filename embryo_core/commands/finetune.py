@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +88,15 @@ def glue_folders(folder: Path) -> dict[str, Path]:
 
 def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """Return the folder of each requested task. Raises CorpusError."""
-    own = dict(options.task)
-    _check_names(own, [*GLUE, SQUAD], len(options.task))
+    own, known = dict(options.task), [*GLUE, SQUAD]
+    if len(own) < len(options.task):
+        raise CorpusError("A task of your own is given twice; give each a different name.")
+    for name in own:
+        if name in known or not is_task_name(name):
+            raise CorpusError(
+                f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
+                f"{', '.join(known)}."
+            )
     fetched = runs.data_folder("corpora")
     glue, squad = options.glue or fetched / "glue", options.squad or fetched / SQUAD
     if options.tasks is None:
@@ -100,18 +107,6 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
         if name not in folders:
             raise CorpusError(unknown("task", name, folders, "One of your own is given with --task NAME=FOLDER."))
     return {name: folders[name] for name in folders if name in options.tasks or name in own}
-
-
-def _check_names(own: Iterable[str], known: Iterable[str], given: int) -> None:
-    """Raise CorpusError if a user's task is given twice, or has the name of another task."""
-    if len(set(own)) < given:
-        raise CorpusError("A task of your own is given twice; give each a different name.")
-    for name in own:
-        if name in known or not is_task_name(name):
-            raise CorpusError(
-                f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
-                f"{', '.join(known)}."
-            )
 
 
 FINETUNE = Command(

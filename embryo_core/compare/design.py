@@ -49,7 +49,7 @@ def design(run: Run) -> dict[str, Value]:
     """Describe a run row by row, None if a value is unknown. Raises BrokenRun if its log cannot be read."""
     settings, checkpoints = convert(run.config, Settings), runs.checkpoints(run)
     last = checkpoints[-1] if checkpoints else None
-    counts = parameters(run) or {}
+    counts, flops = parameters(run) or {}, training_flops(run, last.step) if last else None
     return {
         "family": run.family,
         "layers": settings.num_hidden_layers or None,
@@ -74,7 +74,7 @@ def design(run: Run) -> dict[str, Value]:
         **{f"parameters: {part}": count for part, count in counts.items()},
         "tokens seen": last.tokens if last else None,
         "tokens per second": _speed(run),
-        "training FLOPs": _flops(run, last),
+        "training FLOPs": None if flops is None else round(flops),
         **_trained(run, checkpoints),
     }
 
@@ -181,11 +181,6 @@ def _speed(run: Run) -> float | None:
     """Return the median of the logged tokens per second."""
     logged = [row["tokens_per_second"] for row in runs.read_log(run) if row.get("tokens_per_second")]
     return round(median(logged)) if logged else None
-
-
-def _flops(run: Run, last: Checkpoint | None) -> int | None:
-    found = training_flops(run, last.step) if last else None
-    return None if found is None else round(found)
 
 
 def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:

@@ -59,9 +59,12 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
         return _known({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
     if unit == "sequences":
         return _known({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
-    rate = _words_per_token(run) if unit == "words" else 1.0
-    if rate is None:
-        return None
+    rate = 1.0
+    if unit == "words":
+        words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
+        if not words or not tokens:
+            return None
+        rate = words / tokens
     return _known({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
 
 
@@ -74,8 +77,3 @@ def _known(counts: dict[int, float | None]) -> StepCounts | None:
     if len(known) == 1 and min(*known, *known.values()) > 0:
         known = {0: 0.0, **known}
     return StepCounts(tuple(known), tuple(known.values())) if len(known) > 1 else None
-
-
-def _words_per_token(run: Run) -> float | None:
-    words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
-    return words / tokens if words and tokens else None

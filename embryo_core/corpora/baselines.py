@@ -3,7 +3,7 @@
 All are computed from stored tables when they are read (docs/metrics.md, Baselines).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -93,11 +93,9 @@ def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) ->
     groups = [*facts.groupby("relation").groups.items()]
     if not groups:
         return pd.DataFrame(columns=["group", "step", "value", "n"])
-    parts = [_curve(group, steps, right, rows) for group, rows in (*groups, (ALL, facts.index))]
+    parts = []
+    for group, rows in (*groups, (ALL, facts.index)):
+        hits = pd.Series(right.correct[rows].sum(axis=0), right.steps).reindex(steps, fill_value=0)
+        values = hits.to_numpy() / len(rows)
+        parts.append(pd.DataFrame({"group": group, "step": steps, "value": values, "n": len(rows)}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _curve(group: str, steps: Sequence[int], right: RightAnswers, rows: pd.Index) -> pd.DataFrame:
-    """Return the precision of one group at each step."""
-    hits = pd.Series(right.correct[rows].sum(axis=0), right.steps).reindex(steps, fill_value=0)
-    return pd.DataFrame({"group": group, "step": steps, "value": hits.to_numpy() / len(rows), "n": len(rows)})

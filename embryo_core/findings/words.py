@@ -35,13 +35,8 @@ def measured_as(run: Run, metric: str) -> str:
 
 def reconstruction_first(evidence: Evidence) -> Tested:
     """Compare in every category the onset of reconstruction with that of prediction."""
-    return Tested(
-        [
-            comparison
-            for category in (*FUNCTION, *CONTENT)
-            if (comparison := _between(evidence, (RECONSTRUCTION, category), (PREDICTION, category), category))
-        ]
-    )
+    found = [_between(evidence, (RECONSTRUCTION, one), (PREDICTION, one), one) for one in (*FUNCTION, *CONTENT)]
+    return Tested([comparison for comparison in found if comparison])
 
 
 def function_words_first(evidence: Evidence, task: str) -> Tested:

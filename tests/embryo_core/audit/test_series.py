@@ -8,10 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from embryo_core.audit.descent import strangers
 from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import Misplaced, misplaced
+from embryo_core.audit.order import Misplaced, misplaced, strangers
 from embryo_core.audit.series import Series, growth, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
