@@ -49,6 +49,9 @@ def design(run: Run) -> dict[str, Value]:
     """Describe a run row by row, None if a value is unknown. Raises BrokenRun if its log cannot be read."""
     settings, checkpoints = convert(run.config, Settings), runs.checkpoints(run)
     last = checkpoints[-1] if checkpoints else None
+    logged = runs.read_log(run)
+    rates = [row["learning_rate"] for row in logged if row.get("learning_rate")]
+    speeds = [row["tokens_per_second"] for row in logged if row.get("tokens_per_second")]
     counts, flops = parameters(run) or {}, training_flops(run, last.step) if last else None
     return {
         "family": run.family,
@@ -68,12 +71,12 @@ def design(run: Run) -> dict[str, Value]:
         "domain": _domain(run),
         "tokens of the text": convert(run.corpus, CorpusCard).trained_on or None,
         "updates": settings.steps or None,
-        "learning rate": settings.learning_rate or _highest_rate(run),
+        "learning rate": settings.learning_rate or max(rates, default=None),  # a Trainer has no such setting
         "seed": settings.seed,
         "parameters": sum(counts.values()) or None,
         **{f"parameters: {part}": count for part, count in counts.items()},
         "tokens seen": last.tokens if last else None,
-        "tokens per second": _speed(run),
+        "tokens per second": round(median(speeds)) if speeds else None,
         "training FLOPs": None if flops is None else round(flops),
         **_trained(run, checkpoints),
     }
@@ -170,17 +173,6 @@ def _domain(run: Run) -> str | None:
     shown = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
     digest = sha256("\n".join(known).encode()).hexdigest()[:DIGEST]
     return ", ".join(shown) + ("" if known == shown else f" ({digest})")
-
-
-def _highest_rate(run: Run) -> float | None:
-    """Return the highest logged learning rate, for runs without the setting, such as those of transformers' Trainer."""
-    return max((row["learning_rate"] for row in runs.read_log(run) if row.get("learning_rate")), default=None)
-
-
-def _speed(run: Run) -> float | None:
-    """Return the median of the logged tokens per second."""
-    logged = [row["tokens_per_second"] for row in runs.read_log(run) if row.get("tokens_per_second")]
-    return round(median(logged)) if logged else None
 
 
 def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:

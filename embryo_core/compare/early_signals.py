@@ -37,11 +37,7 @@ def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
             rho = found.rho if found else spearman(now, last)
             if rho is not None:
                 ends = (found.low, found.high) if found else (-1.0, 1.0)
-                rows.append((task, step, rho, *ends, len(known), *_agreeing_pairs(now, last)))
+                pairs = [(i, j) for i, j in combinations(range(len(last)), 2) if last[i] != last[j]]
+                agree = [(np.sign(now[i] - now[j]) * np.sign(last[i] - last[j]) + 1) / 2 for i, j in pairs]
+                rows.append((task, step, rho, *ends, len(known), float(np.mean(agree)), len(pairs)))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _agreeing_pairs(now: list[float], last: list[float]) -> tuple[float, int]:
-    """Return the share of pairs in the same order as in the end, and the number of pairs that differ in the end."""
-    pairs = [(now[i] - now[j], last[i] - last[j]) for i, j in combinations(range(len(last)), 2) if last[i] != last[j]]
-    return float(np.mean([(np.sign(a) * np.sign(b) + 1) / 2 for a, b in pairs])), len(pairs)

@@ -73,7 +73,12 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
             shutil.copytree(folder, copy, symlinks=True, copy_function=_link)
             kept.append(manifest.step)
         else:
-            _without_weights(folder, manifest, copy)
+            removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
+            if manifest.weights:
+                removed = {SAFETENSORS: manifest.weights.digest}
+            copy.mkdir(parents=True)
+            shutil.copyfile(folder / "config.json", copy / "config.json")
+            runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
             gone.append(manifest.step)
     return tuple(sorted(kept)), tuple(sorted(gone))
 
@@ -140,15 +145,6 @@ def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> boo
         files = card.pointer.files
         return all(runs.place_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
     return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)
-
-
-def _without_weights(folder: Path, manifest: Manifest, copy: Path) -> None:
-    removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
-    if manifest.weights:
-        removed = {SAFETENSORS: manifest.weights.digest}
-    copy.mkdir(parents=True)
-    shutil.copyfile(folder / "config.json", copy / "config.json")
-    runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
 
 
 def _link(source: str, copy: str) -> None:
