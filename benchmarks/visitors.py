@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")
     parser.add_argument("--minutes", type=float, default=2)
-    parser.add_argument("--memory", default="240 MB", help="EMBRYO_MODEL_MEMORY of the server")
+    parser.add_argument("--memory", default="150 MB", help="EMBRYO_MODEL_MEMORY of the server")
     parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):

@@ -87,13 +87,14 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
     words = stored.take(f"{base}{names['words']}.weight", sizes.vocab_size, hidden)
     learned = names.get("positions")
     positions = stored.take(f"{base}{learned}.weight", sizes.max_position_embeddings, hidden) if learned else None
+    table = words[:pieces] if mapped else words[:pieces].clone()
     found = DecoderNetwork(
-        words[:pieces] if mapped else words[:pieces].clone(),
+        table,
         None if positions is None else own(positions),
         frequencies(sizes, config) if layout.rotary else torch.empty(0),
         [_layer(sizes, config, stored, base, i) for i in range(sizes.num_hidden_layers)],
         stored.norm(base + names["final_norm"], hidden),
-        _decoder(layout, config, stored, words, pieces) if "next_words" in heads(checkpoint) else None,
+        _decoder(sizes, config, stored, table) if "next_words" in heads(checkpoint) else None,
     )
     stored.finish()
     return found
@@ -128,12 +129,12 @@ def _layer(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored,
     )
 
 
-def _decoder(
-    layout: DecoderLayout, config: runs.DecoderConfig, stored: Stored, words: Tensor, pieces: int
-) -> network.Linear:
-    """Return the output matrix for the first pieces: the stored one, or the word embeddings where they are tied."""
+def _decoder(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored, table: Tensor) -> network.Linear:
+    """Return the output matrix for the first pieces: the stored one, or their embeddings [pieces, H] if tied."""
+    layout, pieces = DECODERS[sizes.model_type], len(table)
     own_names = [f"{name}.weight" for name in layout.decoder]
     its = next((name for name in own_names if name in stored), own_names[0])
     tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    matrix = words if tied and its not in stored else stored.take(its, *words.shape)
-    return stored.made(matrix[:pieces], torch.zeros(pieces))
+    tied &= its not in stored
+    matrix = table if tied else stored.take(its, sizes.vocab_size, sizes.hidden_size)[:pieces]
+    return stored.made(matrix, torch.zeros(pieces), shared=tied)

@@ -12,7 +12,7 @@ from torch import Tensor
 from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
-from embryo_core.engine.kernels import Linear, make_linear, own
+from embryo_core.engine.kernels import Linear, own
 from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network
 from embryo_core.engine.stored import Stored
 from embryo_core.tokenizers.tokenizer import check_vocabulary
@@ -83,16 +83,16 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
     sizes = runs.read_config(checkpoint, runs.Architecture)
     check_vocabulary(checkpoint, pieces)
     stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.layer_norm_eps)
-    embeddings, words = _embeddings(sizes, stored, pieces)
+    embeddings = _embeddings(sizes, stored, pieces)
     groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, words[:pieces]) if "masked_words" in heads(checkpoint) else None
+    head = _head(sizes, stored, embeddings.words) if "masked_words" in heads(checkpoint) else None
     detector = _detector(sizes, stored) if "replaced_tokens" in heads(checkpoint) else None
     stored.finish()
     return Network(embeddings, groups, sizes.num_hidden_layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
-    """Return the bytes of memory of all maps and tensors in a part; tied embeddings count twice.
+    """Return the bytes of memory of all maps and tensors in a part; embeddings that a decoder widened count twice.
 
     The result is within a tenth of what the process holds (measured in tests/embryo_core/engine/test_cache.py).
     """
@@ -111,21 +111,20 @@ def activation_of(sizes: runs.Architecture) -> str:
 # === Parts ===
 
 
-def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> tuple[EmbeddingTables, Tensor]:
-    """Return the embeddings, and the stored word embeddings [V, E], which a tied decoder shares."""
+def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> EmbeddingTables:
+    """Return the embeddings; a tied decoder shares those of words."""
     names, size = sizes.layout.names, sizes.width
     part = names["embeddings"]
     segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.type_vocab_size, size)
     positions = stored.take(f"{part}.position_embeddings.weight", sizes.max_position_embeddings, size)
     words = stored.take(f"{part}.word_embeddings.weight", sizes.vocab_size, size)
-    embeddings = EmbeddingTables(
+    return EmbeddingTables(
         words[:pieces].clone(),
         own(positions),
         segments[0].float() + positions.float(),
         stored.norm(f"{part}.LayerNorm", size),
         stored.linear(sizes.hidden_size, size, names["projection"]) if sizes.is_projected else None,
     )
-    return embeddings, words
 
 
 def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
@@ -153,15 +152,14 @@ def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
     names, size, pieces = sizes.layout.names, sizes.width, len(words)
     own = names.get("decoder", "")  # empty for a family whose decoder is always tied
     its_bias = own.removesuffix("weight") + "bias"
-    decoder = (
-        words if sizes.tie_word_embeddings and own not in stored else stored.take(own, sizes.vocab_size, size)[:pieces]
-    )
+    tied = sizes.tie_word_embeddings and own not in stored
+    decoder = words if tied else stored.take(own, sizes.vocab_size, size)[:pieces]
     bias = its_bias if own and its_bias in stored else names["bias"]
     return Head(
         stored.linear(size, sizes.hidden_size, names["dense"]),
         sizes.layout.head_activation or activation_of(sizes),
         stored.norm(names["head_norm"], size),
-        make_linear(decoder, stored.take(bias, sizes.vocab_size)[:pieces]),
+        stored.made(decoder, stored.take(bias, sizes.vocab_size)[:pieces], shared=tied),
     )
 
 

@@ -46,12 +46,18 @@ class Linear(NamedTuple):
     nbytes: int  # of memory
 
 
-def make_linear(weight: Tensor, bias: Tensor) -> Linear:
-    """Return the linear map of a weight [out, in] and bias [out], in the fastest form on this machine."""
+def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
+    """Return the linear map of a weight [out, in] and bias [out], in the fastest form on this machine.
+
+    A float16 weight that is `shared`, since it is in memory anyway, stays so rather than be widened: at a question's
+    few rows that takes little more time, and half of the memory of a small model.
+    """
     forms = kernels()
     out, into = weight.shape
     if "half" in forms and weight.dtype == torch.float16 and into >= (BLOCK // 2 if out >= TALL else BLOCK // 8):
         return _half(weight, bias)
+    if shared and weight.dtype == torch.float16:
+        return Linear(weight, own(bias), "stored", 4 * len(bias))
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 
 
@@ -77,7 +83,7 @@ def apply_stored(states: Tensor, part: Linear) -> Tensor:
     """Multiply states [n, in] by a stored weight [out, in], some outputs at a time."""
     weight, bias = part.weight, part.bias
     out, into = weight.shape
-    step = max(1, 524288 // into)  # numbers that stay in the processor's cache
+    step = min(1024, max(1, 524288 // into))  # rows whose numbers stay in the processor's cache
     found, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
     for i in range(0, out, step):
         piece = weight[i : i + step]

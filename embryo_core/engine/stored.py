@@ -53,11 +53,11 @@ class Stored:
         weight, bias = (weights[0], biases[0]) if len(names) == 1 else (torch.cat(weights), torch.cat(biases))
         return self.made(weight, bias, transposed)
 
-    def made(self, weight: Tensor, bias: Tensor, transposed: bool = False) -> Linear:
-        """Return the linear map of tensors that were taken."""
+    def made(self, weight: Tensor, bias: Tensor, transposed: bool = False, shared: bool = False) -> Linear:
+        """Return the linear map of tensors that were taken; `shared` as for `make_linear`."""
         if self._mapped:
             return keep_linear(weight, bias, transposed)
-        return make_linear(weight.t() if transposed else weight, bias)
+        return make_linear(weight.t() if transposed else weight, bias, shared)
 
     def norm(self, name: str, size: int) -> Norm:
         """Return the layer normalisation of that name."""
