@@ -63,6 +63,7 @@ def test_a_link_with_too_long_a_text_gets_one_sentence(name: str, dashboard_with
 
 
 @pytest.mark.parametrize("name", WHERE)
+@pytest.mark.usefixtures("all_opened")
 def test_a_text_sent_past_the_browser_is_cut(name: str, dashboard_with_results) -> None:
     """The server reads no more of a typed text than its box takes, which the browser knows too."""
     page, more = WHERE[name]

@@ -45,6 +45,7 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
     assert np.allclose(everything[0, 0].sum(axis=-1), 1, atol=1e-3)
 
 
+@pytest.mark.usefixtures("all_opened")
 def test_files_name_run_and_data_and_that_rows_are_divided(look, tiny_results, monkeypatch: pytest.MonkeyPatch):
     """Each row of a CSV: of one head, of all heads, over the steps, and layer by layer."""
     files = []
