@@ -63,7 +63,8 @@ class Visitor:
         self.troubles: list[str] = []
 
     async def __aenter__(self) -> Self:
-        self.socket = await connect(self.address, subprotocols=[Subprotocol("streamlit")], max_size=2**26)
+        how = {"subprotocols": [Subprotocol("streamlit")], "max_size": 2**26, "ping_timeout": LOST}
+        self.socket = await connect(self.address, **how)
         await self._send(None)
         await self._drawn()
         return self

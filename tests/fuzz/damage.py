@@ -127,6 +127,7 @@ def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
     field = rng.choice(list(table.schema))
     values = table[field.name].to_pylist()
     strange = {pa.string(): ("", "\x1b[2J", "x" * 10_000, "![a](//b)", "\ufdd0"), pa.bool_(): (True, False)}
+    strange |= dict.fromkeys((pa.binary(), pa.large_binary()), (b"", b"\xff", b"\xff" * 10_000))
     value = rng.choice((None, *strange.get(field.type, NUMBERS)))
     if pa.types.is_list(field.type):
         value = [float(value or 0)] * 3
