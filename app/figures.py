@@ -120,7 +120,7 @@ def _with_lists(part: Any) -> Any:
 # === Showing ===
 
 
-class _Plain(BaseFigure):
+class _PlainFigure(BaseFigure):
     """What `st.plotly_chart` takes, without what Plotly does to make one: it is asked for its plain values alone."""
 
     def __init__(self, drawn: go.Figure | Draft):
@@ -148,7 +148,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     width, panels = figure.drawn.layout.width, figure.drawn.layout.autosize
     with st.container(key=f"{'wide' if panels else 'scroll'}_{figure.name}") if width else nullcontext():
         fixed: Any = int(width) if width and not panels else "stretch"
-        st.plotly_chart(_Plain(figure.drawn), key=key, width=fixed, alt=figure.title, **select)
+        st.plotly_chart(_PlainFigure(figure.drawn), key=key, width=fixed, alt=figure.title, **select)
     show_files(
         figure.name,
         figure.caption,

@@ -40,7 +40,7 @@ def span(n: "pd.Series") -> str:
 
 
 def point(step: int | str, unit: StepUnit) -> str:
-    """Name a step, or text that stands for one in a figure, by what it counts: "step 1,000", or "1,000 words"."""
+    """Name a step, or text that represents one in a figure, by what it counts: "step 1,000", or "1,000 words"."""
     number = f"{step:,}" if isinstance(step, Integral) else step
     if unit == StepUnit.UPDATES:
         return f"step {number}"

@@ -49,8 +49,8 @@ class Linear(NamedTuple):
 def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
     """Return the linear map of a weight [out, in] and bias [out], in the fastest form on this machine.
 
-    A float16 weight that is `shared`, since it is in memory anyway, stays so rather than be widened: at a question's
-    few rows that takes little more time, and half of the memory of a small model.
+    A float16 weight that is `shared`, since it is in memory anyway, is not widened: for the few rows of a question that
+    takes little more time, and half of the memory of a small model.
     """
     forms = kernels()
     out, into = weight.shape

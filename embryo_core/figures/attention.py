@@ -164,7 +164,7 @@ def describe_steps(shown: int, total: int) -> str:
 def all_heads(
     run: Run, weights: np.ndarray, step: int, note: str, caption: Caption, normalised: bool = False
 ) -> Figure:
-    """Return all heads' maps at a step, [layers, heads, L, L], each in colours of its own; `note` names their data."""
+    """Return all heads' maps at a step, [layers, heads, L, L], each with its own colours; `note` names their data."""
     layers, heads, size, _ = weights.shape
     largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
     tiles = np.full((layers, size + 1, heads, size + 1), np.nan, np.float32)

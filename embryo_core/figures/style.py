@@ -55,7 +55,7 @@ def _symbols() -> dict[str, str]:
 SYMBOL_OF = _symbols()
 
 FONT = 14  # pixels
-INK = "#000037"  # of text: on a page Streamlit replaces it by the colour of its own text; in files it is almost black
+INK = "#000037"  # of text: on a page Streamlit replaces it by its text colour; in files it is almost black
 
 
 def plain(text: str) -> str:

@@ -10,7 +10,7 @@ INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
 Bounds = dict[str, tuple[float, float]]
 
 COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
-    # Type, least and largest value, and names; that of a table with a column of its own begins with the table's. Layers
+    # Type, least and largest value, and names; that of a table with its own type begins with the table's. Layers
     # and heads are as many as a run has, texts and other bytes have a limit in checks.py, and other floats are finite.
     (pa.string(), None, "evaluation metric group tag word band category fact relation subject object prediction kind"),
     (pa.string(), None, "variant paradigm task predictor question history"),
