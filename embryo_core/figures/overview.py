@@ -126,9 +126,16 @@ def _while_unchanged(of: Callable[[Run], Path], entries: int) -> Callable[[Calla
 def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
-    The table is shared, so never modify it. Raises BrokenRun.
+    Measures by length and position are left out. A row without counts gets those of its first measure, whose numbers
+    are the row's. The table is shared, so never modify it. Raises BrokenRun.
     """
-    return pd.DataFrame(run_files.read_log(run))
+    rows = [_counts_of_first(row.get("measures")) | row for row in run_files.read_log(run)]
+    return pd.DataFrame(rows).drop(columns=["measures", "by_length"], errors="ignore")
+
+
+def _counts_of_first(measures: Any) -> dict[str, int]:
+    first = measures[0] if isinstance(measures, list) and measures else None
+    return {name: first[name] for name in COUNTS if isinstance(first.get(name), int)} if isinstance(first, dict) else {}
 
 
 @_while_unchanged(lambda run: run.path / "log.jsonl", 64)
@@ -150,23 +157,13 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
     log, count = training_log(run), QUANTITIES[quantity].count
     if quantity not in log:
         return pd.DataFrame(columns=["split", "step", quantity, "n"])
-    counts = log[count] if count in log else _counts_in_measures(log, count)
-    table = log[["split", "step", quantity]].assign(n=counts)[log[quantity].notna()]
+    table = log[["split", "step", quantity]].assign(n=log.get(count, pd.NA))[log[quantity].notna()]
     logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have it
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return table.assign(baseline=word[1])
     if QUANTITIES[quantity].baseline is not None:
         return table.assign(baseline=QUANTITIES[quantity].baseline)
     return table.assign(baseline=log[logged]) if logged in log else table
-
-
-def _counts_in_measures(log: pd.DataFrame, count: str) -> pd.Series:
-    """Return a count that held-out rows have only in their first measure, whose numbers are the row's own."""
-    if "measures" not in log:
-        return pd.Series(pd.NA, log.index)
-    firsts = (measures[0] if isinstance(measures, list) and measures else None for measures in log["measures"])
-    counts = (first.get(count) if isinstance(first, dict) else None for first in firsts)
-    return pd.Series([found if isinstance(found, int) else pd.NA for found in counts], log.index)
 
 
 @_while_unchanged(lambda run: run.frequencies, 64)

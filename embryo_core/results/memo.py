@@ -7,6 +7,7 @@ column when somebody writes to it.
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from threading import Lock
@@ -17,10 +18,11 @@ import pandas as pd
 from embryo_core.runs import read_once
 from embryo_core.types import Run
 
-MAX_BYTES = 64 * 2**20  # of all frames that are kept
+MAX_BYTES = 32 * 2**20  # of all frames that are kept
 MAX_FRAME_BYTES = MAX_BYTES // 8  # of one frame
+MAX_COPIES = 50  # of one frame: each leaves weak references in it, which pandas removes only by the hundred
 
-_frames: OrderedDict[Hashable, tuple[pd.DataFrame, int]] = OrderedDict()
+_frames: OrderedDict[Hashable, "_Kept"] = OrderedDict()
 _lock = Lock()
 
 
@@ -39,19 +41,27 @@ def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]
         named = {name: _hashable(each) for name, each in options.items()}
         key = read, run.path, run.name, results_state(run), tuple(arguments), tuple(sorted(named.items()))
         with _lock:
-            if key in _frames:
+            if (kept := _frames.get(key)) and kept.copies < MAX_COPIES:
                 _frames.move_to_end(key)
-                return _frames[key][0].copy(deep=False)
+                kept.copies += 1
+                return kept.frame.copy(deep=False)
         frame = read(run, *arguments, **named)
         size = int(frame.memory_usage(deep=True).sum())
         if size <= MAX_FRAME_BYTES:
             with _lock:
-                _frames[key] = frame, size
-                while sum(size for _, size in _frames.values()) > MAX_BYTES:
+                _frames[key] = _Kept(frame, size)
+                while sum(kept.size for kept in _frames.values()) > MAX_BYTES:
                     _frames.popitem(last=False)
         return frame.copy(deep=False)
 
     return reading
+
+
+@dataclass
+class _Kept:
+    frame: pd.DataFrame
+    size: int  # bytes
+    copies: int = 1
 
 
 def _hashable(argument: Any) -> Any:

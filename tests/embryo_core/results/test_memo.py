@@ -1,5 +1,8 @@
 """A frame is read once while the files of its run stay the same, and no caller can change what others get."""
 
+import gc
+import weakref
+
 import pandas as pd
 import pytest
 
@@ -41,6 +44,20 @@ def test_a_caller_cannot_change_the_frame_of_another(run: Run):
     frame.index = frame.index + 5
     frame.sort_values("value", inplace=True)
     pd.testing.assert_frame_equal(results.read_scores(run), expected)
+
+
+def test_references_to_copies_do_not_pile_up(run: Run):
+    """A copy leaves weak references in the blocks and in the index of the frame that is kept."""
+    results.write(at(run, 0), "m", find("m", 0))
+    before = _dead_references()
+    for _ in range(20 * memo.MAX_COPIES):
+        results.read_scores(run)
+    assert _dead_references() < before + 20 * memo.MAX_COPIES
+
+
+def _dead_references() -> int:
+    gc.collect()
+    return sum(type(one) is weakref.ref and one() is None for one in gc.get_objects())
 
 
 def test_large_frames_are_read_each_time(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):
