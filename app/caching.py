@@ -5,11 +5,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.drawing import aside
+from app.drawing import lock_released
 from embryo_core import results, runs
 from embryo_core.types import Run
 
-# === The state of a run's files, a text that changes when they do ===
+# === The state of a run's files: a string that changes when they do ===
 
 
 def results_state(run: Run) -> str:
@@ -29,7 +29,7 @@ def log_state(run: Run) -> str:
 
 
 def run_state(run: Run) -> str:
-    """Return a text that changes whenever a file that figures read does: results, checkpoints, log, card, audit."""
+    """Return a string that changes with any file that figures read: results, checkpoints, log, card, audit."""
     card = files_state(run, run.path / "run.json", run.path / runs.AUDIT, run.frequencies)
     return results_state(run) + checkpoints_state(run) + log_state(run) + card
 
@@ -51,22 +51,25 @@ def _file(path: Path) -> tuple[str | int, ...]:
 # === Caches ===
 
 
-def cached(state: Callable[[Run], str], entries: int, spinner: bool | str = False) -> Callable:
-    """Decorate a function of a run and more: its last results are kept while this `state` of the run stays the same.
+def cached(state: Callable[[Run], str], max_entries: int, spinner: bool | str = False) -> Callable:
+    """Decorate a function whose first argument is a run: cache its results while the run has the same `state`.
 
-    A slow function has a spinner, and other pages are drawn meanwhile (see drawing.py). A function without a spinner
-    must not call one with a spinner: its page would wait for its turn while other pages wait for its result.
+    Give a slow function a spinner: other pages are drawn meanwhile (see drawing.py). A function without a spinner must
+    not call one with a spinner: its page would wait for its turn while other pages wait for its result.
     """
-    cache = st.cache_data(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state})
-    return (lambda read: aside()(cache(read))) if spinner else cache
+    cache = st.cache_data(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state})
+    return (lambda read: lock_released()(cache(read))) if spinner else cache
 
 
-def kept_whole(
-    state: Callable[[Run], str], entries: int, spinner: bool | str = False, valid: Callable[..., bool] | None = None
+def cached_resource(
+    state: Callable[[Run], str],
+    max_entries: int,
+    spinner: bool | str = False,
+    validate: Callable[..., bool] | None = None,
 ) -> Callable:
-    """Do the same as `cached` without copies: all pages get the same object and must not modify it; for large tables.
+    """Cache like `cached`, without copies: all pages get the same object and must not modify it; for large tables.
 
-    What is not `valid` any more is read again too.
+    An object that `validate` rejects is read again.
     """
-    cache = st.cache_resource(max_entries=entries, show_spinner=spinner, hash_funcs={Run: state}, validate=valid)
-    return (lambda read: aside()(cache(read))) if spinner else cache
+    cache = st.cache_resource(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state}, validate=validate)
+    return (lambda read: lock_released()(cache(read))) if spinner else cache

@@ -1,9 +1,9 @@
 """The lock of drawing: one page is drawn at a time, since concurrent rendering slows every page and query.
 
-A page steps aside while it waits for something slow, so that others are drawn meanwhile, and waits for others at most
-MAX_WAIT seconds in all: then it is drawn beside them, as the page of a damaged run may take minutes. While a page is
-drawn, it sees the files of its runs as they were at first, or as the page before saw them less than a second ago;
-otherwise each page would list a long series again and again.
+A page releases the lock while it waits for something slow, so that others are drawn meanwhile. It waits for others at
+most MAX_WAIT seconds in all and is then drawn at the same time, since the page of a damaged run may take minutes. While
+a page is drawn, it sees the files of its runs as they were when it began, or as the previous page saw them less than a
+second ago; otherwise each page would list a long series repeatedly.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from time import monotonic
 from embryo_core.engine.cache import return_memory
 from embryo_core.runs import snapshot
 
-SEEN_FOR = 1.0  # seconds for which the next pages see the files of a run as one page saw them
+SEEN_FOR = 1.0  # seconds for which the next pages reuse the list of a run's files
 MAX_WAIT = 2.0  # seconds that a page waits for other pages
-TRIM_EVERY = 10.0  # seconds after which a page, once drawn, returns free memory to the system; it takes 10 ms
+TRIM_EVERY = 10.0  # seconds between two returns of free memory to the system, after a page; each takes 10 ms
 
-_lock = Lock()  # held by the page that is drawn
-_trimmed = [0.0]  # when a page returned free memory last
-_own = local()  # of a thread that draws: `held`, whether it holds the lock, and `patience`, the seconds it still waits
+_lock = Lock()  # held by the page that is being drawn
+_trimmed = [0.0]  # when free memory was last returned
+_own = local()  # per thread: `held`, whether it holds the lock, and `patience`, the seconds that it still waits
 
 
 @contextmanager
@@ -48,10 +48,10 @@ def is_drawing() -> bool:
 
 
 @contextmanager
-def aside() -> Iterator[None]:
-    """Let other pages be drawn until the block ends, then wait for a turn again; does nothing without a turn.
+def lock_released() -> Iterator[None]:
+    """Release the lock until the block ends, then wait for it again; does nothing if this thread does not hold it.
 
-    A page that waits for the result of another thread has to step aside, or that thread could never go on.
+    A page that waits for the result of another thread must release it: that thread may need the lock to continue.
     """
     if not getattr(_own, "held", False):
         yield

@@ -34,13 +34,14 @@ from embryo_core.query.answers import Lead
 from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
-MAX_FIGURES = 64  # that are cached
-SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}  # of one core that a file takes, about; its place in the queue
+MAX_FIGURES = 64  # cached figures
+# estimated core seconds to make a file; they decide its place in the queue
+SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
 
 
 @dataclass(frozen=True)
 class File:
-    """A download of a figure: its label in the menu, its name, and what makes its content when it is clicked."""
+    """A download of a figure: its label in the menu, its name, and the function that makes its content on a click."""
 
     label: str
     name: str
@@ -51,7 +52,7 @@ class File:
 
 
 def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
-    """Return the Figure that a function of embryo_core.figures makes of the runs of a page, with these options.
+    """Return the Figure that a function of embryo_core.figures makes of the page's runs, with these options.
 
     It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
     """
@@ -87,7 +88,8 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {
     Run: run_state,
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,
-    **dict.fromkeys((Axis, Lead, Shared, Subject), repr),  # of plain values; Streamlit copies a dataclass to hash it
+    # their fields are plain values; Streamlit copies a dataclass to hash it
+    **dict.fromkeys((Axis, Lead, Shared, Subject), repr),
 }
 
 
@@ -99,15 +101,15 @@ def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **option
 
 
 def _freeze(plot: Any) -> None:
-    """Convert a plot that never changes to plain values once, not each time that it is shown."""
+    """Convert a plot that never changes to plain values once, rather than each time that it is shown."""
     content = _with_lists(plot.to_dict())
     plot.to_dict = lambda: content
 
 
 def _with_lists(part: Any) -> Any:
-    """Return plain values with lists for arrays of objects, such as customdata, which orjson writes ten times as fast.
+    """Return plain values with lists for arrays of objects, such as customdata: orjson writes lists ten times as fast.
 
-    It refuses transposed arrays.
+    It cannot write transposed arrays.
     """
     if isinstance(part, dict):
         return {name: _with_lists(value) for name, value in part.items()}
@@ -121,18 +123,18 @@ def _with_lists(part: Any) -> Any:
 
 
 class _PlainFigure(BaseFigure):
-    """What `st.plotly_chart` takes, without what Plotly does to make one: it is asked for its plain values alone."""
+    """A figure for `st.plotly_chart` that skips Plotly's validation: only its plain values are read."""
 
     def __init__(self, drawn: go.Figure | Draft):
         self.__dict__["to_dict"] = drawn.to_dict
 
 
 def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bool = False) -> None:
-    """Show a Figure with its caption and a menu of its files, below its title if `titled`, and name runs that it lacks.
+    """Show a Figure with its caption and the menu of its files, below its title if `titled`; name runs without data.
 
     `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
-    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page, and one
-    of many panels, which has a width for files and elsewhere, takes the width of the page.
+    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page, and one of
+    many panels, which has a width for files and elsewhere, takes the width of the page.
     """
     if titled:
         st.header(literal(figure.title), anchor=False)

@@ -15,11 +15,12 @@ from embryo_core.figures.markdown import literal
 def page(
     title: str, icon: str | None = None, default: bool = False, visibility: Literal["visible", "hidden"] = "visible"
 ) -> Any:
-    """Return the page at /<title>, in small letters, that show() in app/views draws; the default page is at /."""
+    """Return the page that show() of its module in app/views draws, at /<title> in lower case; the default is at /."""
     name = title.lower().replace("-", "")
 
     def show() -> None:
-        import_module(f"app.views.{name}").show()  # the first page does not wait for the modules of all others
+        # imported late: the first page does not wait for the modules of the others
+        import_module(f"app.views.{name}").show()
 
     path = None if default else name
     return st.Page(show, title=title, icon=icon, url_path=path, default=default, visibility=visibility)
@@ -38,13 +39,13 @@ PAGES = [
     page("Fine-tuning", ":material/tune:"),
     page("Query", ":material/edit_note:"),
     page("Compare", ":material/compare_arrows:"),
-    page("Overview", visibility="hidden"),  # the first page has both addresses
+    page("Overview", visibility="hidden"),  # the Overview has both addresses
 ]
 
 server_log.shorten()
 st.set_page_config(page_title="Embryo", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 chosen = st.navigation(PAGES, position="top")
-if wanted := permalink.leads_to():
+if wanted := permalink.pop_target():
     st.switch_page(next(page for page in PAGES if page.url_path == wanted))
 try:
     with drawing():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.caching import kept_whole, results_state
+from app.caching import cached_resource, results_state
 from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
@@ -26,7 +26,7 @@ def evaluated(run: Run) -> set[int]:
 
 
 def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
-    """Return the steps whose averaged maps a page has: all, or log-spaced ones and the one `chosen` of all."""
+    """Return the steps whose averaged maps a page shows: all, or log-spaced ones and the one that `chosen` picks."""
     known = evaluated(run)
     return tuple(sorted({*grid_steps(run), chosen(known)})) if known else ()
 
@@ -40,7 +40,7 @@ def grid_steps(run: Run) -> list[int]:
 def head_history(
     run: Run, layer: int, head: int, steps: tuple[int, ...], normalised: bool = False, shared: bool = False
 ) -> HeadHistory:
-    """Return a head's averaged maps at these steps; `shared` colours end at one weight for all heads."""
+    """Return a head's averaged maps at these steps; with `shared`, all heads have one colour scale."""
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
     history = averaged(run, layer, head, maps, sources(run).get(METRIC, {}))
@@ -51,14 +51,14 @@ def head_history(
     return replace(history, note=history.note + of_rows(normalised))
 
 
-@kept_whole(results_state, 4)
+@cached_resource(results_state, 4)
 def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
     """Return the averaged maps of all heads at one step, [layers, heads, L, L]. Raises ResultsError."""
     weights, _ = store.read_attention_step(run, step)
     return normalise_rows(weights) if normalised else weights
 
 
-@kept_whole(results_state, 4, "Reading the attention maps")
+@cached_resource(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
     """Return the numbers of layers and heads, and the maps at `grid_steps`; `at` as in `head_maps.head_history`."""
     found = _grid_at_first(run, normalised)
@@ -66,9 +66,9 @@ def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tupl
     return layers, heads, head_maps.grid_payload(run.name, found, at, unit=run.step_unit)
 
 
-@kept_whole(results_state, 16)
+@cached_resource(results_state, 16)
 def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
-    """Return the maps of the one of these steps that the grid lacks, for the browser; empty if it has all."""
+    """Return, for the browser, the maps of the step that the grid lacks; empty if it has all of these steps."""
     of_grid = grid_steps(run)
     for step, of_bar in zip(steps, at or steps, strict=True):
         if step not in of_grid:
@@ -93,13 +93,13 @@ def _weights(
     return normalise_rows(np.stack(maps)) if normalised else np.stack(maps)
 
 
-@kept_whole(results_state, 2)
+@cached_resource(results_state, 2)
 def _maps_at_first(run: Run) -> tuple[list[int], np.ndarray, int]:
     steps, weights, sentences = store.read_attention_steps(run, grid_steps(run))
     return steps.tolist(), weights, sentences
 
 
-@kept_whole(results_state, 4, "Reading the attention maps")
+@cached_resource(results_state, 4, "Reading the attention maps")
 def _grid_at_first(run: Run, normalised: bool) -> head_maps.Grid:
     steps, weights, _ = _maps_at_first(run)
     return head_maps.grid(steps, normalise_rows(weights) if normalised else weights)

@@ -24,7 +24,7 @@ def show_head(
     key: str = HISTORY,
     at: Sequence[float] = (),
 ) -> None:
-    """Draw a head's maps at the time bar's step, its files named `name`; `at` as in `head_maps.head_history`."""
+    """Draw a head's maps at the time bar's step; `name` and `at` as in `head_maps.head_history`."""
     step = view.evaluated(history.steps)
     head_maps.head_history(history, scale, name, key, at)
     show_map_files(
@@ -44,7 +44,7 @@ def _csv(history: HeadHistory, step: int, caption: Caption, name: str) -> str:
 
 
 def show_map_files(name: str, title: str, caption: Caption, run: str, note: str, *files: File) -> None:
-    """Draw the caption of the maps of this `name` and the menu of their files; `note` goes into their small print."""
+    """Draw the caption of the maps of this `name` and the menu of their files; `note` is added to their small print."""
     figures.show_files(
         name,
         caption,

@@ -1,8 +1,8 @@
-"""The state of the dashboard in the URL: restored when a link is opened, written when a page is drawn.
+"""The state of the dashboard in the URL: read when a link is opened, written when a page is drawn.
 
-Streamlit clears the query parameters of a page and forgets its widgets when the user opens another page. So the whole
-state is kept in the session, and the URL is its copy; every value is text. The URL wins when the session starts and
-when the browser goes back or forward; otherwise the session does.
+Streamlit clears the query parameters of a page and forgets its widgets when the user opens another page. So the session
+holds the whole state, and the URL is a copy of it; every value is text. The URL takes precedence when a session starts
+and when the browser goes back or forward; otherwise the session does.
 """
 
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 STATE = "permalink"  # session: name -> the user's choice
-LEADS = "permalink_leads"  # session: the page to which a click leads
-OF_LINK = "permalink_of_link"  # session: the page that a link opened, and the names whose values came with it
+TARGET = "permalink_target"  # session: the page that a click opens
+LINK = "permalink_link"  # session: the page that a link opened, and the names whose values came with it
 SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
 
 _history = st.components.v2.component(
@@ -27,12 +27,12 @@ def one_entry_per_page() -> None:
 
 
 def restore() -> None:
-    """Read the choices from the URL before any `get`; when the browser goes back, what it leaves out is the default."""
+    """Read the choices from the URL before any `get`; after "back", a name missing in the URL has its default."""
     context = get_script_run_ctx()
     state = st.session_state.get(STATE)
     if state is None:
         st.session_state[STATE] = st.query_params.to_dict()
-        st.session_state[OF_LINK] = (_page(), set(st.session_state[STATE]))
+        st.session_state[LINK] = (_page(), set(st.session_state[STATE]))
     elif context is not None and context.is_history_navigation:
         left_out = {name for name, value in st.session_state[SHOWN].items() if value is None}
         st.session_state[STATE] = {k: v for k, v in state.items() if k not in left_out} | st.query_params.to_dict()
@@ -45,21 +45,21 @@ def get(name: str) -> str | None:
 
 
 def choose(name: str, value: object) -> None:
-    """Keep the user's choice for this session."""
+    """Store the user's choice for this session."""
     st.session_state.setdefault(STATE, {})[name] = str(value)
-    _, names = st.session_state.get(OF_LINK, (None, set()))
+    _, names = st.session_state.get(LINK, (None, set()))
     names.discard(name)
 
 
 def choose_all(**values: object) -> None:
-    """Keep several choices of the user by their names."""
+    """Store several choices of the user by name."""
     for name, value in values.items():
         choose(name, value)
 
 
-def of_link(name: str) -> bool:
-    """Return whether a value came with the link that opened this page, and was not chosen since."""
-    page, names = st.session_state.get(OF_LINK, (None, set()))
+def came_with_link(name: str) -> bool:
+    """Return whether a value came with the link that opened this page and has not been changed since."""
+    page, names = st.session_state.get(LINK, (None, set()))
     return name in names and page == _page()
 
 
@@ -68,19 +68,19 @@ def show(name: str, value: object | None) -> None:
     st.session_state.setdefault(SHOWN, {})[name] = None if value is None else str(value)
 
 
-def lead_to(page: str, **choices: object) -> None:
-    """Make some choices and open the page of this name at the next drawing; for callbacks."""
+def open_page(page: str, **choices: object) -> None:
+    """Store choices and open the page of this name when the app is next drawn; for callbacks."""
     choose_all(**choices)
-    st.session_state[LEADS] = page
+    st.session_state[TARGET] = page
 
 
-def leads_to() -> str | None:
-    """Return the page that `lead_to` asked for, once."""
-    return st.session_state.pop(LEADS, None)
+def pop_target() -> str | None:
+    """Return the page that `open_page` asked for, and forget it."""
+    return st.session_state.pop(TARGET, None)
 
 
 def publish() -> None:
-    """Write what this page showed to the URL, all at once: each message is an entry of the browser's history."""
+    """Write the values of this page to the URL, all at once: each write is an entry in the browser's history."""
     shown = st.session_state.get(SHOWN, {})
     before = {name: st.query_params.get_all(name) for name in st.query_params}
     after = {name: values for name, values in before.items() if shown.get(name, "") is not None}
@@ -94,11 +94,11 @@ def _page() -> str | None:
     return context.page_script_hash if context else None
 
 
-def joined(values: Iterable[str]) -> str:
-    """Join several values into one; see `parts`."""
+def join(values: Iterable[str]) -> str:
+    """Join several values into one, for `split`."""
     return ",".join(value.replace("%", "%25").replace(",", "%2C") for value in values)
 
 
-def parts(text: str) -> list[str]:
-    """Split a value that `joined` made."""
+def split(text: str) -> list[str]:
+    """Split a value that `join` made."""
     return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",")]

@@ -15,12 +15,12 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.types import Run
 
-SMOOTHING = "smooth"  # its name in the URL
-OPEN = "open"  # in the URL: the sections that are unfolded
-NUMBER = 110  # pixels of a box with the number of a layer or a head
+SMOOTHING = "smooth"  # name in the URL
+OPEN = "open"  # name in the URL of the list of unfolded sections
+NUMBER = 110  # pixels: width of a box for a layer or a head
 SWITCHED = {"on": True, "off": False}
-MAX_LINK = 2_000  # characters of a text that are put into the URL
-MAX_CHARACTERS = {  # of the texts that readers type, by their names in the URL
+MAX_LINK = 2_000  # characters: a longer text is left out of the URL
+MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in the URL
     "text": query.MAX_CHARACTERS,
     "text2": MAX_LINK,
     "sentence": MAX_LINK,
@@ -48,10 +48,10 @@ def pick_one(
 ) -> Any:
     """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
 
-    Options may be a mapping to their labels; else `format_func` labels them.
-    An `optional` choice is not in the URL while it is the first. If a link names none of the options, `report` says so,
-    and the address stays until the reader chooses one. `hidden` maps options that another picker leaves out to that
-    picker's label. `then` gets what the reader chose, before the page is drawn again.
+    Options may be a mapping to their labels; else `format_func` labels them. An `optional` choice is left out of the
+    URL while it is the first option. If a link names none of the options, `report` shows a message, and the URL stays
+    until the reader chooses one. `hidden` maps options that another picker leaves out to that picker's label. `then`
+    gets the reader's choice, before the page is drawn again.
     """
     if isinstance(options, Mapping):
         options, format_func = [*options], options.__getitem__
@@ -76,7 +76,7 @@ def pick_one(
 def group_runs(found: Iterable[Run]) -> dict[str, str]:
     """Return the label of each run by name, in the order of the pickers: by root, then as in `compare.group_by_size`.
 
-    A label says whether the run is a choice of design or one of several seeds. A run that is linked from elsewhere
+    A label says whether the run is a choice of design or one of several seeds. A run that is a link to another folder
     belongs to the first root.
     """
     roots = runs.roots()
@@ -104,18 +104,20 @@ def pick_many(
 ) -> list[str]:
     """Pick some of the options with a list, or with pills if they are few; return them in the order of the options.
 
-    The URL has them joined (`permalink.joined`), unless they are the default. `report` is that of `pick_one`. With
-    `bulk`, one click takes all of them, none, or a single one.
+    The URL has them joined (`permalink.join`), unless they are the default; `report` as in `pick_one`. With `bulk`, one
+    click takes all of them, none, or a single one.
     """
     if bulk:
         _pick_bulk(name, options, format_func)
     wanted = permalink.get(name)
     key = f"pick_{name}"
-    kept = set(default if wanted is None else permalink.parts(wanted))
-    if report and permalink.of_link(name) and not kept & {*options}:  # an empty or unknown choice is not the visitor's
+    kept = set(default if wanted is None else permalink.split(wanted))
+    if report and permalink.came_with_link(name) and not kept & {*options}:
         kept = set(default or options)
         if not wanted:
-            st.info(literal(f"The link names no {name.replace('_', ' ')}; showing the usual."), icon=":material/info:")
+            st.info(
+                literal(f"The link names no {name.replace('_', ' ')}; showing the default."), icon=":material/info:"
+            )
     st.session_state[key] = [option for option in options if option in kept]
     shared: dict[str, Any] = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
     chosen = (
@@ -123,14 +125,14 @@ def pick_many(
         if pills
         else st.multiselect(label, options, **shared)
     )
-    permalink.show(name, None if set(chosen) == set(default) else permalink.joined(chosen))
-    if report and wanted and (unknown := [one for one in permalink.parts(wanted) if one and one not in options]):
+    permalink.show(name, None if set(chosen) == set(default) else permalink.join(chosen))
+    if report and wanted and (unknown := [one for one in permalink.split(wanted) if one and one not in options]):
         report_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
 
 def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
-    """Pick on or off; an `optional` switch is not in the URL while it has its default. See `pick_one`."""
+    """Pick on or off; an `optional` switch is left out of the URL while it has its default. See `pick_one`."""
     key, wanted = f"pick_{name}", permalink.get(name)
     st.session_state[key] = SWITCHED.get(wanted or "", default)
     chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
@@ -146,42 +148,42 @@ def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], s
 
     def only() -> None:
         if (chosen := st.session_state[key]) in options:
-            permalink.choose(name, permalink.joined([chosen]))
+            permalink.choose(name, permalink.join([chosen]))
         st.session_state[key] = None
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         for label, taken in (("All", options), ("None", ())):
-            st.button(label, key=f"{label}_{name}", on_click=permalink.choose, args=(name, permalink.joined(taken)))
+            st.button(label, key=f"{label}_{name}", on_click=permalink.choose, args=(name, permalink.join(taken)))
         hidden: dict[str, Any] = {"label_visibility": "collapsed", "placeholder": "only this", "width": 180}
         st.selectbox("Only this", options, None, key=key, format_func=format_func, on_change=only, **hidden)
 
 
 def fold(name: str, title: str, draw: Callable[[], object]) -> None:
-    """Draw a section that stays folded, and uncomputed, until the reader opens it; the URL has the open ones.
+    """Draw a section that is folded, and not computed, until the reader opens it; the URL names the open sections.
 
-    If the title changes, figures inside lose their zoom.
+    Figures in it lose their zoom if the title changes.
     """
-    opened = set(permalink.parts(permalink.get(OPEN) or "")) - {""}
+    opened = set(permalink.split(permalink.get(OPEN) or "")) - {""}
     key = f"fold_{name}"
     st.session_state[key] = name in opened
 
     def toggled() -> None:
-        permalink.choose(OPEN, permalink.joined(sorted(opened ^ {name})))
+        permalink.choose(OPEN, permalink.join(sorted(opened ^ {name})))
 
     section = st.expander(title, key=key, on_change=toggled)
     if section.open:
         with section:
             draw()
-    permalink.show(OPEN, permalink.joined(sorted(opened)) or None)
+    permalink.show(OPEN, permalink.join(sorted(opened)) or None)
 
 
 def options() -> DeltaGenerator:
-    """Return a popover for what a reader rarely changes about the figures of a page."""
+    """Return a popover for rarely changed options of a page's figures."""
     return st.popover("Options", icon=":material/tune:")
 
 
 def pick_smoothing() -> None:
-    """Draw a slider for the smoothing of the page's curves; a link with another value is reported."""
+    """Draw a slider for the smoothing of the page's curves; report a link whose value is not on it."""
     key = f"pick_{SMOOTHING}"
     st.session_state[key] = chosen_smoothing()
     st.select_slider(
@@ -200,7 +202,7 @@ def pick_smoothing() -> None:
 
 
 def chosen_smoothing() -> int:
-    """Return the smoothing of the URL, or 1 (none) if it names no setting of the slider."""
+    """Return the smoothing in the URL, or 1 (none) if the URL has no value of the slider."""
     return {str(points): points for points in WINDOWS}.get(permalink.get(SMOOTHING) or "", 1)
 
 
@@ -209,7 +211,7 @@ def _smoothing_name(points: int) -> str:
 
 
 def pick_number(name: str, count: int, default: int) -> int:
-    """Pick one of the layers or heads, counted from 1; `name` is "layer" or "head"."""
+    """Pick a layer or a head, counted from 1; `name` is "layer" or "head"."""
     return pick_one(name, name.capitalize(), range(1, count + 1), default, width=NUMBER)
 
 
@@ -257,8 +259,8 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
 
 
 def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
-    """Say that the link of this page names something that does not exist, and what is `shown`; keep its address."""
-    if permalink.of_link(name):
+    """Report that the page's link names something that does not exist, and what is `shown` instead; keep the URL."""
+    if permalink.came_with_link(name):
         listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
         which = "which is" if len(unknown) == 1 else "which are"
         then = f"; showing '{shown}'" if shown else ""
@@ -267,12 +269,12 @@ def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str 
         permalink.show(name, permalink.get(name))
 
 
-def served(name: str, value: Any) -> str:
-    """Return the key of a widget with this value, a new one whenever the page sets a value the reader did not choose.
+def widget_key(name: str, value: Any) -> str:
+    """Return the key of a widget with this value: a new key whenever the page, not the reader, sets another value.
 
     A browser whose page was interrupted has not received the new value, and sends the old one with its next message.
-    Under the same key that would count as the reader's choice. Under the old key it is the value that this key was
-    served with, which `on_change` ignores.
+    Under an unchanged key that would count as the reader's choice. Under the previous key it equals the value that this
+    key began with, which `on_change` ignores.
     """
     count = f"{name}_served"
     key = f"{name}_{st.session_state.setdefault(count, 0)}"
@@ -284,7 +286,7 @@ def served(name: str, value: Any) -> str:
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Escape the texts for a widget that reads Markdown in its options, as segments and pills do."""
+    """Escape the labels for a widget that renders Markdown in its options, as segments and pills do."""
     return lambda option: literal(format_func(option))
 
 
@@ -292,4 +294,4 @@ def _keep(name: str) -> None:
     chosen = st.session_state[f"pick_{name}"]
     if isinstance(chosen, bool):
         chosen = "on" if chosen else "off"
-    permalink.choose(name, permalink.joined(chosen) if isinstance(chosen, list) else chosen)
+    permalink.choose(name, permalink.join(chosen) if isinstance(chosen, list) else chosen)

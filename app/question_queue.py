@@ -1,10 +1,10 @@
-"""The queue of questions: one is computed at a time on all cores, cheap ones first; leaving ends a visitor's question.
+"""The queue of questions: one is computed at a time on all cores, cheap ones first; it ends when its visitor leaves.
 
 The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
 questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks
-(embryo_core/query/sweep.py) while another comes before it in the queue, and for a moment after a light one, whose page
-is drawn then and asks its next question; once its own time has come, it resumes at once. A session has one question at
-a time: Streamlit runs its pages in one thread, and the visitor's next action ends what is running, as does leaving.
+(embryo_core/query/sweep.py) while another is before it in the queue, and for a moment after a light one, whose page is
+then drawn and asks its next question; once its own time has come, it resumes at once. A session has one question at a
+time: Streamlit runs its pages in one thread, and the visitor's next action, or leaving, ends the current question.
 Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
 
 This module is not named queue.py: Streamlit puts app/ first on sys.path, where it would hide the standard library's.
@@ -23,13 +23,13 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from embryo_core.errors import ConfigError, TooCostly
 from embryo_core.query import pausing
 
-BUDGET = "EMBRYO_QUESTION_BUDGET"  # seconds of one core; without it a question may cost anything
+BUDGET = "EMBRYO_QUESTION_BUDGET"  # core seconds that a question may cost; unlimited if not set
 PATIENCE = 10  # seconds of waiting for each second of cost
-LIGHT = 0.5  # seconds: a question that costs no more runs to its end once it has begun
+LIGHT = 0.5  # seconds: a question up to this cost is never paused
 DRAW_TIME = 0.3  # seconds in which a page draws an answer
-MAX_HEAVY = 4  # heavy questions that may have begun at a time: paused ones hold memory too
-POLL = 0.1  # seconds between two checks of a paused question: whether it may go on, and whether its visitor waits
-POLL_WAITING = 0.5  # the same before it has begun; such a question is also notified when its turn comes
+MAX_HEAVY = 4  # heavy questions that may be under way: paused ones hold memory too
+POLL = 0.1  # seconds between two checks of a paused question: may it continue, is its visitor still there
+POLL_WAITING = 0.5  # the same for a question that has not begun, which is also notified when its turn comes
 
 Result = TypeVar("Result")
 
@@ -40,10 +40,10 @@ class _Waiting:
 
     cost: float  # seconds of one core
     due: float  # the key by which the queue is sorted
-    check: Callable[[], None]  # raises once its visitor no longer waits for the answer
-    notified: Condition  # when its turn comes
+    check: Callable[[], None]  # raises once its visitor has left or acted again
+    notified: Condition  # notified when its turn comes
     begun: bool = False
-    ended: BaseException | None = None  # what `check` raised in one of its threads
+    ended: BaseException | None = None  # the error that `check` raised in one of its threads
 
 
 class Queue:
@@ -52,7 +52,7 @@ class Queue:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._lock = Lock()
-        self._drawn_at = 0.0  # when the page of the last light question will have drawn its answer, about
+        self._drawn_at = 0.0  # estimated time at which the page of the last light question has drawn its answer
 
     @contextmanager
     def turn(self, cost: float, check: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
@@ -71,7 +71,7 @@ class Queue:
                 self._waiting.remove(own)
                 if own.begun and own.cost <= LIGHT:
                     self._drawn_at = monotonic() + DRAW_TIME
-                if self._waiting:  # wake the next one only: every thread that wakes competes for Python's lock
+                if self._waiting:  # wake only the next one: every thread that wakes competes for the GIL
                     self._first().notified.notify_all()
 
     def _wait(self, own: _Waiting) -> None:
@@ -96,7 +96,7 @@ class Queue:
         return self._first() is own and monotonic() >= min(self._drawn_at, own.due)
 
     def _first(self) -> _Waiting:
-        """Return the question whose turn it is; a heavy one begins only while fewer than MAX_HEAVY others have."""
+        """Return the question whose turn it is; a heavy one begins only while under MAX_HEAVY others are under way."""
         heavy = [one for one in self._waiting if one.begun and one.cost > LIGHT]
         full = len(heavy) >= MAX_HEAVY
         may_compute = [one for one in self._waiting if one.begun or one.cost <= LIGHT or not full]
@@ -109,8 +109,8 @@ QUEUE = Queue()
 def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: float = 0) -> Result:
     """Compute a question of this cost, in seconds of one core, when its turn comes.
 
-    `spent` is what earlier parts of the same question have cost. Raises TooCostly as `check_budget` does for both
-    together, the errors of `compute`, and Streamlit's own exception once the visitor has left or acted again.
+    `spent` is the cost of earlier parts of the same question. Raises TooCostly as `check_budget` does for their sum,
+    the errors of `compute`, and Streamlit's own exception once the visitor has left or acted again.
     """
     check_budget(spent + cost, command)
     context = get_script_run_ctx(suppress_warning=True)
@@ -119,7 +119,7 @@ def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: flo
 
 
 def check_budget(cost: float, command: str) -> None:
-    """Raise TooCostly if a question costs more than the budget, with the `command` that answers it elsewhere."""
+    """Raise TooCostly if a question costs more than the budget; the error has the `command` to ask it elsewhere."""
     if cost > (limit := budget()):
         raise TooCostly(
             f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "
@@ -129,7 +129,7 @@ def check_budget(cost: float, command: str) -> None:
 
 
 def budget() -> float:
-    """Return the seconds of one core that a question may cost. Raises ConfigError if the variable is no number."""
+    """Return the core seconds that a question may cost. Raises ConfigError if the variable is not a positive number."""
     received = os.environ.get(BUDGET)
     if not received:
         return float("inf")

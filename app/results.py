@@ -1,11 +1,11 @@
-"""Reads of runs and results, kept while the files stay the same: pages read only through this module."""
+"""Cached reads of runs and results: pages read only through this module."""
 
 from collections import defaultdict
 from contextlib import suppress
 
 import pandas as pd
 
-from app.caching import cached, checkpoints_state, files_state, kept_whole, log_state, results_state, run_state
+from app.caching import cached, cached_resource, checkpoints_state, files_state, log_state, results_state, run_state
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.browser.growth import tiles_of
@@ -31,7 +31,7 @@ from embryo_core.types import Run
 
 FACTS = "world_knowledge"  # the metric
 
-# === What is wrong with checkpoints ===
+# === Faults of checkpoints ===
 
 
 def _audit_state(run: Run) -> str:
@@ -41,12 +41,12 @@ def _audit_state(run: Run) -> str:
 audit = cached(_audit_state, 16)(runs.read_audit)
 
 
-# === What models give ===
+# === Outputs of models ===
 
 given = cached(checkpoints_state, 64)(run_gives)
 
 
-# === How far runs had come ===
+# === Progress of runs ===
 
 
 def _progress_state(run: Run) -> str:
@@ -65,7 +65,7 @@ designs = cached(_compared_state, 16)(compare.designs)
 agreement = cached(run_state, 32)(acquisition.agreement)
 early_measures = cached(run_state, 16)(early_signals.common_measures)
 
-# === As stored ===
+# === Stored results ===
 
 scores, probes = store.read_scores, store.read_probes
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
@@ -79,7 +79,7 @@ def done(run: Run) -> defaultdict[str, set[int]]:
 
 
 def evaluated(run: Run, metric: str) -> set[int]:
-    """Return the steps at which any metric whose name begins with this prefix has been written. Raises ResultsError."""
+    """Return the steps with results of any metric whose name begins with this prefix. Raises ResultsError."""
     return set().union(*(steps for name, steps in _done(run).items() if name.startswith(metric)))
 
 
@@ -90,27 +90,27 @@ def last_done(run: Run) -> int:
     return 0
 
 
-_done = kept_whole(results_state, 64)(store.done)
-steps_done = kept_whole(results_state, 64)(store.steps_done)
+_done = cached_resource(results_state, 64)(store.done)
+steps_done = cached_resource(results_state, 64)(store.steps_done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
-    """Return what a step answered to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
+    """Return the answers of one step to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
     found = _answers(run, relation)
     return found[found["step"] == step].astype({"fact": "str", "prediction": "str"})
 
 
 def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
-    """Return what every step answered to a fact (see `results.read_relation`). Raises ResultsError."""
+    """Return the answers of every step to one fact (see `results.read_relation`). Raises ResultsError."""
     found = _answers(run, relation)
     return found[found["fact"] == fact].astype({"fact": "str", "prediction": "str"})
 
 
-_answers = kept_whole(results_state, 2)(store.read_relation)
+_answers = cached_resource(results_state, 2)(store.read_relation)
 
 
 def templates(run: Run) -> dict[str, str]:
-    """Return the template of each LAMA relation that the run was asked: {"P19": "[X] was born in [Y] ."}."""
+    """Return the template of each LAMA relation in the results: {"P19": "[X] was born in [Y] ."}."""
     return sources(run).get(FACTS, {}).get("templates", {})
 
 
@@ -142,31 +142,31 @@ pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.paradigm_sh
 word_ages = cached(results_state, 16, "Estimating the ages of words")(words_figures.age_table)
 
 
-# === What the Overview plays ===
+# === Tiles of the Overview ===
 
 
 @cached(run_state, 32)
 def described(run: Run) -> tuple[str, str]:
-    """Return what there is to watch of a run, and what it is (see `growth.describe_run`)."""
+    """Return two sentences: what there is to watch in a run, and what the run is (see `growth.describe_run`)."""
     last = runs.checkpoints(run)[-1]
     return tiles.describe_run(run, last.step, last.tokens)
 
 
-growth = kept_whole(results_state, 16)(tiles_of)
+growth = cached_resource(results_state, 16)(tiles_of)
 
 
-# === As the figures take them ===
+# === Tables for figures ===
 
 
 @cached(results_state, 32)
 def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
-    """Return the words of a category at a step or at all; of an uncased model, words that differ in case are one."""
+    """Return the words of a category at one step or at all; words of an uncased model are merged by case."""
     return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
 
-@kept_whole(results_state, 4)
+@cached_resource(results_state, 4)
 def head_scores(run: Run) -> pd.DataFrame:
-    """Return what every head does (see `patterns.behaviour_curves`). Raises ResultsError."""
+    """Return the pattern scores of every head (see `patterns.behaviour_curves`). Raises ResultsError."""
     return patterns.read_behaviour(run)
 
 
@@ -188,5 +188,5 @@ probe_scores = cached(results_state, 8)(probing_scores.read_probe_scores)
 
 @cached(results_state, 16)
 def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
-    """Return what a run says about each finding of the paper, or those of these names. Raises ResultsError."""
+    """Return the verdict of a run on each finding of the paper, or on those of these names. Raises ResultsError."""
     return judge(run, names)

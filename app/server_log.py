@@ -1,4 +1,4 @@
-"""The server's log: a line for what a browser's message raises in Streamlit, and one a minute for each kind.
+"""The server's log: errors that a browser's message raises in Streamlit are cut to a line, once a minute each.
 
 A forged message would otherwise write 4 kB each time. An error in this project's own code keeps its traceback.
 """
@@ -10,19 +10,19 @@ from traceback import walk_tb
 
 from embryo_core.errors import first_line, printable
 
-SILENT_FOR = 60.0  # seconds after a message of one kind
+SILENT_FOR = 60.0  # seconds without another message of the same kind
 MAX_LENGTH = 300  # characters of a message that may quote a browser
 OWN = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
-VALUES = "/streamlit/runtime/state/"  # turns what a browser sent into the values of widgets
+VALUES = "/streamlit/runtime/state/"  # Streamlit's code that parses values from the browser
 
 
 class _Shorten(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._logged: dict[tuple[str, int], float] = {}  # when, by file and line: as many as there are calls in code
+        self._logged: dict[tuple[str, int], float] = {}  # time of the last message, by file and line
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is logged; make a line of it unless it is a fault of this project's own code."""
+        """Return whether a record is logged; shorten it to a line unless its error is in this project's own code."""
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
@@ -39,7 +39,7 @@ class _Shorten(logging.Filter):
 
 
 def _own_place(error: BaseException | None) -> tuple[str, int] | None:
-    """Return file and line of the innermost call in own code; None if it led to the reading of a browser's values."""
+    """Return file and line of the innermost call in own code; None for an error in parsing a browser's values."""
     place = None
     for frame, line in walk_tb(error.__traceback__ if error else None):
         file = frame.f_code.co_filename.replace("\\", "/")
@@ -54,7 +54,7 @@ _SHORTEN = _Shorten()
 
 
 def shorten() -> None:
-    """Shorten what the server logs from now on; cheap to repeat, for loggers that have been made since."""
+    """Shorten the server's messages from now on; cheap to call again for loggers that were created since."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(("streamlit", "uvicorn")):
             logging.getLogger(name).addFilter(_SHORTEN)

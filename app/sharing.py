@@ -1,4 +1,4 @@
-"""What a page offers for pages of others: one figure alone, and the command of a static site with the same view."""
+"""Sharing a page: one figure to embed in another page, and the command that writes a static site with the same view."""
 
 import re
 import shlex
@@ -39,7 +39,7 @@ def note_figure(name: str) -> None:
 
 
 def explain_missing_figure() -> None:
-    """Say, at the end of a page, that it lacks the figure that `?figure=NAME` asks for, and which it has."""
+    """Report, at the end of a page, that it lacks the figure of `?figure=NAME`, and name the figures that it has."""
     wanted, known = permalink.get("figure"), st.session_state.get(SHOWN, [])
     if wanted and _class_of(wanted) not in map(_class_of, known):
         has = f"it has: {', '.join(dict.fromkeys(known))}" if known else "it has none"
@@ -48,12 +48,12 @@ def explain_missing_figure() -> None:
 
 
 def _class_of(name: str | None) -> str:
-    """Return a name as Streamlit makes a class of it, if it is that of a key."""
+    """Return the CSS class that Streamlit derives from a key."""
     return re.sub(r"[^a-zA-Z0-9_-]", "-", name or "")
 
 
 def show_command(title: str, view: View) -> None:
-    """Draw the command that writes a static site of the runs of a view, and the address of the view there."""
+    """Draw the command that writes a static site of a view's runs, and the view's address in that site."""
     names = [view.run.name, *(run.name for run in view.compared_runs)]
     beside = {0: "", 1: names[-1]}.get(len(names) - 1, "all")
     state = {"run": view.run.name, "beside": beside, "step": view.step, "scale": view.scale}

@@ -13,8 +13,8 @@ from app.pickers import ANY
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
 
-MIN_PERCENT = 5e-5  # a smaller probability would be 0.00 %
-PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # of a column of shares
+MIN_PERCENT = 5e-5  # a smaller probability would be shown as 0.00 %
+PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # format of a column of shares
 
 
 def steps_format(axis: StepAxis) -> str:
@@ -31,8 +31,8 @@ def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFra
     return table[np.logical_or.reduce([each.str.contains(wanted, regex=False) for each in texts])]
 
 
-def of_history(table: pd.DataFrame, history: str) -> pd.DataFrame:
-    """Return the rows with a history that `pickers.pick_history` returned."""
+def filter_history(table: pd.DataFrame, history: str) -> pd.DataFrame:
+    """Return the rows with a history, or all rows for ANY (see `pickers.pick_history`)."""
     return table if history == ANY else table[table["history"] == history]
 
 
@@ -45,9 +45,10 @@ def show_rows(
     height: int | Literal["auto", "content"] = "auto",
     on_cell: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
-    """Draw a table whose rows can be clicked in any cell; its `name` is for those who cannot see its heading.
+    """Draw a table whose rows can be clicked in any cell; its `name` is for screen readers.
 
-    `on_row` gets the number of the clicked row before the page is drawn again; a column of `on_cell` has its own.
+    `on_row` gets the number of the clicked row before the page is drawn again; `on_cell` has handlers of single
+    columns.
     """
 
     def clicked() -> None:
@@ -70,13 +71,13 @@ def show_rows(
 
 
 def show_wrapped(table: pd.DataFrame, name: str, key: str) -> None:
-    """Draw a small table whose cells wrap, unlike those of a dataframe; numbers are already written."""
+    """Draw a small table whose cells wrap, unlike those of a dataframe; its numbers are already formatted."""
     with st.container(key=f"wrapped_{key}"):
         st.table(table.map(literal).rename(columns=literal), hide_index=True, width="content", alt=name)
 
 
 def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
-    """Draw ranked words (columns rank, token, probability) as plain text; `what` is the head of their column.
+    """Draw ranked words (columns rank, token, probability) as plain text; `what` is the heading of their column.
 
     Without `bars` next to the probabilities the table is narrow. Answers of several words can be wider than the table,
     so they are the last column.

@@ -1,4 +1,4 @@
-"""Texts behind results: examples of fine-tuning tasks and minimal pairs, kept until results or data change."""
+"""Cached texts behind results: examples of fine-tuning tasks, and minimal pairs."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from time import monotonic
 
 import pandas as pd
 
-from app.caching import files_state, kept_whole, results_state
+from app.caching import cached_resource, files_state, results_state
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from embryo_core.figures import finetuning_examples
@@ -16,18 +16,18 @@ from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.metrics import pair_sentences
 from embryo_core.types import MinimalPair, Run
 
-PAIRS = "minimal pairs"  # no task has a blank in its name
-RETRY_AFTER = 5.0  # seconds until missing data are searched for again, which may read other data completely
+PAIRS = "minimal pairs"  # a key beside the names of tasks, which have no space
+RETRY_AFTER = 5.0  # seconds until missing data are searched for again: a search may read all other data
 
 
 @dataclass(frozen=True)
 class TextFolder:
-    """The folder, or file, where data were found, or None."""
+    """The folder or file in which data were found, or None."""
 
     run: Run
     folder: Path | None
-    state: str  # of the files in the folder
-    searched: float  # seconds of a monotonic clock
+    state: str  # of the files in the folder (`files_state`)
+    searched: float  # monotonic clock, seconds
 
     @property
     def is_current(self) -> bool:
@@ -41,9 +41,9 @@ def _state(run: Run, folder: Path) -> str:
     return files_state(run, folder, *sorted(folder.glob("*")))
 
 
-@kept_whole(results_state, 32, "Looking for the texts", valid=lambda place: place.is_current)
+@cached_resource(results_state, 32, "Looking for the texts", validate=lambda place: place.is_current)
 def _find(run: Run, of: str) -> TextFolder:
-    """Return the folder of the data that the results of a task, or of PAIRS, are of. Raises ResultsError."""
+    """Return the folder of the data behind a task's results, or those of PAIRS. Raises ResultsError."""
     folder = None
     with suppress(CorpusError):
         pairs = of == PAIRS
@@ -57,7 +57,7 @@ def read_texts(run: Run, task: str) -> pd.DataFrame | None:
     return _texts(run, task, place.folder, place.state)
 
 
-@kept_whole(results_state, 4, "Reading the texts")
+@cached_resource(results_state, 4, "Reading the texts")
 def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
     """Read the texts; `state`, that of the folder, is a part of the cache's key."""
     with suppress(CorpusError):
@@ -66,12 +66,12 @@ def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame
 
 
 def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
-    """Return what each step answered to each example, of one seed (see `finetuning_examples.read_examples`)."""
+    """Return the answer of each step to each example, for one seed (see `finetuning_examples.read_examples`)."""
     place = _find(run, task)
     return _examples(run, task, seed, place.folder, place.state)
 
 
-@kept_whole(results_state, 4, "Reading the answers")
+@cached_resource(results_state, 4, "Reading the answers")
 def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
     texts = _texts(run, task, folder, state) if task == SQUAD else None
     return finetuning_examples.read_examples(run, task, seed, None if texts is None else texts["context"])
@@ -86,7 +86,7 @@ def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
     return _pairs(run, place.folder, place.state).get(paradigm, [])
 
 
-@kept_whole(results_state, 4, "Reading the sentences")
+@cached_resource(results_state, 4, "Reading the sentences")
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
     """Read the sentences; `state`, that of the data, is a part of the cache's key."""
     with suppress(CorpusError):

@@ -21,9 +21,9 @@ class View:
     checkpoints: tuple[Checkpoint, ...]
     step: int
     scale: Scale
-    smoothing: int = 1  # points of the mean that is drawn next to the measured curves; 1: none
-    compared_runs: tuple[Run, ...] = ()  # runs that are compared with the run of the page
-    unit: Unit = "step"  # what the axis of steps counts
+    smoothing: int = 1  # points of the running mean that is drawn beside the measured curves; 1: no mean
+    compared_runs: tuple[Run, ...] = ()  # runs compared with the run of the page
+    unit: Unit = "step"  # the unit of the axis of steps
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
@@ -37,12 +37,12 @@ class View:
 
     @property
     def choice(self) -> Axis:
-        """Return how the reader wants curves over the steps to be drawn."""
+        """Return the reader's choice of how curves over the steps are drawn."""
         return Axis(self.scale, self.unit, self.smoothing)
 
     @cached_property
     def axis(self) -> StepAxis:
-        """Return the axis of steps of the page's run, which the time bar has too."""
+        """Return the axis of steps of the page's run, which the time bar shares."""
         return self._axis_of(self.run)
 
     def _axis_of(self, run: Run) -> StepAxis:
@@ -54,15 +54,15 @@ class View:
 
     @property
     def drawn(self) -> tuple[Run, ...]:
-        """Return the run of the page and the compared runs that record what the axis counts."""
+        """Return the run of the page, and the compared runs that record the unit of the axis."""
         return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
     def supports_axis(self, run: Run) -> bool:
-        """Return whether a run records what the axis counts."""
+        """Return whether a run records the unit of the axis."""
         return results.supports_axis(self.choice, run)
 
-    def of(self, run: Run) -> "View":
-        """Return what the page shows of a compared run: its checkpoints, and its step at the same point of the axis."""
+    def for_run(self, run: Run) -> "View":
+        """Return the view of a compared run: its checkpoints, and its step at the same point of the axis."""
         checkpoints = tuple(runs.checkpoints(run))
         steps = [checkpoint.step for checkpoint in checkpoints]
         shown = [step for step, at in zip(steps, self.at(run, steps), strict=True) if at <= self.step]
@@ -76,11 +76,11 @@ class View:
         return own.steps_at(other.at(steps)).tolist()
 
     def evaluated(self, steps: Iterable[int]) -> int:
-        """Return which of the evaluated `steps` to show: the last up to the chosen one, else the first."""
+        """Return the evaluated step to show: the last of `steps` up to the chosen one, else the first."""
         return last_up_to(self.step, steps)
 
 
 def last_up_to(step: int, steps: Iterable[int]) -> int:
-    """Return the last of some steps, at least one, that is not after `step`; the first if all are after it."""
+    """Return the last of `steps` (not empty) that is not after `step`; the first if all are after it."""
     known = sorted(steps)
     return int(max((one for one in known if one <= step), default=known[0]))

@@ -29,14 +29,14 @@ from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case
 
 UNIT_NAMES: dict[Unit, str] = {"step": "step", **{unit: name.removesuffix(" seen") for unit, name in TITLES.items()}}
-COUNTED: dict[Unit, str] = {  # what a run must record for an axis
+COUNTED: dict[Unit, str] = {  # what a run must record for an axis, as the end of a message
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",
     "words": "how many words it had seen",
     "flops": "the FLOPs of its training",
     "share": "its planned length",
 }
-LACKING = {  # what a model that does not give this lacks (see `capabilities.gives`)
+LACKING = {  # what models cannot do without a capability, as a part of a message
     "masked_words": "predict no masked words",
     "next_words": "predict no next words",
     "words": "predict no words",
@@ -44,7 +44,7 @@ LACKING = {  # what a model that does not give this lacks (see `capabilities.giv
     "states": "give no states of their layers",
     "attentions": "give no attention weights of every head",
 }
-PASSING = "step_passing"  # session: the chosen step is one that play passes through, and stays out of the URL
+PASSING = "step_passing"  # session: whether playing set the step, which then stays out of the URL
 
 
 # === Head of a page ===
@@ -57,11 +57,11 @@ def open_page(
     default_runs: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
     phases: Callable[[Run], Sequence[Phase | Stretch]] = results.phases,
 ) -> View:
-    """Draw the head of a page and return what it shows; without a run, say what to do and stop.
+    """Draw the head of a page and return its view; without a run, show how to make one and stop.
 
-    Playing takes the `stops` of the run, the steps that the page has data for, or else all. If a page draws no other
-    runs, the sentence `alone` says where to see them; `default_runs` names those compared until the reader chooses. The
-    bar names the `phases`, by default those of the loss.
+    Playing shows the `stops`, the steps for which the page has data, or else all steps. If a page draws no other runs,
+    the sentence `alone` says where to see them; `default_runs` names those compared until the reader chooses. The bar
+    names the `phases`, by default those of the loss.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -83,7 +83,7 @@ def open_page(
     run = known[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # a linear one squeezes learning
+    scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # a linear one squeezes the early steps
     with overlay:
         if alone:
             st.caption(alone)
@@ -111,7 +111,7 @@ def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str])
 
 
 def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
-    """Return the checkpoints of a run; if there is none, say why and stop."""
+    """Return the checkpoints of a run; if there is none, show the reason and stop."""
     checkpoints = tuple(runs.checkpoints(run))
     if not checkpoints:
         for _, reason in runs.broken(run):
@@ -133,7 +133,7 @@ def _pick_compared_runs(
 
 
 def _with_supported_axis(view: View) -> View:
-    """Return the view with an axis that its run supports, else of steps; name compared runs that do not."""
+    """Return the view, with an axis of steps if its run lacks the chosen one; name the compared runs that lack it."""
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
@@ -144,13 +144,13 @@ def _with_supported_axis(view: View) -> View:
 
 
 def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
-    """Say which run, step, axis or scale of the link is not here; its address stays until another is chosen."""
+    """Report a run, step, axis or scale of the link that is unknown; it stays in the URL until another is chosen."""
     run, step = permalink.get("run"), permalink.get("step")
-    wanted = [name for name in permalink.parts(permalink.get("beside") or "") if name and name != view.run.name]
+    wanted = [name for name in permalink.split(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in known]:
         for name in unknown:
             note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
-        permalink.show("beside", permalink.joined(wanted))
+        permalink.show("beside", permalink.join(wanted))
     if run and run not in known and run not in broken:
         note(f"Run '{run}' is not here; showing '{view.run.name}'.")
         permalink.show("run", run)
@@ -170,7 +170,8 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     if not view.loadable:
         stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
     found = replace(view, step=view.evaluated(view.loadable))
-    if len(view.loadable) < len(view.checkpoints):  # at each step, or the page would jump while the time bar plays
+    # shown at every step, since the page would jump while the time bar plays
+    if len(view.loadable) < len(view.checkpoints):
         words = f"{sentence_case(view.point(view.step))} kept no weights; {these} {view.point(found.step)}."
         with st.container(key="at_weights"):
             st.caption("" if found.step == view.step else words)
@@ -183,7 +184,7 @@ def _show_time(
     try:
         played, named = stops(view.run), phases(view.run)
     except EmbryoError:
-        played, named = (), ()  # the page itself names the results that cannot be read
+        played, named = (), ()  # the page itself reports unreadable results
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
@@ -205,13 +206,13 @@ def _choose_step(step: int, passing: bool) -> None:
 
 
 def _wanted_step(last: int) -> int:
-    """Return the step in the URL, which this run may lack; the `last` of its steps if none was chosen."""
+    """Return the step in the URL, which this run may lack; its `last` step if none was chosen."""
     wanted = permalink.get("step") or ""
     return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
 
 
 def stop(message: str, command: str = "") -> None:
-    """End the page with one sentence and, if there is one, the command that helps."""
+    """End the page with one sentence and, if given, a command that solves the problem."""
     note(message)
     if command:
         st.code(command, language="bash", wrap_lines=True)
@@ -220,25 +221,25 @@ def stop(message: str, command: str = "") -> None:
 
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
-    """End the page with a sentence and the command that computes this metric, or say that the run cannot."""
+    """End the page with a sentence and the command that computes this metric, or why the run's models cannot."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
     stop(message, evaluate_command(run, [metric]))
 
 
 def require(run: Run, needs: Iterable[str]) -> None:
-    """End the page if the models of the run do not give what it needs (see `capabilities.gives`)."""
+    """End the page if the run's models lack one of the capabilities `needs` (engine/capabilities.py)."""
     if lacking := sorted(set(needs) - results.given(run)):
         stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
 
 
 def note(text: object) -> None:
-    """Show a sentence that a reader should know; it is plain text."""
+    """Show a notice; it is plain text."""
     st.info(literal(str(text)), icon=":material/info:")
 
 
 def warn(text: object) -> None:
-    """Show what is wrong as one sentence of plain text, an error for example."""
+    """Show a warning or an error, as one sentence of plain text."""
     st.warning(literal(str(text)), icon=":material/warning:")
 
 
@@ -255,7 +256,7 @@ def show_headline(sentence: str) -> None:
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Show what could not be shown as warnings; weights that were removed on purpose in small print."""
+    """Show a warning for each problem, but small print for weights that were removed on purpose."""
     on_purpose = runs.left_out(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparedRuns", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
 
 OF_STUDY = ("ComparedRuns", "Study", "add", "list_runs")
-ROOMS = ("compare", "evaluate")  # that are functions too
+ROOMS = ("compare", "evaluate")  # rooms that are also functions
 
 
 def open(run: Any) -> "Study":  # named for `embryo.open(...)`
@@ -22,14 +22,14 @@ def open(run: Any) -> "Study":  # named for `embryo.open(...)`
 
 
 class Room(ModuleType):
-    """A room whose name is that of a function for notebooks: calling it calls the function in study.py."""
+    """A package that can be called like the function of its name in study.py, for notebooks."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return getattr(import_module("embryo_core.study"), self.__name__.rpartition(".")[2])(*arguments, **options)
 
 
 def __getattr__(name: str) -> Any:
-    """Import what a notebook needs when it needs it: the command line starts without pandas."""
+    """Import names on first use, so that the command line starts without pandas."""
     if name in OF_STUDY:
         return getattr(import_module("embryo_core.study"), name)
     if name in ROOMS:

@@ -40,7 +40,7 @@ REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its status: 0 done, 1 done with problems reported, else that of `exit_status`."""
+    """Run a command and return its exit status: 0 done, 1 done with reported problems, else that of `exit_status`."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     with redirect_stdout(_Plain(sys.stdout)):
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Plain:
-    """A stream that escapes control characters: texts of a run may come from a stranger, and steer a terminal."""
+    """A stream that escapes control characters: texts of an untrusted run could control the terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -81,7 +81,7 @@ class _PrintVersions(argparse.Action):
 
 
 def _parser(requested: str) -> argparse.ArgumentParser:
-    """Return a parser of all commands, with arguments for the requested one only: others may import slow packages."""
+    """Return a parser of all commands, with arguments only for the requested one: others may import slow packages."""
     parser = argparse.ArgumentParser(
         "python -m embryo_core",
         description="Show how a language model develops while it is pretrained.",

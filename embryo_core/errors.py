@@ -1,4 +1,4 @@
-"""The errors that Embryo raises on purpose; a message says what was received, what exists, and what to run next.
+"""The errors that Embryo raises on purpose; a message says what was received, what is valid, and what to do next.
 
 EmbryoError
 ├── RunError                a run folder
@@ -12,7 +12,7 @@ EmbryoError
 │   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 │       └── BrokenList      the user's list of added runs cannot be read
-├── MissingCapability       the model does not give what was requested (masked words, attentions, ...)
+├── MissingCapability        the model has no such output (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             a text, treebank or set of facts cannot be read
 ├── UnknownMetric           no metric of that name
@@ -32,20 +32,20 @@ import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
-INTERRUPTED = 128 + 2  # what a shell reports for a command that SIGINT ended
-OUTPUT_CLOSED = 128 + 13  # the same for SIGPIPE
+INTERRUPTED = 128 + 2  # a shell's exit status for SIGINT
+OUTPUT_CLOSED = 128 + 13  # a shell's exit status for SIGPIPE
 
 
 class EmbryoError(Exception):
     """Base of all errors that a user can correct; the command line prints the message without a traceback."""
 
     def __str__(self) -> str:
-        """Return the message on a line; control characters are escaped, as it may quote the file of a stranger."""
+        """Return the message; control characters are escaped, since it may quote an untrusted file."""
         return printable(super().__str__())
 
 
 class RunError(EmbryoError):
-    """A run folder is not what it should be."""
+    """A run folder cannot be used."""
 
 
 class UnknownRun(RunError):
@@ -69,7 +69,7 @@ class BusyRun(RunError):
 
 
 class CheckpointError(EmbryoError):
-    """One step of a run is not what it should be."""
+    """One step of a run cannot be used."""
 
 
 class UnknownStep(CheckpointError):
@@ -77,7 +77,7 @@ class UnknownStep(CheckpointError):
 
 
 class MissingWeights(CheckpointError):
-    """The weights of a checkpoint were removed to save space; its results are still there."""
+    """The weights of a checkpoint were removed to save space; its results remain."""
 
 
 class BrokenCheckpoint(CheckpointError):
@@ -89,7 +89,7 @@ class BrokenList(BrokenCheckpoint):
 
 
 class MissingCapability(EmbryoError):
-    """The model does not give what was requested (masked words, attentions, ...)."""
+    """The model has no such output (masked words, attentions, ...)."""
 
 
 class TokenizerMismatch(EmbryoError):
@@ -125,11 +125,11 @@ class TooCostly(QueryError):
 
 
 class FigureError(EmbryoError):
-    """A figure that has nothing to draw, or cannot be written to a file."""
+    """A figure has no data to draw, or cannot be written to a file."""
 
 
 class SiteError(EmbryoError):
-    """A static site has nothing to show, or its folder may not or cannot be written."""
+    """A static site has no content, or its folder may not or cannot be written."""
 
 
 class ResultsError(EmbryoError):
@@ -141,7 +141,7 @@ class BrokenExamples(ResultsError):
 
 
 class OtherData(ResultsError):
-    """Stored results are of other data than those received; the two are never mixed."""
+    """Stored results were computed from other data than those received; the two are never mixed."""
 
 
 def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:
@@ -157,7 +157,7 @@ def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> s
 
 
 def file_reason(reason: OSError | UnicodeDecodeError) -> str:
-    """Return why a text file could not be read, without its path."""
+    """Return the reason why a text file could not be read, without its path."""
     return str(reason.strerror) if isinstance(reason, OSError) else "it is not UTF-8"
 
 
@@ -186,10 +186,10 @@ def exit_status(command: Callable[[], int], stopped: str) -> int:
     except EmbryoError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of the output, such as head, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would fail again when it flushes
+    except BrokenPipeError:  # the reader of the output, such as head, closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python would fail again on flushing
         return OUTPUT_CLOSED
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # such as a full disk, or a folder without write permission
         print(f"Error: {error}; what was written stays, and the same command continues from there.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""A button that copies text, or the address of what the page shows, to the clipboard, in the browser alone."""
+"""A button that copies a text, or the address of the page's current view, to the clipboard."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ _component = st.components.v2.component(
 
 
 def copy_button(label: str, key: str, text: str | None = None, figure: str = "") -> None:
-    """Draw the button; without `text` it copies the address of the whole view, at the step that is seen.
+    """Draw the button; without `text` it copies the address of the whole view, at the step that is shown.
 
-    With the name of a `figure` it copies a frame for another page, which shows that figure alone.
+    With the name of a `figure` it copies an iframe that embeds this figure alone in another page.
     """
     _component(key=key, data={"label": label, "text": text, "figure": figure}, width="content")

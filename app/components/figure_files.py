@@ -1,4 +1,4 @@
-"""Buttons that save a figure or maps as SVG or PNG: the browser draws the file, and nothing goes over the network."""
+"""Buttons that save a figure or maps as SVG or PNG: the browser draws the file, without the server."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def figure_files(figure: Figure, chart: str) -> None:
 def map_files(name: str, small_print: str, copied: str) -> None:
     """Draw the buttons for the maps of this `name` (see head_maps.py), which draw the file themselves.
 
-    With a file, the text `copied` goes to the clipboard.
+    Saving a file also copies the text `copied` to the clipboard.
     """
     _draw(name, copied, map_sizes(small_print))
 

@@ -15,5 +15,5 @@ _component = st.components.v2.component(
 
 
 def frame(html: str, height: int, title: str, key: str) -> None:
-    """Show a document of this height in pixels; `title` names it to those who cannot see it."""
+    """Show a document of this height in pixels; `title` names it for screen readers."""
     _component(key=key, data={"html": html, "height": height, "title": title})

@@ -1,10 +1,10 @@
 """Components that keep attention maps in the browser and redraw them at every step without asking the server.
 
 `head_history` shows one head at every checkpoint; `head_grid` shows all heads of all layers as small multiples. Both
-follow the page's time bar through the window event `embryo:step`, and the grid follows the other's head through
-`embryo:head`. Maps travel as bytes: a JSON header, its length before it, then the maps. The grid's maps of a long
-series are those of some steps and travel once; those of the chosen step follow on their own, by `embryo:maps`
-(embryo_core/browser/head_maps.py).
+follow the page's time bar through the window event `embryo:step`, and the grid marks the head of the history through
+`embryo:head`. Maps are sent as bytes: the length of a JSON header, the header, then the maps. For a long series the
+grid is sent once, with the maps of some steps; those of the chosen step are sent separately and announced by
+`embryo:maps` (embryo_core/browser/head_maps.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ _added = st.components.v2.component("embryo.head_grid_step", html="<div></div>",
 
 
 def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Sequence[float] = ()) -> None:
-    """Show one head's maps at the time bar's step; `name` begins the names of its files (see `map_files`).
+    """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`).
 
-    For a run other than that of the time bar, `at` has the steps of the bar [S] at which its own steps are shown.
+    For a run other than that of the time bar, `at` are the steps of the bar [S] at which its own steps are shown.
     """
     _history(key=key, data=history_payload(history, scale, name, at))
 
@@ -35,9 +35,9 @@ def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Se
 def head_grid(
     payload: bytes, added: bytes, layers: int, heads: int, on_head: Callable[[int, int], None], key: str
 ) -> None:
-    """Show the small multiples made by `grid_payload`, and those of a further step, made by `added_payload`.
+    """Show the small multiples of `grid_payload`, and those of one more step, of `added_payload`.
 
-    `on_head` gets layer and head, from 1, that were clicked.
+    `on_head` gets the clicked layer and head, counted from 1.
     """
 
     def clicked() -> None:
@@ -48,5 +48,5 @@ def head_grid(
             on_head(layer, head)
 
     _grid(key=key, data=payload, on_head_change=clicked)
-    with st.container(key=f"{key}_added"):  # there is nothing to see in it (page.css)
+    with st.container(key=f"{key}_added"):  # invisible (page.css)
         _added(key=f"{key}_step", data=added)

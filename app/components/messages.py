@@ -6,19 +6,19 @@ from typing import Any
 
 
 def member(message: Any, allowed: Container[Any], kind: type = int) -> Any:
-    """Return the message if it is an allowed value of this exact type (True is no int), else None."""
+    """Return the message if it is an allowed value of exactly this type (True is not an int), else None."""
     return message if type(message) is kind and message in allowed else None
 
 
 def field(message: Any, name: str) -> Any:
-    """Return a field of a message; None if the message is no object or lacks the field."""
+    """Return a field of a message; None if the message is not an object or lacks the field."""
     return message.get(name) if isinstance(message, dict) else None
 
 
 def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
-    """Return the first of the clicked point's customdata, one for each parameter of the handler.
+    """Return the first values of the clicked point's customdata, one for each parameter of the handler.
 
-    Empty if no point was clicked, or if they are not of the types that annotate the parameters; `object` is any.
+    Empty if no point was clicked, or if a value is not of the type that annotates its parameter; `object` accepts any.
     """
     kinds = [parameter.annotation for parameter in signature(handler).parameters.values()]
     points = field(field(state, "selection"), "points")
@@ -41,7 +41,7 @@ def clicked_column(state: Any, allowed: Container[str]) -> str | None:
 
 
 def _clicked_cell(state: Any) -> Sequence[Any]:
-    """Return row and column of the clicked cell as they were sent; empty if there is none."""
+    """Return row and column of the clicked cell, unchecked; empty if no cell was clicked."""
     cells = field(field(state, "selection"), "cells")
     first = cells[0] if isinstance(cells, list) and cells else None
     return first if isinstance(first, (list, tuple)) else ()

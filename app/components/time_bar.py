@@ -1,8 +1,8 @@
 """The time bar: play, a mark per checkpoint, linear or log steps; a component that runs in the page, not in a frame.
 
-At each step that the bar shows, the window hears `embryo:step` ({detail: {step}}) and keeps it as `embryoStep`, so that
-whatever is drawn in the browser follows without asking the server. The server hears of a step when the user lets go,
-or at the pace at which it answers while playing; what it has yet to draw waits visibly.
+At each step, the bar dispatches the window event `embryo:step` ({detail: {step}}) and sets `window.embryoStep`, so that
+everything drawn in the browser follows without a request. The server receives a step when the user releases the handle,
+or while playing at the pace at which it answers; parts that it has yet to redraw are dimmed.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -32,10 +32,10 @@ def time_bar(
     on_scale: Callable[[Scale], None],
     stops: Collection[int] = (),
 ) -> None:
-    """Draw the bar for these checkpoints, at one's step, along the axis that the figures below share.
+    """Draw the bar for these checkpoints, at a `step`, on the axis that the figures below share.
 
-    The `phases` of the run are named below its marks. `on_step` gets the step that the user chose,
-    and whether it is only passed through, as while playing. Playing takes the `stops` among the steps: all without any.
+    The `phases` of the run are named below its marks. `on_step` gets the step that the user chose, and whether the bar
+    only passes it while playing. Playing shows the steps in `stops`; all steps if there are none.
     """
 
     steps = [checkpoint.step for checkpoint in checkpoints]

@@ -16,7 +16,7 @@ from embryo_core.figures.markdown import literal
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Attention", lambda run: results.evaluated(run, "attention"))
-    with suppress(EmbryoError):  # each section says what cannot be read
+    with suppress(EmbryoError):  # each section reports its own errors
         what, layer, head = results.strongest_head(view.run)
         widgets.show_headline(headline(view.run, what, (layer, head), view.axis))
     titles = {name: title for name, (title, _) in SECTIONS.items()}
@@ -34,7 +34,7 @@ def show_layers(view: View) -> None:
         heads = map_reads.at_step(view.run, view.evaluated(known)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
-    for shown in (view, *map(view.of, view.compared_runs[:1])):
+    for shown in (view, *map(view.for_run, view.compared_runs[:1])):
         _show_layers_of(shown, head, normalised)
 
 

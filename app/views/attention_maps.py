@@ -18,13 +18,13 @@ from embryo_core.share import HeadHistory, map_style
 
 METRIC = "attention"
 GRID = "head_grid"
-STRIP, STRIP_SIDE = 5, 120  # maps in the strip above, and their pixels
-ROWS = "rows"  # in the URL: whether rows are shown normalised
+STRIP, STRIP_SIDE = 5, 120  # number of maps in the strip above, and their side in pixels
+ROWS = "rows"  # name in the URL of the switch for normalised rows
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """How maps are drawn: the scale of their colours, if all heads share it, and if rows are normalised."""
+class MapStyle:
+    """How maps are drawn: their colour scale, whether all heads share it, and whether rows are normalised."""
 
     scale: Scale
     shared: bool
@@ -38,26 +38,26 @@ def show(view: View) -> None:
     if not steps:
         stop_without_maps(view)
     layers, heads, grid = map_reads.grid(view.run, normalised)
-    layer, head, drawn = _pick(view, layers, heads)
-    history = map_reads.head_history(view.run, layer, head, steps, normalised, drawn.shared)
+    layer, head, style = _pick(view, layers, heads)
+    history = map_reads.head_history(view.run, layer, head, steps, normalised, style.shared)
     if view.compared_runs:
-        _two_runs(view, history, drawn)
+        _two_runs(view, history, style)
         _positions(view, history, normalised)
         return
     _show_strip(view, history)
     left, right = st.columns(2, gap="large")
     with left:
-        _one_head(view, history, drawn)
+        _one_head(view, history, style)
     with right:
         st.header("All heads", anchor=False)
         added = map_reads.added_to_grid(view.run, steps, normalised)
         head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
-        _below_all_heads(view, steps, history.size, drawn)
+        _below_all_heads(view, steps, history.size, style)
     _positions(view, history, normalised)
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:
-    """Draw the head's map, small, at a few steps from the first to the last: how it forms."""
+    """Draw small maps of the head at a few steps from the first to the last, which show how it forms."""
     with st.container(horizontal=True, gap="small", key="strip"):
         for step in log_spaced(history.steps, STRIP):
             (i,) = np.flatnonzero(history.steps == step)
@@ -71,7 +71,7 @@ def stop_without_maps(view: View) -> None:
     widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
 
 
-def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
+def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
     """Return the picked layer and head, and how the maps are drawn."""
     _, layer, head = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -81,22 +81,22 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, Drawn]:
         shared = pickers.pick_switch("shared_colours", "One scale for all heads")
         normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
         pickers.pick_smoothing()
-    return layer, head, Drawn(scale, shared, normalised)
+    return layer, head, MapStyle(scale, shared, normalised)
 
 
-def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
+def _two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
     other, *more = view.compared_runs
     if more:
         names = listed([run.name for run in more])
         verb = "is" if len(more) == 1 else "are"
         widgets.note(f"Attention compares two runs; {names} {verb} left out.")
-    other_view = view.of(other)
+    other_view = view.for_run(other)
     steps = map_reads.steps_of(other, other_view.evaluated)
-    layers, heads, _ = map_reads.grid(other, drawn.normalised) if steps else (0, 0, b"")
+    layers, heads, _ = map_reads.grid(other, style.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
-        _of_one_run(view, history, drawn)
+        _of_one_run(view, history, style)
     with right:
         if not steps:
             widgets.note(f"Run '{other.name}' has no attention maps.")
@@ -104,27 +104,27 @@ def _two_runs(view: View, history: HeadHistory, drawn: Drawn) -> None:
             widgets.note(f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
             at = tuple(view.at(other, steps))
-            shown = map_reads.head_history(other, history.layer, history.head, steps, drawn.normalised, drawn.shared)
-            _of_one_run(other_view, shown, drawn, at)
+            shown = map_reads.head_history(other, history.layer, history.head, steps, style.normalised, style.shared)
+            _of_one_run(other_view, shown, style, at)
 
 
-def _of_one_run(view: View, history: HeadHistory, drawn: Drawn, at: tuple[float, ...] = ()) -> None:
-    """Draw one of two runs: its head, and below it all of its heads; `at` as in `head_maps.head_history`."""
+def _of_one_run(view: View, history: HeadHistory, style: MapStyle, at: tuple[float, ...] = ()) -> None:
+    """Draw one of two compared runs: its head, and below it all heads; `at` as in `head_maps.head_history`."""
     ending = "_beside" if at else ""
     steps = tuple(history.steps.tolist())
     places = dict(zip(steps, at, strict=True)) if at else {}
     of_grid = tuple(places[step] for step in map_reads.grid_steps(view.run)) if at else ()
-    layers, heads, grid = map_reads.grid(view.run, drawn.normalised, of_grid)
-    added = map_reads.added_to_grid(view.run, steps, drawn.normalised, at)
-    _one_head(view, history, drawn, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
+    layers, heads, grid = map_reads.grid(view.run, style.normalised, of_grid)
+    added = map_reads.added_to_grid(view.run, steps, style.normalised, at)
+    _one_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
     head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
-    _below_all_heads(view, steps, history.size, drawn)
+    _below_all_heads(view, steps, history.size, style)
 
 
 def _one_head(
     view: View,
     history: HeadHistory,
-    drawn: Drawn,
+    style: MapStyle,
     whose: str = "",
     key: str = maps.HISTORY,
     at: tuple[float, ...] = (),
@@ -134,12 +134,12 @@ def _one_head(
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     evaluated = len(map_reads.evaluated(view.run))
-    caption = attention.describe_head(view.run, history, sentences, drawn.normalised, evaluated)
-    maps.show_head(view, history, drawn.scale, name, caption, key, at)
+    caption = attention.describe_head(view.run, history, sentences, style.normalised, evaluated)
+    maps.show_head(view, history, style.scale, name, caption, key, at)
 
 
-def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Drawn) -> None:
-    """Draw the caption of the small maps, whose full maps have this length, and the menu of their files."""
+def _below_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:
+    """Draw the caption of the small maps and the menu of their files; `length` is that of the full maps."""
     step, run = view.evaluated(steps), view.run
     name = grid_name(run.name)
     note = data_note(run, METRIC)
@@ -147,24 +147,24 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, drawn: Dra
         run,
         len(map_reads.grid_steps(run)),
         -(-length // GRID_SIZE),
-        drawn.shared,
-        drawn.normalised,
+        style.shared,
+        style.normalised,
         attention.describe_steps(len(steps), len(map_reads.evaluated(run))),
     )
 
     def table() -> str:
-        weights = map_reads.at_step(run, step, drawn.normalised)
-        return attention.all_heads(run, weights, step, note, caption, drawn.normalised).to_csv()
+        weights = map_reads.at_step(run, step, style.normalised)
+        return attention.all_heads(run, weights, step, note, caption, style.normalised).to_csv()
 
     def animation() -> bytes:
-        return map_reads.gif(run, steps, drawn.normalised, drawn.scale, drawn.shared)
+        return map_reads.gif(run, steps, style.normalised, style.scale, style.shared)
 
     maps.show_map_files(
         name,
         "Attention of every head",
         caption,
         run.name,
-        attention.print_all_heads(note + attention.of_rows(drawn.normalised), drawn.scale, drawn.shared),
+        attention.print_all_heads(note + attention.of_rows(style.normalised), style.scale, style.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )

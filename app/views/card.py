@@ -1,4 +1,4 @@
-"""A run's card: what run.json and the manifests say of a run, in the words that a researcher would use."""
+"""A run's card: the settings of run.json and the manifests in a researcher's words."""
 
 import sys
 from html import escape
@@ -60,7 +60,7 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 
 
 def describe(run: Run) -> list[tuple[str, str]]:
-    """Return the rows (what, value) of the card in reading order; without what run.json does not say."""
+    """Return the rows (name, value) of the card in reading order, without values that run.json lacks."""
     origin = run.origin
     seen = f", after {short(origin.tokens)} tokens" if origin and origin.tokens else ""
     pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""

@@ -48,9 +48,10 @@ def show() -> None:
 
 
 def default_runs(run: Run, known: Collection[Run]) -> list[str]:
-    """Return the seeds of a run, and those of the other choices of its design or else of a design of each other family.
+    """Return the default comparison: seeds of the run, and of its design's other choices or else of other families.
 
-    Of a family it is the design of the run's size and plan, then the longest, then that with the most seeds.
+    Each other family is represented by one design: that of the run's size and plan, then the longest, then the one with
+    the most seeds.
     """
     groups = group_by_size([*known])
     own = next(group for group in groups if any(run in seeds for seeds in group))
@@ -104,13 +105,13 @@ def _show_acquisition(view: View) -> None:
 
 
 def pick_rule() -> Rule:
-    """Return what makes a category come first: our onset, or the paper's "faster"."""
+    """Pick and return the rule that orders the categories: by our onset, or by the paper's "faster"."""
     return pickers.pick_one("order", "First by", RULES, segmented=True, optional=True)
 
 
 def _show_agreement(found: pd.DataFrame) -> None:
     st.header("Agreement of the orders", anchor=False)
-    columns: dict[str, Any] = {  # on a phone, all but n are seen at once
+    columns: dict[str, Any] = {  # on a phone, all but n fit
         "first": TextColumn("order of", width=108),
         "second": TextColumn("and of", width=108),
         "rho": NumberColumn("rho", help="Spearman's correlation", format="%.2f", width=48),

@@ -48,7 +48,7 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
             "content",
             {"picture": lambda row: _open_page(judgements[row])},
         )
-    with st.container(key="findings_list"):  # in place of the table on a phone, which would cut it: see page.css
+    with st.container(key="findings_list"):  # on a phone it replaces the table, which would be cut off: see page.css
         lines = table[["verdict", "finding", "hold"]].fillna("").itertuples(index=False)
         st.markdown("\n".join(f"- **{verdict}** {literal(claim)} {hold}" for verdict, claim, hold in lines))
     widgets.show_caption(findings.describe_findings(judgements, compared))
@@ -69,5 +69,5 @@ def _show_one(view: View, judgement: Judgement, compared: dict[str, Judgement]) 
 
 
 def _open_page(judgement: Judgement) -> None:
-    """Open the page that shows a finding, in the state that the finding names."""
-    permalink.lead_to(judgement.finding.page.lower().replace("-", ""), **judgement.finding.view)
+    """Open the page that shows a finding, with the finding's choices."""
+    permalink.open_page(judgement.finding.page.lower().replace("-", ""), **judgement.finding.view)

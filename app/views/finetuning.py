@@ -9,7 +9,7 @@ from streamlit.column_config import Column, NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state, run_state
-from app.tables import of_history, show_rows, steps_format
+from app.tables import filter_history, show_rows, steps_format
 from app.view import View
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
@@ -142,7 +142,7 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     if "history" in table:
         with right:
             history = pickers.pick_history("example_history")
-        listed = of_history(table, history)
+        listed = filter_history(table, history)
     listed = finetuning_examples.with_some_steps(listed, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)
     if texts is not None:

@@ -9,7 +9,7 @@ from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 from app import figures, permalink, pickers, results, task_data, widgets
 from app.caching import cached, checkpoints_state, results_state
 from app.question_queue import in_turn
-from app.tables import PERCENT, of_history, show_rows, steps_format
+from app.tables import PERCENT, filter_history, show_rows, steps_format
 from app.view import View
 from embryo_core.figures import grammar, grammar_pairs
 from embryo_core.figures.axis import StepAxis
@@ -120,7 +120,7 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
         history = pickers.pick_history("pairs_of")
     sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
     table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
-    listed = of_history(table, history)
+    listed = filter_history(table, history)
     _show_table(view, paradigm, listed, bool(sentences))
     widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
     if not sentences:

@@ -1,4 +1,4 @@
-"""The section "What a head does": a pattern of every head at one step, since when it is present, and over the steps."""
+"""The section "What a head does": one pattern in every head, at a step, over the steps, and since when."""
 
 from functools import partial
 
@@ -67,7 +67,8 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table, axis = patterns.profile(frame, layer, head, step), view.axis
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
-    shown = {number: name for name, number in steps.items()}.values()  # the chosen step may be the first or the last
+    # merges names if the chosen step is the first or the last
+    shown = {number: name for name, number in steps.items()}.values()
     show_rows(
         table[["pattern", *shown, "history"]].assign(appears=axis.column(table["appears"])),
         f"All patterns of layer {layer}, head {head}",

@@ -5,7 +5,7 @@ import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, widgets
-from app.tables import PERCENT, of_history, search, show_rows
+from app.tables import PERCENT, filter_history, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.corpora.baselines import named_by_subject
@@ -71,7 +71,7 @@ def _open_point(relation: str, step: int) -> None:
 
 
 def _show_variants(view: View) -> None:
-    """Draw what becomes of right facts in other questions; if they were not asked, a line with the command."""
+    """Draw how often right facts stay right in other questions; if these were not asked, the command that asks them."""
     st.header("Right facts asked in other ways", anchor=False)
     known = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
     if not known:
@@ -138,7 +138,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         at_step = results.answers_at(view.run, relation, step)
         at_step = at_step[at_step["fact"].isin(own["fact"])]
         there = knowledge_tables.facts_at(at_step, own)
-        listed = search(of_history(there, history), ("subject", "object", "prediction"), words)
+        listed = search(filter_history(there, history), ("subject", "object", "prediction"), words)
         _show_fact_table(listed, relation, f"facts_{relation}_{history}_{words}")
         widgets.show_caption(knowledge_tables.describe_facts(there, listed, step, view.run.step_unit))
     with right:
@@ -150,7 +150,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
 
 
 def _show_fact_table(listed: pd.DataFrame, relation: str, key: str) -> None:
-    """Draw the facts that are listed of a relation."""
+    """Draw the table of a relation's `listed` facts."""
     show_rows(
         listed.drop(columns="fact"),
         f"Facts of {knowledge.label(relation)}",
@@ -176,11 +176,11 @@ def _ask_fact(run: Run, fact: Fact) -> None:
     """Open the Query page with a fact's question."""
     permalink.choose("template", fact.relation)
     choose_text(question_of(run, fact), fact.id)
-    permalink.lead_to("query")
+    permalink.open_page("query")
 
 
 def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str | None) -> None:
-    """Draw the fact that is picked among those `listed` of a relation: its figure, and its answers as a table."""
+    """Draw the fact that is picked among the `listed` ones: its figure, and its answers as a table."""
     names = listed.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     hidden = dict.fromkeys(known["fact"], "History, Search or names")
@@ -212,7 +212,7 @@ def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str
 
 
 def _show_variants_of(view: View, asked: Fact) -> None:
-    """Draw the other questions about a fact, and what was answered to them; nothing if none was ever asked."""
+    """Draw the other questions about a fact and their answers; nothing if none was ever asked."""
     rows = knowledge_variants.of_fact(view.run, asked, view.step)
     if rows.empty:
         return

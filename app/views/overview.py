@@ -1,4 +1,4 @@
-"""Overview: a model that grows up before the reader's eyes, what the paper says of it, and everything else folded."""
+"""Overview: animated tiles of the model's development, three findings of the paper, and all else in folded sections."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +23,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
-MAX_FAULTS = 20  # that are listed; the command lists them all
+MAX_FAULTS = 20  # faults listed on the page; the command lists all
 
 
 def show() -> None:
@@ -57,18 +57,18 @@ def show() -> None:
             pickers.fold(name, title, draw)
 
 
-# === What there is to watch ===
+# === Animated tiles ===
 
 
 def _show_growth(view: View) -> None:
-    """Draw what there is to watch in a sentence, and the tiles that play it."""
+    """Draw a sentence on what there is to watch, and the tiles that play it."""
     watch, model = results.described(view.run)
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
     with widgets.explaining():
         payload, places = results.growth(view.run, view.scale)
         if places:
-            growth(payload, lambda tile: permalink.lead_to(TILES[tile], **places.get(tile, {})))
+            growth(payload, lambda tile: permalink.open_page(TILES[tile], **places.get(tile, {})))
 
 
 def _show_findings(view: View) -> None:
@@ -77,7 +77,7 @@ def _show_findings(view: View) -> None:
         for judgement in leading(results.judgements(view.run, tuple(LEADING))):
             name, verdict = judgement.finding.name, verdict_name(judgement.verdict).capitalize()
             words = f"**{judgement.finding.claim}** *{verdict}.* {LEADING[name]}"
-            led: dict[str, Any] = {"on_click": permalink.lead_to, "args": ("findings",), "kwargs": {"finding": name}}
+            led: dict[str, Any] = {"on_click": permalink.open_page, "args": ("findings",), "kwargs": {"finding": name}}
             st.button(words, key=name, type="tertiary", **led)
 
 
@@ -85,7 +85,7 @@ def _show_findings(view: View) -> None:
 
 
 def _two_in_a_row(*sections: Callable[[], None]) -> None:
-    """Draw the sections in two columns, row by row; a last one without a partner has the whole width."""
+    """Draw the sections in two columns, row by row; an odd last one has the whole width."""
     for first in range(0, len(sections), 2):
         pair = sections[first : first + 2]
         for column, section in zip(st.columns(len(pair), gap="large"), pair):
@@ -119,7 +119,7 @@ def _other_objectives(view: View, quantities: list[str]) -> None:
 
 
 def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
-    """Draw a figure of a metric, or say that it has not been computed."""
+    """Draw a figure of a metric, or a note that it has not been computed."""
     if results.scores(view.run, measured).empty:
         st.caption(literal(f"This has not been computed for '{view.run.name}'."))
         return
@@ -142,7 +142,7 @@ def _accuracy_by_position(view: View) -> None:
 
 
 def _pick_sample(samples: list[int], length: int) -> int | None:
-    """Return the sample, by its masked pieces at that length; None if there is nothing to choose."""
+    """Return the sample, as its number of masked pieces at that length; None if there is only one."""
     if len(samples) < 2:
         return None
     names = {sample: f"{sample:,}" for sample in samples}
@@ -150,7 +150,7 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 
 
 def _coverage(view: View) -> None:
-    """Draw what has been computed, with the command for the rest."""
+    """Draw which results exist, with the command that computes the rest."""
     gives = results.given(view.run)
     if not figures.show_or_explain(view, coverage.coverage, gives=gives):
         return
@@ -169,7 +169,7 @@ def _phases(view: View) -> None:
 
 
 def _show_audit(run: Run) -> None:
-    """Draw what the last audit found; nothing if there was none, or if it found no fault."""
+    """Draw the faults that the last audit found; nothing without an audit or faults."""
     try:
         audit = results.audit(run)
     except EmbryoError as error:

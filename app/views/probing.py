@@ -46,7 +46,7 @@ def show() -> None:
 def _open_task(task: str, step: int) -> None:
     permalink.choose("step", step)
     if task != MASKED:
-        permalink.choose_all(probe_task=task, probing="layers")  # the section that shows it
+        permalink.choose_all(probe_task=task, probing="layers")  # opens the section that shows it
 
 
 def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
@@ -126,7 +126,8 @@ def _show_peaks(view: View) -> None:
 
 
 def _open_peak(task: str, layer: int, step: int) -> None:
-    permalink.choose_all(probe_task=task, probe_layer=layer, step=step, probing="layers")  # the section that shows them
+    # opens the section that shows them
+    permalink.choose_all(probe_task=task, probe_layer=layer, step=step, probing="layers")
 
 
 def _show_peak_table(view: View, table: pd.DataFrame) -> None:

@@ -24,10 +24,11 @@ from embryo_core.query import TOGETHER
 from embryo_core.types import Run
 from embryo_core.words import natural
 
-ALL_MASKS = "all together"  # the choice of all masks at once, in the URL too
+ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 
-Part = Callable[[AskedQuestion, int], None]  # draws a part of a question, the `number`-th of the page
+# draws one part of the answer to a question; `number` counts the page's questions
+Part = Callable[[AskedQuestion, int], None]
 
 
 def show() -> None:
@@ -36,7 +37,7 @@ def show() -> None:
     if "next_words" not in results.given(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
-    with suppress(EmbryoError):  # the form reads the examples again and shows the error
+    with suppress(EmbryoError):  # shown by the form, which reads the examples again
         examples = results.examples(view.run)
         widgets.show_headline(describe_examples(examples, len(view.loadable), view.axis))
     _show_questions(view)
@@ -44,7 +45,7 @@ def show() -> None:
 
 @st.fragment
 def _show_questions(view: View) -> None:
-    """Draw the form and what is asked; after a choice here, this part of the page is drawn alone."""
+    """Draw the form, the questions and their answers; a choice here draws only this part of the page again."""
     with drawing(), widgets.explaining():
         checkpoints = tuple(runs.checkpoints(view.run))
         _ask(replace(view, checkpoints=checkpoints, smoothing=pickers.chosen_smoothing()))
@@ -82,7 +83,7 @@ def _ask(view: View) -> None:
 
 
 def _suggest_mask(request: Request) -> bool:
-    """Offer a text with [MASK] in place of one that has none; return whether that was needed."""
+    """Offer to add [MASK] to a text that has none; return whether that was needed."""
     if "masked_words" not in results.given(request.view.run) or query.count_masks(request.text):
         return False
     words = request.text.strip().rstrip(" .")
@@ -116,7 +117,7 @@ def _pick_mask(masks: int) -> int:
 
 
 def _pick_curves() -> tuple[str, bool]:
-    """Draw the pickers of what the curves show, and whether the axis of probability is logarithmic."""
+    """Pick and return the quantity of the curves, and whether the axis of probability is logarithmic."""
     how: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
     curves = pickers.pick_one("curves", "Curves", query_figures.CURVES, format_func=str.capitalize, **how)
     if curves == "rank":
@@ -149,7 +150,7 @@ def _columns(count: int) -> list[DeltaGenerator]:
 
 
 def _show_compared(found: AskedQuestions, parts: list[Part]) -> None:
-    """Draw questions in pairs, with a row for each kind of answer, so that like is next to like."""
+    """Draw questions in pairs, with a row for each kind of answer, so that answers of one kind are side by side."""
     for first in range(0, len(found), 2):
         pair = found[first : first + 2]
         with st.container(key=f"questions_{first + 1}"):

@@ -16,20 +16,20 @@ from embryo_core.types import Fact, Run
 from embryo_core.words import natural
 
 NOT_YET = " (not learned yet)"
-IN_EXPANDER = ("template", "subject", "word", "compare")  # choices in the URL that open it
+IN_EXPANDER = ("template", "subject", "word", "compare")  # names in the URL whose values open the expander
 COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence", "both": "Both"}
 
 
 @dataclass(frozen=True)
 class Form:
-    """What the form says of the text, and its examples for any run."""
+    """The words of the form: labels and messages about the text, and examples for any run."""
 
     label: str
     help: str
     other: str  # the label of a second text
-    wanted: str  # in place of an empty text
+    wanted: str  # describes the text that is expected, for the message about an empty one
     examples: tuple[str, ...]
-    always: str = ""  # another example, beside those of the run
+    always: str = ""  # one more example, next to those of the run
 
 
 FILL = Form(
@@ -50,7 +50,7 @@ CONTINUE = Form(
 
 
 def form_of(run: Run) -> Form:
-    """Return the words of the form for what the models of a run give."""
+    """Return the words of the form, for models that fill masks or that continue a text."""
     return CONTINUE if "next_words" in results.given(run) else FILL
 
 
@@ -60,8 +60,8 @@ class Request:
 
     view: View
     text: str
-    word: str  # to be tracked; "" for none
-    fact: Fact | None  # the text is the question of this fact
+    word: str  # word to track; "" for none
+    fact: Fact | None  # the fact that the text asks for
 
     @property
     def masks(self) -> int:
@@ -70,7 +70,7 @@ class Request:
 
 
 def pick_requests(view: View) -> list[Request]:
-    """Draw the form and return the questions: at first the run's own example, none if the text is empty."""
+    """Draw the form and return its questions: at first the run's own example; none if the text is empty."""
     examples = _examples(view.run)
     with st.container(border=True, key="ask"):
         text = _pick_text(form_of(view.run), next(iter(examples)))
@@ -113,7 +113,7 @@ def _examples(run: Run) -> dict[str, str]:
     """Return texts to click and the labels of their buttons: the run's own examples, else those of any run."""
     try:
         found = results.examples(run)
-    except ResultsError as error:  # the reader's own text can still be asked
+    except ResultsError as error:  # shown; the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
         found = []
     labels, form = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}, form_of(run)
@@ -122,9 +122,9 @@ def _examples(run: Run) -> dict[str, str]:
 
 
 def _pick_text(form: Form, default: str) -> str:
-    """Draw the box of the text, which is kept in the URL, shown as it was typed and never read as markup."""
+    """Draw the text box; its text is kept in the URL, shown as it was typed and never rendered as Markdown."""
     shown = pickers.chosen_text("text", form.label, default)
-    key = pickers.served("query_text", shown)
+    key = pickers.widget_key("query_text", shown)
 
     def written() -> None:
         if (text := st.session_state[key]) != shown:
@@ -166,8 +166,8 @@ def choose_text(text: str, subject: str = "") -> None:
 def _pick_fact(run: Run, text: str) -> Fact | None:
     """Draw the pickers of a fact that the run was asked; choosing one fills in the text.
 
-    The fact is chosen as long as the text is its question. A message says if a link names a relation or a subject that
-    is not here, or a subject that its text does not ask for.
+    The fact stays chosen as long as the text is its question. A message reports a link whose relation or subject is
+    unknown, or whose subject is not the one that its text asks for.
     """
     templates = results.templates(run)
     if not templates:
@@ -189,7 +189,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     known = _facts(run, relation, templates[relation]) if relation else {}
     wanted = known.get(permalink.get("subject") or "")
     asked_for = wanted is None or question_of(run, wanted) == text.strip()
-    if not asked_for and not permalink.of_link("subject"):
+    if not asked_for and not permalink.came_with_link("subject"):
         permalink.choose("subject", "")
     chosen = _pick_optional(
         "subject",
@@ -206,12 +206,12 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
 
 
 def question_of(run: Run, fact: Fact) -> str:
-    """Return the text that asks the models of a run for the object of a fact."""
+    """Return the text that asks a run's models for the object of a fact."""
     return query.reword(fact.question, results.given(run))
 
 
 def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
-    """Return the facts of a relation that the run was asked, by id, in the order of subjects."""
+    """Return the evaluated facts of a relation by id, in the order of their subjects."""
     facts = results.fact_histories(run)
     rows = facts[facts["relation"] == relation].sort_values("subject")
     ids, subjects, objects = (rows[name].tolist() for name in ("fact", "subject", "object"))
@@ -227,7 +227,7 @@ def _pick_optional(
     choose: Callable[[str], Any],
     counts: bool = True,
 ) -> str | None:
-    """Draw a picker of one option or none, which stays out of the URL; `choose` gets the user's choice, or "".
+    """Draw a picker of one option or none; `choose` gets the user's choice, or "", and decides what goes into the URL.
 
     The choice in the URL is ignored unless it `counts`.
     """
@@ -256,7 +256,7 @@ def _pick_optional(
 def _pick_comparison(first: Request) -> list[Request]:
     """Draw the pickers of a comparison; return the questions: the first, with another run, another sentence or both."""
     others = [run for run in runs.list_runs() if run.name != first.view.run.name]
-    any_other = any(map(_can_answer, others))  # ends at the first: all would be read for each question
+    any_other = any(map(_can_answer, others))  # stops at the first: otherwise every run would be read for each question
     options = [name for name in COMPARISONS if name in ("none", "text") or any_other]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
@@ -291,6 +291,6 @@ def _can_answer(run: Run) -> bool:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Return the view of another run at the same step, at its last one before, or else at its first."""
+    """Return the view of another run at the same step, else at its last step before it, else at its first."""
     other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
     return replace(other, step=view.evaluated(other.loadable))

@@ -21,7 +21,7 @@ from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
-CURVES = ("probability", "rank")  # drawn one at a time: each takes long to draw
+CURVES = ("probability", "rank")  # one is drawn at a time, since each is slow to draw
 
 
 def show_question(known: AskedQuestion) -> None:
@@ -58,7 +58,7 @@ def show_step(known: AskedQuestion, number: int) -> None:
 
 
 def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
-    """Return predictions as a table: rank as it is spelled, token, probability."""
+    """Return predictions as a table: rank as text, token, probability."""
     rows = [(spell_rank(p.rank, p.exact), p.token, p.probability) for p in predictions]
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
@@ -75,7 +75,7 @@ def _show_fact(known: AskedQuestion, best: Prediction, number: int) -> None:
 
 
 def _fact_rows(known: AskedQuestion, best: Prediction) -> dict[str, tuple]:
-    """Return answer and true object at the chosen step: as asked "now", and as "stored" by the evaluation."""
+    """Return answer and true object at the chosen step, both asked "now" and "stored" by the evaluation."""
     fact, view = known.request.fact, known.request.view
     if fact is None:
         return {}
@@ -95,7 +95,7 @@ def _fact_rows(known: AskedQuestion, best: Prediction) -> dict[str, tuple]:
 
 
 def show_lead(known: AskedQuestion, number: int) -> None:
-    """Draw the final answer, when it first led, and from when for good, if several steps were asked."""
+    """Draw the final answer, when it first leads, and from when it stays, if several steps were asked."""
     view, answers = known.request.view, known.answers
     lead, last = answers.lead(known.mask), answers.steps[-1]
     over_time = len(answers.steps) > 1 or len(view.loadable) > 1
@@ -118,7 +118,7 @@ def show_lead(known: AskedQuestion, number: int) -> None:
 
 
 def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
-    """Draw the probability or the rank of each answer over the steps; nothing of a run with weights at one step."""
+    """Draw the probability or rank of each answer over the steps; nothing for a run with weights at only one step."""
     if len(known.request.view.loadable) < 2:
         return
     lead = known.answers.lead(known.mask)
@@ -127,7 +127,7 @@ def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) 
 
 
 def show_continuations(found: list[AskedQuestion]) -> None:
-    """Draw the greedy continuation at each step of each text that is continued."""
+    """Draw, for each text that decoders continue, the greedy continuation at each step."""
     continued = [known for known in found if known.answers.question.continues]
     if continued:
         st.header("Greedy continuations", anchor=False)
@@ -149,7 +149,7 @@ def show_continuations(found: list[AskedQuestion]) -> None:
 
 
 def show_lens(found: list[AskedQuestion]) -> None:
-    """Draw the lens of each question: the answer of each layer at each step, with the words of one pinned cell."""
+    """Draw the lens of each question: each layer's best word at each step, and the top words of one pinned cell."""
     st.header("Lens", anchor=False)
     if any(known.mask == TOGETHER for known in found):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
@@ -203,7 +203,7 @@ def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[in
 
 
 def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:
-    """Say if a link pins a cell that is not in the grid; the cell shown instead is `pin`."""
+    """Report a link that pins a cell outside the grid; `pin` is the cell shown instead."""
     wanted = permalink.get("pin")
     if wanted and wanted != f"{pin[0]}-{pin[1]}":
         pickers.report_unknown("pin", [wanted], _cell_name(view, *pin))
@@ -212,7 +212,7 @@ def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:
 def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
     """Draw boxes for the layer and the step of the pinned cell; a click in the grid sets them too."""
     boxes = zip((f"pin_layer_{name}", f"pin_step_{name}"), pin)
-    keys = [pickers.served(box, value) for box, value in boxes]
+    keys = [pickers.widget_key(box, value) for box, value in boxes]
 
     def picked() -> None:
         chosen = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))

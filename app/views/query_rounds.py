@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from app import widgets
-from app.caching import checkpoints_state, kept_whole
-from app.drawing import aside, drawing, is_drawing
+from app.caching import cached_resource, checkpoints_state
+from app.drawing import drawing, is_drawing, lock_released
 from app.question_queue import QUEUE, budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
@@ -21,9 +21,9 @@ from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table
 from embryo_core.query import TOGETHER, Answers, asking, cost
 from embryo_core.types import Checkpoint, Prediction, Run
 
-LOADING = 0.1  # seconds: the cost of loading a checkpoint ahead, for its place in the queue
+LOADING = 0.1  # seconds: estimated cost of loading a checkpoint in advance, for its place in the queue
 STOPPED = "query_stopped"  # session: the questions that the reader stopped
-PAUSE = 0.2  # seconds from one round to the next, in which the browser draws
+PAUSE = 0.2  # seconds between two rounds, in which the browser draws
 
 
 # === Rounds, shared by all visitors ===
@@ -32,14 +32,14 @@ PAUSE = 0.2  # seconds from one round to the next, in which the browser draws
 class Rounds:
     """One question to the checkpoints of a run, asked in rounds: a text, or a word tracked at one of its masks.
 
-    One round is asked at a time, whichever page asks it. A page waits aside for its turn (see drawing.py).
+    One round is asked at a time, for all pages. A page that waits for its turn releases the lock of drawing.py.
     """
 
     def __init__(self, run: Run, text: str, word: str = "", mask: int = 1):
         question = query.parse(run, text)
         self.question = question.track(word, mask) if word else question
         self._run = run
-        first = min(asking.FIRST + 1, len(runs.loadable(run)))  # the chosen step may come on top
+        first = min(asking.FIRST + 1, len(runs.loadable(run)))  # one more for the chosen step
         layers = cost.ask_layers(run, self.question, first) <= budget()
         self._refinement = query.Refinement(run, self.question, layers=layers)
         self._lock = Lock()
@@ -56,7 +56,7 @@ class Rounds:
 
     @property
     def layers(self) -> Answers | None:
-        """The answers of every layer at the steps of the lens, if the first round read them."""
+        """The answers of every layer at the steps of the lens, if the first round included them."""
         return self._refinement.layers if self.asked else None
 
     @property
@@ -72,11 +72,11 @@ class Rounds:
     def answers(self, step: int, later: bool = False) -> Answers:
         """Return the answers so far, with those of `step`; ask what is missing. Raises as `query.ask` does.
 
-        A step that is asked `later`, with the next round, may be missing; the page does not wait for it.
+        With `later`, the page does not wait for `step`: the next round asks it, and the answers may lack it.
         """
         if later and self.asked:
             return self._refinement.answers
-        with aside(), self._lock:
+        with lock_released(), self._lock:
             if not self.asked:
                 with st.spinner("Following the word …" if self.question.word else "Asking the checkpoints …"):
                     self._ask({*self._refinement.next_round(), step})
@@ -86,7 +86,7 @@ class Rounds:
 
     def go_on(self, step: int) -> None:
         """Ask another round, with `step`. Raises TooCostly once the whole question costs too much."""
-        with aside(), self._lock:
+        with lock_released(), self._lock:
             if steps := {*self._refinement.next_round(), step} - self._refinement.asked:
                 self._ask(steps)
 
@@ -113,23 +113,23 @@ class Rounds:
 
 @st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Run: checkpoints_state})
 def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
-    """Return the rounds of a question, kept while the checkpoints stay as they are; nothing is asked yet."""
+    """Return the cached rounds of a question; nothing is asked yet."""
     return Rounds(run, text, word, mask)
 
 
-# === What the page knows about a question ===
+# === Questions and what is known about them ===
 
 
 @dataclass(frozen=True, eq=False)
 class AskedQuestion:
-    """All that is known about one question of the page, at one mask or at all of them together."""
+    """A question of the page and its answers so far, at one mask or at all of them together."""
 
     request: Request
     mask: int  # counted from 1, or TOGETHER
     rounds: Rounds  # of the text
     answers: Answers
-    words: dict[str, tuple[Rounds, Answers]]  # of marked words, by role
-    problems: tuple[str, ...]  # why a word cannot be marked, or a checkpoint was left out
+    words: dict[str, tuple[Rounds, Answers]]  # rounds and answers of marked words, by role
+    problems: tuple[str, ...]  # reasons why a word cannot be marked, or a checkpoint was left out
 
     @property
     def all_rounds(self) -> list[Rounds]:
@@ -143,7 +143,7 @@ class AskedQuestion:
 
     @property
     def marked(self) -> dict[str, str]:
-        """The role of each marked word that is one piece, by its piece."""
+        """The role of each marked word that is a single piece, by that piece."""
         words = {role: found.question.tracked for role, (_, found) in self.words.items()}
         return {word.token: role for role, word in words.items() if len(word.pieces) == 1}
 
@@ -162,9 +162,9 @@ class AskedQuestion:
         return self.rounds.layers or by_layer(self.request.view.run, self.request.text, self.mask)
 
     def best(self, mask: int | None = None) -> list[Prediction]:
-        """Return the best answers at the chosen step; if a later round will ask it, this step is asked alone.
+        """Return the best answers at the chosen step, for the question's mask or another one.
 
-        They are for the question's mask, or for another one.
+        The step is asked alone if only a later round would ask it.
         """
         view = self.request.view
         asked = view.step in self.answers.steps
@@ -173,10 +173,10 @@ class AskedQuestion:
 
 
 def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuestion:
-    """Return what is known about a question by now, with the true object and the tracked word; ask the first round.
+    """Ask the first round of a question, and return all answers so far, with the true object and the tracked word.
 
-    The chosen step is asked too, unless it is asked `later`, with the next round. If the text has fewer masks than
-    `mask`, its last one counts. Raises as `query.ask` does.
+    The first round includes the chosen step; with `later`, the next one does. If the text has fewer masks than `mask`,
+    its last one is used. Raises as `query.ask` does.
     """
     mask = min(mask, request.masks)
     if mask == TOGETHER and request.masks == 1:
@@ -203,7 +203,7 @@ AskedQuestions = list[AskedQuestion | None]  # of each question; None if it cann
 
 
 def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -> None:
-    """Call `draw` with what is known; if checkpoints are left, ask round by round and draw again after each."""
+    """Call `draw` with the answers so far; while checkpoints are left, ask another round and call it again."""
     goes_on = _goes_on(found)
 
     @st.fragment(run_every=PAUSE if goes_on else None)
@@ -215,7 +215,7 @@ def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -
             _show_progress(known)
             if along_with_page:
                 return
-            if goes_on and _goes_on(known):  # after "Go on" the page starts the timer first, which draws each round
+            if goes_on and _goes_on(known):  # after "Go on" the page first starts the timer that draws each round
                 for one in filter(None, known):
                     for rounds in one.all_rounds:
                         rounds.go_on(one.request.view.step)
@@ -226,7 +226,7 @@ def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -
 
 
 def asked_later(request: Request, together: Sequence[Request]) -> bool:
-    """Return whether the rounds of the questions `together` go on, so that the next round asks a missing step."""
+    """Return whether the rounds of the questions `together` continue, so that the next one can ask a missing step."""
     if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
         return False
     return _rounds_of(request).unfinished and _affordable(map(_rounds_of, together))
@@ -237,7 +237,7 @@ def _rounds_of(request: Request) -> Rounds:
 
 
 def _by_now(found: AskedQuestions) -> AskedQuestions:
-    """Return found questions with what has been asked since."""
+    """Return the questions with the answers of all rounds so far."""
     together = [one.request for one in found if one]
     return [one and ask_request(one.request, one.mask, asked_later(one.request, together)) for one in found]
 
@@ -249,7 +249,7 @@ def _goes_on(found: AskedQuestions) -> bool:
 
 
 def _affordable(together: Iterable[Rounds]) -> bool:
-    """Return whether another round fits the budget, of each question that is not at its end."""
+    """Return whether another round of every unfinished question fits the budget."""
     try:
         for rounds in together:
             if rounds.unfinished:
@@ -284,19 +284,19 @@ def _show_progress(found: AskedQuestions) -> None:
                     rounds.check()
 
 
-# === Cached answers, and models loaded ahead ===
+# === Cached answers, and models loaded in advance ===
 
 
-@kept_whole(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
+@cached_resource(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
 def _at_step(run: Run, step: int, text: str) -> Answers:
     """Return the answers at one step. Raises as `query.ask` does."""
     command = query.command(run.name, text, "--step", str(step))
     return in_turn(cost.ask(run, text, 1), command, partial(query.ask, run, text, [step]))
 
 
-@kept_whole(checkpoints_state, 64, "Reading every layer …")
+@cached_resource(checkpoints_state, 64, "Reading every layer …")
 def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers:
-    """Return the answers of every layer at one step or at all, of a long series at a log-spaced part."""
+    """Return the answers of every layer at one step or at all steps; at log-spaced steps of a long series."""
     at = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
     steps = asking.first_steps(run) if step is None else [step]
@@ -306,7 +306,7 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
 def load_ahead(run: Run) -> Thread:
-    """Begin to load a run's models in the background, once: they are there by the time that a question is written."""
+    """Start to load a run's models in the background, once, while the reader still writes a question."""
     loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
     loading.start()
     return loading

@@ -21,9 +21,9 @@ from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
-MAX_PIECES = 128  # that bertviz draws: it draws a line for each pair of pieces and each head
-MAX_LINES = 100_000  # that the model view draws before the reader asks for more layers
-COMMAND = "make app"  # answers a question that is above the budget of a hosted demo
+MAX_PIECES = 128  # limit of bertviz, which draws a line for each pair of pieces and each head
+MAX_LINES = 100_000  # that the model view draws unless the reader asks for more layers
+COMMAND = "make app"  # answers a question above the budget of a hosted demo
 
 
 def show(view: View) -> None:
@@ -98,13 +98,13 @@ def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """Compute one head at every step, or at log-spaced steps of a long series."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
-    steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all: those without weights are named then
+    steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all steps: a message names those without weights
     seconds = cost.attend(run, text, len(steps) if steps else None)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 
 def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
-    """Return the history with the weights [L, L] of one step, added if it lacks them."""
+    """Return the history with the weights [L, L] of one more step, if it lacks that step."""
     if step in found.steps:
         return found
     i = np.searchsorted(found.steps, step)

@@ -19,9 +19,9 @@ from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
-PAGE = "tokens"  # of the metrics that are shown here
+PAGE = "tokens"  # the page of the metrics shown here (`Metric.page`)
 MAX_PILLS = 12  # categories offered as pills
-SENTENCES = {  # in which a word of this tag is asked; written for this project
+SENTENCES = {  # sentences to ask a word of each tag; written for this project
     "CC": "He came [MASK] she left .",
     "DT": "[MASK] house is very old .",
     "IN": "The book is [MASK] the table .",
@@ -51,7 +51,7 @@ def show() -> None:
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
     view = widgets.open_page("Tokens", lambda run: results.evaluated(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
-    above = st.container()  # the figure is before its controls
+    above = st.container()  # the figure is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
         widgets.require(view.run, {"words"})
@@ -95,7 +95,7 @@ def show() -> None:
 
 
 def _applies(run: Run, metric: Metric) -> bool:
-    """Return whether a metric is offered: if it has results, or the run's models give what it needs."""
+    """Return whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
     return not results.scores(run, metric.name).empty or metric.needs <= results.given(run)
 
 
@@ -113,7 +113,7 @@ def _open_point(group: str, step: int) -> None:
 
 
 def _show_words(view: View, metric: str, groups: list[str], default: str, step: int) -> None:
-    """Draw the pickers and the words of one of the `groups`, at first the `default`, or those searched for."""
+    """Draw the pickers, and the words of one of the `groups` (initially `default`) or those that match the search."""
     heading = st.empty()
     left, right = st.columns(2)
     with left:
@@ -141,7 +141,7 @@ def _read_words(view: View, metric: str, groups: list[str], step: int) -> pd.Dat
 
 
 def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None:
-    """Draw the words, and a button that asks the chosen one, at first the first: an arrow key only chooses."""
+    """Draw the words, and a button that asks the chosen one, initially the first: arrow keys choose without asking."""
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
     chosen = st.dataframe(
         words.assign(tag=words["tag"].map(tags.named))[columns],
@@ -165,4 +165,4 @@ def _ask(run: Run, word: str, tag: str) -> None:
     text = SENTENCES.get(tag, ANY_TAG)
     if "next_words" in results.given(run):
         text = query.before_mask(text) or query.before_mask(ANY_TAG)
-    permalink.lead_to("query", text=text, word=word, subject="")
+    permalink.open_page("query", text=text, word=word, subject="")

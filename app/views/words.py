@@ -1,4 +1,4 @@
-"""Words: how surprising each word of a list is over pretraining, when it is acquired, and what predicts that."""
+"""Words: the surprisal of each word of a list over pretraining, its age of acquisition, and what predicts this age."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.view import View
 from embryo_core.figures import word_ages, word_frequency, words
 from embryo_core.figures.words import METRIC
 
-STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in what the axis counts
+STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
 BESIDE = (  # figures in two columns, by their titles
     {"Compared with children": word_ages.children, "What predicts a word's age": word_ages.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},

@@ -21,7 +21,7 @@ from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import joined, percent, point, quantity
 
 REMEDY = "get the right file from where it came from, or leave the step out"
-MIN_CHECKPOINTS = 3  # that can be compared
+MIN_CHECKPOINTS = 3  # checkpoints for a comparison
 
 
 def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = False) -> Audit:
@@ -52,7 +52,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
 
 def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
-    """Return the faults of tensors; `explained(i, j)`: no weight could move from step i to the next, j."""
+    """Return the faults of tensors; `explained(i, j)` is whether no weight could move from step i to the next, j."""
     faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
     faults += [_fault([one.step], "config", SHAPES, unit) for one in measured if one.shapes != usual]
@@ -70,7 +70,7 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
 
     left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
     lost = strangers(series, left)
-    if len(lost) == 1:  # several may be one checkpoint in another's place
+    if len(lost) == 1:  # several may be copies of one checkpoint
         left = [i for i in left if i not in lost[0].steps]
     odd = misplaced(series, left)
     faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in odd.swapped]
@@ -85,7 +85,7 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
-    """Return the checkpoints as a Series, with measured distances, or those of the sketches where none was measured."""
+    """Return the checkpoints as a Series, with measured distances where they exist and else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
     def sketched(i: int, j: int) -> np.ndarray:
@@ -104,7 +104,7 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
 
 
 def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
-    """Return a function: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
+    """Return a predicate: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
 
     A Trainer logs the rate of the next update, so the first one is not logged: it is 0 unless the log shows no warm-up.
     """
@@ -112,7 +112,7 @@ def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
     late = int(runs.was_added(run.path))
     logged = [(step, rate) for step, rate in rates.items() if rate is not None][:2]
     warm = late > 0
-    if len(logged) == 2:  # on a line from 0, as in a warm-up
+    if len(logged) == 2:  # a warm-up is a line from 0
         (one, first), (other, second) = logged
         warm &= bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
@@ -129,7 +129,7 @@ def _at_hand(checkpoint: Checkpoint) -> bool:
     try:
         return not not_cached(checkpoint)
     except BrokenCheckpoint:
-        return True  # reported when it is read
+        return True  # the error is reported when it is read
 
 
 # === Sentences ===
@@ -172,13 +172,13 @@ def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
 
 
 def _named(tensors: Sequence[str]) -> tuple[str, bool]:
-    """Return the names of tensors, the first of many, and whether there are several."""
+    """Return a list of tensor names, shortened if long, and whether there are several."""
     more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
     return printable(tensors[0]) + more, bool(more)
 
 
 def _odd_faults(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
-    """Return a fault for each step with tensors out of line; small ones of a shard that is named are not repeated."""
+    """Return a fault for each step with tensors out of line, but not for small ones of a reported shard."""
     known = {(tensor, group.step) for group in twins for tensor in group.tensors}
     shards = {group.step for group in twins}
     found: dict[int, list[int]] = {}
@@ -193,7 +193,7 @@ def _odd_faults(series: Series, among: Sequence[int], twins: Sequence[Twins], un
 
 
 def _tensor_fault(series: Series, tensors: Sequence[int], step: int, among: Sequence[int], unit: StepUnit) -> Fault:
-    """Return the fault of tensors, with norm and cosines of the first and those of the neighbouring steps."""
+    """Return the fault of tensors at a step; compare the first one's norm and cosines with the neighbours."""
     tensor, k = tensors[0], among.index(step)
     near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)

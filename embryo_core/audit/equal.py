@@ -1,4 +1,4 @@
-"""Steps and single tensors whose numbers are those of another step."""
+"""Find steps and single tensors whose numbers are equal to those of another step."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ import numpy as np
 
 from embryo_core.audit.series import Series, growth
 
-MIN_NUMBERS = 8  # of a tensor that cannot be equal by chance
+MIN_NUMBERS = 8  # numbers of a tensor that cannot be equal by chance
 TINY = 1e-30
-ROUNDINGS = 2.0  # relative roundings: a tensor that should have moved farther is not equal by rounding
+ROUNDINGS = 2.0  # rounding units: a tensor that should have moved farther is not equal by rounding
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Tensors at a step that have the numbers of another step, `like`; all by index."""
+    """Tensors at a step that are equal to those at another step, `like`; all by index."""
 
     tensors: tuple[int, ...]
     step: int
@@ -33,13 +33,13 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], explained: Callable[[int, int
 
 
 def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], among: Sequence[int]) -> list[Twins]:
-    """Return tensors with the numbers of another step `among` these, though they moved or should have moved.
+    """Return tensors that are equal to another step `among` these, although they moved or should have moved.
 
-    Those that two steps share are one fault, such as a wrong shard: together they say which of the two is wrong.
+    Those that two steps share are one fault, such as a wrong shard: all of them decide which of the two is wrong.
     """
     pairs: dict[tuple[int, int], list[int]] = {}
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
-        last: dict[str, int] = {}  # position of the last step with these numbers
+        last: dict[str, int] = {}  # hash -> position of the last step that has it
         for k, step in enumerate(among):
             own = sha256[step][tensor]
             if own in last and (k - last[own] > 1 or _moved(series, tensor, among, k)):
@@ -61,7 +61,7 @@ def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
 def _odd_one(series: Series, tensors: Sequence[int], among: Sequence[int], i: int, j: int) -> Twins:
     """Return the one of two positions with equal numbers that fits its neighbours less."""
     one, other = among[i], among[j]
-    if j - i == 1:  # whose content is the other's: the path before or after covers both intervals
+    if j - i == 1:  # the path before or after the wrong one covers both intervals
         units = _units(series, [(among[k], among[k + 1]) for k in range(len(among) - 1) if k != i])
         astray = _stretched(series, tensors, among, i - 1, units), _stretched(series, tensors, among, j, units)
     else:
@@ -71,14 +71,14 @@ def _odd_one(series: Series, tensors: Sequence[int], among: Sequence[int], i: in
 
 
 def _stretched(series: Series, tensors: Sequence[int], among: Sequence[int], k: int, units: np.ndarray) -> float:
-    """Return how much longer than usual the move from the k-th step is for these tensors, relative to the others."""
+    """Return how much longer than usual the move from the k-th step is for these tensors, relative to other tensors."""
     if not 0 <= k < len(among) - 1:
-        return np.sqrt(2)  # unknown: between one interval and two
+        return np.sqrt(2)  # unknown: the geometric mean of one interval and two
     return _relative(series.apart(among[k], among[k + 1]) / units, tensors)
 
 
 def _lengthening(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
-    """Return how much longer the path through the k-th step is than past it, relative to the other tensors."""
+    """Return how much longer the path through the k-th step is than one that skips it, relative to other tensors."""
     before, step, after = among[k - 1 : k + 2]
     past = series.apart(before, after)
     over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, TINY)
@@ -86,7 +86,7 @@ def _lengthening(series: Series, tensors: Sequence[int], among: Sequence[int], k
 
 
 def _misfit(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
-    """Return the log of the factor by which the distance to a neighbour of an end differs from the other tensors'."""
+    """Return the log of the ratio of an end's distance to its neighbour to that of the other tensors."""
     near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
     units = _units(series, list(itertools.pairwise(among)))
     return max(abs(np.log(_relative(series.apart(among[k], step) / units + TINY, tensors))) for step in near)
@@ -98,7 +98,7 @@ def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:
-    """Return the median of these tensors over that of the others, of those with a finite value."""
+    """Return the median of these tensors divided by that of the others, over finite values."""
     others = np.delete(values, tensors)
     others = others[np.isfinite(others)]
     return float(np.median(values[list(tensors)]) / max(np.median(others) if others.size else 1.0, TINY))

@@ -1,4 +1,4 @@
-"""Faults of files: missing steps, folders of another step, and a config.json or tokenizer that differs from most."""
+"""Faults of files: missing steps, folders with another step's manifest, and a config.json or tokenizer unlike most."""
 
 import hashlib
 import json
@@ -16,11 +16,11 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import joined, point, several
 
-CALLS = ("truncation", "padding")  # settings of the last call, which tokenizer.json keeps
+CALLS = ("truncation", "padding")  # settings of the tokenizer's last call, which tokenizer.json also stores
 TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
-MAX_NAMED = 20  # missing steps; more are counted
-SPLITTING = (  # settings that change the pieces of a text; some tokenizers have them nowhere else
+MAX_NAMED = 20  # missing steps that are named; the others are counted
+SPLITTING = (  # settings of tokenizer_config.json that change the pieces of a text
     "do_lower_case strip_accents keep_accents remove_space tokenize_chinese_chars add_prefix_space bos_token eos_token "
     "cls_token sep_token mask_token pad_token unk_token"
 ).split()
@@ -56,7 +56,7 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what config.json says about the model; fields of a generator inside begin with "generator."."""
+    """Return the model's fields in config.json; those of a generator begin with "generator."."""
     own = runs.of_the_model(runs.read_config(checkpoint, dict[str, Any]))
     if (inside := runs.generator(checkpoint)) is None:
         return own
@@ -75,10 +75,10 @@ def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> 
 def same_weights(
     checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], explained: Callable[[int, int], bool]
 ) -> list[Fault]:
-    """Return a fault for steps whose files of weights have one SHA-256, as far as the Hub lists it before a download.
+    """Return a fault for steps whose weight files have the same SHA-256, where the Hub lists it.
 
-    `explained(i, j)` is whether no weight could move between two steps. Those that are all `fetched` are left to the
-    comparison of tensors.
+    `explained(i, j)` is whether no weight could move between two steps. Groups of `fetched` checkpoints are left out,
+    since their tensors are compared.
     """
     groups: dict[str, list[Checkpoint]] = {}
     for one in checkpoints:
@@ -99,7 +99,7 @@ def same_weights(
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Return a fault for each checkpoint whose folder has another tokenizer than most; a folder may have none."""
+    """Return a fault for each checkpoint whose folder has a different tokenizer than most; a folder may have none."""
     digests = {checkpoint: found for checkpoint in checkpoints if (found := _tokenizer(checkpoint))}
     common = _commonest(digests)
     return [
@@ -129,7 +129,7 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
 
 
 def _without_calls(content: bytes) -> bytes:
-    """Return a tokenizer.json without the settings of its last call, in one form; other content unchanged."""
+    """Return a tokenizer.json without the settings of its last call, in canonical form; other content unchanged."""
     if (read := _object(content)) is None:
         return content
     kept = {name: value for name, value in read.items() if name not in CALLS}
@@ -137,7 +137,7 @@ def _without_calls(content: bytes) -> bytes:
 
 
 def _splitting_settings(content: bytes) -> bytes:
-    """Return the settings of a tokenizer_config.json that change pieces, special tokens by their text."""
+    """Return the settings of a tokenizer_config.json that change pieces, with special tokens as text."""
     read = _object(content) or {}
     kept = {name: read[name] for name in SPLITTING if read.get(name) is not None}
     texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in kept.items()}
@@ -154,7 +154,7 @@ def _object(content: bytes) -> dict[str, Any] | None:
 
 
 def own_tokenizer(run: Run) -> list[Fault]:
-    """Return a fault if the run's own tokenizer cannot be read or is not that of its pretraining."""
+    """Return a fault if the run's tokenizer cannot be read or is not the one of its pretraining."""
     try:
         load_tokenizer(run)
     except (BrokenRun, TokenizerMismatch) as reason:
@@ -178,7 +178,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def step_of(name: str) -> tuple[int, ...]:
-    """Return the step in the name of a folder, or nothing."""
+    """Return the step in the name of a folder, or an empty tuple."""
     number = name.removeprefix("step")
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 

@@ -1,8 +1,8 @@
 """Single tensors that do not belong to their checkpoint: of the wrong sign, or out of line with the neighbouring steps.
 
-A tensor of `n` numbers that is `r` times as far off as a tensor in line may be scores n^(1/3) ln r: many numbers rarely
-agree by chance. Some tensors, such as those behind the sentence loss, move back and forth along one line; so a tensor
-must also have moved farther than usual, both to a step and from it.
+A tensor of `n` numbers whose distance from its neighbours is `r` times the limit scores n^(1/3) ln r: many numbers
+rarely agree by chance. Some tensors, such as those of the sentence loss, move back and forth along one line; so a
+tensor must also have moved farther than usual, both to a step and from it.
 
 A tensor that points away from both neighbours, which point the same way, has the wrong sign, however few its numbers.
 """
@@ -15,26 +15,27 @@ import numpy as np
 from embryo_core.audit.series import Series, growth, residual
 
 CERTAIN = 8.0  # threshold of the score of a tensor inside a series
-CERTAIN_AT_END = 16.0  # the same where there are neighbours on one side alone
-ASIDE = 1.1  # largest distance from the path that is in line, over the neighbours' distance; noise alone gives 0.87
-DETOUR = 3.0  # a move to a step, and the one from it, over what the moves around suggest
+CERTAIN_AT_END = 16.0  # the same at an end, which has neighbours on one side only
+ASIDE = 1.1  # largest distance from the path, over the neighbours' distance, of a tensor in line; pure noise gives 0.87
+DETOUR = 3.0  # least ratio of the moves to and from a step to the moves around them
 TURN = 1.3  # the same for a tensor of the wrong sign
-AROUND = 2  # moves to either side that are used for that
-LEAP = 3.0  # a move over what the tensor's next move and those of the others suggest
-ROUNDINGS = 8.0  # relative roundings by which every number may differ without having moved
+AROUND = 2  # moves on either side to compare with
+LEAP = 3.0  # least ratio of an end's move to the move that the next one and other tensors predict
+ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
-PARALLEL = 0.5  # least cosine of tensors that point the same way; its negative: opposite ways
-KEPT = 0.6  # least cosine to the step before of a tensor that continues it
-LOST = 0.1  # largest cosine to it of a tensor that does not
-STRIDE = 1.5  # least move of the latter, over what is likely
-PARALLEL_AFTER_ZERO = 0.8  # the same as PARALLEL, if the step before is all zeros
+PARALLEL = 0.5  # least cosine of parallel tensors; its negative: of opposite ones
+KEPT = 0.6  # least cosine to the step before of a tensor that continues from it
+LOST = 0.1  # largest cosine to the step before of a tensor that does not
+STRIDE = 1.5  # least ratio of the latter's move to the likely move
+PARALLEL_AFTER_ZERO = 0.8  # PARALLEL if the step before is all zeros
 TINY = 1e-30
-MIN_STEPS = 3  # that can be compared
+MIN_STEPS = 3  # steps for a comparison
 
 
 def odd_tensors(series: Series, among: Sequence[int], known: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Return (tensor, step) by index, in order, `among` these steps; those `known` to be wrong are left out."""
-    evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))  # most tensors have the same steps
+    """Return odd (tensor, step) pairs by index, sorted, `among` these steps; pairs `known` to be wrong are left out."""
+    # cached: most tensors have the same steps
+    evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))
     found = []
     for tensor in range(len(series.names)):
         good = tuple(step for step in among if (tensor, step) not in known)
@@ -89,7 +90,7 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """Return how clearly each tensor points away from both neighbours while they agree, [T]: 1 is clear.
 
-    0 for a tensor that turns around nearby as well, as some behind the sentence loss do.
+    0 for a tensor that also turns around nearby, as some of the sentence loss do.
     """
     turning = [
         series.cosines(steps[i], steps[i + 1])
@@ -99,9 +100,10 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     before, step, after, *later = steps[k - 1 : k + 3]
     to, away, across = (series.cosines(*pair) for pair in ((before, step), (step, after), (before, after)))
     clear = np.minimum(-np.maximum(to, away), across) / _parallel(series)
-    if later:  # a bias has no direction before its first update: compare with the next two steps instead
+    if later:  # compare with the next two steps: a bias has no direction before its first update
         fresh = np.minimum(-away, series.cosines(after, later[0])) / _parallel(series, PARALLEL_AFTER_ZERO)
-        if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:  # training turns most tensors
+        # not a fault: training turns most tensors here
+        if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:
             fresh = np.zeros_like(fresh)
         clear = np.where(series.norms[:, before] > 0, clear, fresh)
     return np.where(np.min(turning, axis=0, initial=1.0) > -_parallel(series) / 2, clear, 0.0)
@@ -117,9 +119,10 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
 
 
 def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
-    """Return 2 for each tensor that kept nothing of the step before, [T]: it is all zeros, or points elsewhere.
+    """Return 2 for each tensor that kept nothing of the step before, [T]: it is all zeros, or has another direction.
 
-    The latter only if its steps before agreed, other tensors still do, and it moved farther than they did.
+    Another direction counts only if the tensor's earlier steps agreed, other tensors still do, and it moved farther
+    than they did.
     """
     zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
     kept, before = series.cosines(end, near), series.cosines(near, far)
@@ -136,15 +139,15 @@ def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
 
 
 def _parallel(series: Series, least: float = PARALLEL) -> np.ndarray:
-    """Return the cosine from which tensors point the same way, [T]; above 1 for tensors of too few numbers."""
+    """Return the least cosine of parallel tensors, [T]; above 1 for tensors with too few numbers."""
     return np.maximum(least, CHANCE / np.sqrt(series.sizes))
 
 
 def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
-    """Return the moves of each tensor to the k-th step and from it, over its usual moves, [T]: the smaller of both.
+    """Return the smaller ratio of each tensor's moves to and from the k-th step to its usual move, [T].
 
     The usual move is the median of the moves around, each scaled by the growth of the other tensors' moves. Without
-    moves around, every move is long.
+    moves around, the ratio is infinite.
     """
     moves = {
         i: series.apart(steps[i], steps[i + 1])

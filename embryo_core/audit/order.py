@@ -5,8 +5,8 @@ turns back, or ends in a leap, another order is searched for.
 
 Steps of another training keep nothing of the step before. The share of a step that the next one keeps is <w, w'> /
 |w|^2, or / |w'|^2 if that is smaller: about 0 for weights of another seed, however far either has moved, but also after
-long training with weight decay. So it is weighed against the intervals beside it, where <w, w'> / |w|^2 is 1 without
-weight decay, and exp(-d) if decay shrinks w by that.
+long training with weight decay. So it is compared with the neighbouring intervals, where <w, w'> / |w|^2 is 1 without
+weight decay, and exp(-d) if decay shrinks w by that factor.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ import numpy as np
 
 from embryo_core.audit.series import Series, turn
 
-TURNED = -0.7  # of `turn`; -1/2 says nothing, and swapping two steps makes x to -1 - x
-RESTLESS = -0.25  # median turn of a path that turns back in every order, so that none can be inferred
-LEAP = 20.0  # an end's move over the next one, per time between: more is no move of training
+TURNED = -0.7  # threshold of `turn`; -1/2 leaves the order open, and swapping two steps changes x to -1 - x
+RESTLESS = -0.25  # median turn below which no order can be inferred, since the path turns back in all of them
+LEAP = 20.0  # largest ratio of an end's move to the next one, per time, that training can cause
 TINY = 1e-300
 TURNED_SHARE = 0.6  # share of the large tensors that turn back with a checkpoint
 SHARD_SHARE = 0.25  # share of the large tensors that turn back with a shard
-MIN_TENSORS = 3  # of a shard
-MIN_ORDERED = 4  # of a series whose order can be inferred
+MIN_TENSORS = 3  # large tensors of a shard
+MIN_ORDERED = 4  # steps from which an order can be inferred
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
 def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
-    Such as a shard of another step: too few for the whole checkpoint, and each alone may be chance.
+    They may be a shard of another step: too few for a wrong checkpoint, while each alone may be chance.
     """
     if len(among) < MIN_ORDERED:
         return (), Misplaced()
@@ -90,14 +90,14 @@ class _Path:
     """An order of a series: slot k holds the weights `order[k]`; slots and weights are indices of `steps`."""
 
     steps: tuple[int, ...]
-    move: Callable[[int, int], float]  # how far two steps are apart
-    turn: Callable[[int, int, int], float]  # of three steps
+    move: Callable[[int, int], float]  # distance of two steps
+    turn: Callable[[int, int, int], float]  # of three steps (`series.turn`)
     slots: list[int]
     order: list[int]
 
     @property
     def turns(self) -> list[float]:
-        """Return how far the path turns back at each inner position, as most tensors do."""
+        """Return how far the path turns back at each inner position, for most tensors."""
         triples = zip(self.order, self.order[1:], self.order[2:], strict=False)
         return [self.turn(*triple) for triple in triples]
 
@@ -108,7 +108,7 @@ class _Path:
 
     @property
     def oddity(self) -> tuple[int, float, float]:
-        """Return what the right order minimizes: faults, length and (a reversed path is as long) unevenness in time."""
+        """Return the cost that the right order minimizes: faults, length, unevenness in time (to reject a reversal)."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
@@ -122,7 +122,7 @@ class _Path:
         return self._leaps()
 
     def exchanged(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
-        """Return the best path after one suspect exchanged its slot with any other, and those two slots."""
+        """Return the best path after exchanging one suspect with any other slot, and the two slots."""
         others = range(len(self.order))
         tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
         best, k, other = min(tried, key=lambda one: one[0].oddity)
@@ -150,7 +150,7 @@ class _Path:
         return [k for k, nexts in ((0, (1, 2)), (last, (last - 1, last - 2))) if self._leap(k, *nexts) > LEAP]
 
     def _leap(self, end: int, near: int, far: int) -> float:
-        """Return the move at an end over the next one, and over the ratio of their times if that is above 1."""
+        """Return the ratio of an end's move to the next one, divided by the ratio of their times if that is above 1."""
         step = [self.steps[self.slots[k]] for k in (end, near, far)]
         times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
         return self.move(self.order[end], self.order[near]) / max(
@@ -178,11 +178,11 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
 
 # === Steps of another training ===
 
-MAX_LOST = 0.1  # largest share that says nothing of the step before is left
-CALM = 4.0  # how many times slower, per time, the intervals beside a break must forget
+MAX_LOST = 0.1  # largest share that counts as nothing kept
+CALM = 4.0  # least ratio of the forgetting at a break to that of the neighbouring intervals, per time
 CHANCE = 5.0  # standard deviations of the share of unrelated weights
-LOST_SHARE = 0.6  # share of the large tensors that are lost with a checkpoint; a shard holds fewer
-MIN_COMPARED = 3  # that can be compared
+LOST_SHARE = 0.6  # share of the large tensors that are lost with a checkpoint; a shard has fewer
+MIN_COMPARED = 3  # large tensors for a comparison
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Strangers:
 
 
 def kept(series: Series, i: int, j: int) -> float:
-    """Return the share of step i that step j keeps, as most large tensors do; NaN if chance hides it."""
+    """Return the median share of step i that large tensors keep at step j; NaN if it cannot be told from chance."""
     norms, used = _large(series, i, j)
     ratio = norms.max(1)[used] / norms.min(1)[used]
     chance = CHANCE * ratio / np.sqrt(series.sizes[used])
@@ -206,7 +206,7 @@ def kept(series: Series, i: int, j: int) -> float:
 
 
 def forgotten(series: Series, i: int, j: int) -> float:
-    """Return how fast training forgets from step i to step j, per unit of steps."""
+    """Return how fast training forgets from step i to step j, per step."""
     norms, used = _large(series, i, j)
     share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
     left = np.clip(np.quantile(share, LOST_SHARE) if used.any() else 1.0, MAX_LOST, 1.0)
@@ -214,7 +214,7 @@ def forgotten(series: Series, i: int, j: int) -> float:
 
 
 def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the norms of the tensors at two steps, [T, 2], and the large ones that are not zeros, a mask [T]."""
+    """Return the norms of the tensors at two steps, [T, 2], and a mask [T] of the large, non-zero ones."""
     norms = series.norms[:, [i, j]]
     used = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
     return norms, used if used.any() else norms.min(1) > 0
@@ -238,6 +238,6 @@ def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     found = []
     for k, part in enumerate(parts):
         if k != usual:
-            at = breaks[k if k < usual else k - 1]  # between the group and the usual ones
+            at = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
             found.append(Strangers(part, among[at], among[at + 1], float(shares[at])))
     return found

@@ -7,23 +7,23 @@ from functools import lru_cache
 
 import numpy as np
 
-RIGHT_ANGLE = -0.08  # cosine of two moves that may be unrelated
+RIGHT_ANGLE = -0.08  # least cosine of two moves that may be unrelated
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """T tensors at S steps, in the order of steps; `apart(i, j)` are the distances between two of them, [T].
 
-    `sketched` is the same with an error that is similar for steps near each other; distances that are compared with one
+    `sketched` are approximate distances, whose error is similar for nearby steps; distances that are compared with one
     another are all exact, or all sketched.
     """
 
     steps: tuple[int, ...]
     names: tuple[str, ...]
     sizes: np.ndarray  # [T] numbers in a tensor
-    resolution: np.ndarray  # [T] relative difference of neighbouring numbers of its type
-    norms: np.ndarray  # [T, S] Euclidean
-    apart: Callable[[int, int], np.ndarray]  # exact for steps next to each other, and to the first
+    resolution: np.ndarray  # [T] relative spacing of numbers in the tensor's dtype
+    norms: np.ndarray  # [T, S] Euclidean norms
+    apart: Callable[[int, int], np.ndarray]  # exact for adjacent steps, and for the first step
     sketched: Callable[[int, int], np.ndarray]
 
     def cosines(self, i: int, j: int) -> np.ndarray:
@@ -33,12 +33,12 @@ class Series:
         return product / np.where(one * other > 0, one * other, np.inf)
 
     def flipped(self, i: int, j: int) -> np.ndarray:
-        """Return the distances between two steps with the sign of one changed, [T]."""
+        """Return the distances between one step and the negative of the other, [T]."""
         square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
     def large(self, among: Sequence[int]) -> "Series":
-        """Return the tensors above the median size that move `among` the steps; chance affects their directions least.
+        """Return the tensors above the median size that move `among` the steps; their directions are the least noisy.
 
         Each is measured in units of its median move between neighbours, so that no large one dominates.
         """
@@ -57,16 +57,16 @@ class Series:
 
 
 def growth(now: np.ndarray, before: np.ndarray) -> float:
-    """Return how much longer one move of the tensors [T] is than another: the median over tensors that made both."""
+    """Return the ratio of two moves of the tensors [T]: the median over tensors that made both."""
     both = (now > 0) & (before > 0)
     return float(np.median(now[both] / before[both])) if both.any() else 0.0
 
 
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
-    """Return how far paths from a through b to c turn back at b: the product of both moves over the smaller squared.
+    """Return how far paths from a through b to c turn back at b: the moves' dot product over the smaller one squared.
 
     0 for moves at right angles, as in a random walk; -1/2 if c is as near to a as b is, so that their order is unknown;
-    below that, the order is wrong. A move of 0, and an angle that may be chance, is no turn.
+    below that, the order is wrong. It is 0 for a move of 0, and for an angle that may be chance.
     """
     product, least = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
     found = product / np.where(least > 0, least, 1.0) ** 2

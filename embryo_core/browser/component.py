@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Component:
-    """What a component is made of, as text."""
+    """The JavaScript, HTML and CSS of a component."""
 
     name: str
     html: str
@@ -28,7 +28,7 @@ def read(*names: str) -> str:
 
 
 def _component(name: str, *scripts: str) -> Component:
-    """Read NAME.html, NAME.css and NAME.js; `scripts` are those that its own calls."""
+    """Read NAME.html, NAME.css and NAME.js; `scripts` are those that NAME.js calls."""
     return Component(name, read(f"{name}.html"), read(f"{name}.css"), read(*scripts, f"{name}.js"))
 
 
@@ -37,7 +37,8 @@ def _map_component(name: str, css: str = "maps.css") -> Component:
     return Component(name, read(f"{name}.html"), read(css), MAPS + read(f"{name}.js"))
 
 
-MAPS = map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js") + "\n"  # what scripts of maps call
+# scripts that all map components call
+MAPS = map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js") + "\n"
 BAR = "cell_keys figure_zoom hidden_curves panels row_names tick_labels step_marks time_keys".split()
 
 TIME_BAR = _component("time_bar", *(f"{name}.js" for name in BAR))
@@ -45,5 +46,5 @@ FIGURE_FILES = _component("figure_files", "clipboard.js")
 GROWTH = _map_component("growth", "growth.css")
 HEAD_GRID = _map_component("head_grid")
 HEAD_HISTORY = _map_component("head_history")
-HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # has nothing to see
+HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # invisible
 COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)

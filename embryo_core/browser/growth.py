@@ -1,6 +1,6 @@
 """The data of three tiles that play with the time bar: a sentence that is completed, a head that forms, rising curves.
 
-They follow `embryo:step` (see time_bar.js); their button plays the time bar by `embryo:play`.
+They follow the event `embryo:step` (see time_bar.js); their button plays the time bar with `embryo:play`.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from embryo_core.share import map_style, shrink
 from embryo_core.types import Run
 from embryo_core.words import natural
 
-TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # and the pages that they open
+TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tiles, and the pages that they open
 
 
 def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
-    """Return the tiles of a run, made of stored results alone, and the state of the page that each of them opens."""
+    """Return the tiles of a run, made of stored results, and the state of the page that each of them opens."""
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
     head, places = _head_tile(run)
     if sentence:
@@ -33,7 +33,7 @@ def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
 
 
 def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
-    """Return the tile of the clearest head at the steps with its map and its pattern, and the state of its page."""
+    """Return the tile of the clearest head at the steps with both map and pattern, and the state of its page."""
     frame = patterns.read_behaviour(run)
     what, layer, head = patterns.clearest_head(frame)
     own = patterns.of_pattern(frame, what)
@@ -56,7 +56,7 @@ def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes],
 
 
 def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
-    """Return an example's best answers at each step."""
+    """Return the sentence tile: an example's best answers at each step."""
     text = natural(example.text)
     before, mask, after = text.partition("[MASK]")
     answers = example.answers
@@ -72,7 +72,7 @@ def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
 def of_head(
     title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return a head's weights [S, L, L] as colours, and how strong its pattern is [S]."""
+    """Return the head tile: a head's weights [S, L, L] as colours, and the strength of its pattern [S]."""
     small = shrink(weights, head_maps.GRID_SIZE)
     levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
     about = {
@@ -88,7 +88,7 @@ def of_head(
 
 
 def of_curves(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
-    """Return curves (group, step, accuracy) at their places on an axis of steps; empty without any."""
+    """Return the tile of curves (group, step, accuracy) at their places on an axis of steps; empty without curves."""
     if table.empty:
         return {}
     steps = sorted(table["step"].unique().tolist())

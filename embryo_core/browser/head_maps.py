@@ -1,6 +1,6 @@
 """The data of the components that keep attention maps in the browser: one head's history, and a grid of all heads.
 
-Maps travel as bytes: a JSON header, its length before it, then the maps (see `unpack` in maps.js).
+Maps are sent as bytes: the length of a JSON header, the header, then the maps (see `unpack` in maps.js).
 """
 
 import json
@@ -15,14 +15,14 @@ from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
 from embryo_core.types import StepUnit
 
-MAPS = 32  # maximum of steps whose maps are read together
+MAPS = 32  # largest number of steps whose maps are read together
 GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
 
 
 def history_payload(
     history: HeadHistory, scale: Scale, name: str, at: Sequence[float] = (), compact: bool = False
 ) -> bytes:
-    """Return one head's history as float32, exactly as stored, or `compact` with a byte a weight (see `quantise`)."""
+    """Return one head's history as float32, exactly as stored, or `compact` as a byte per weight (see `quantise`)."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
     shown |= {"shared": history.shared_end is not None, "at": [*at] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
@@ -39,11 +39,11 @@ def grid_name(run: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """All heads' small maps at some steps, in the order of their picture: [S, layers, M, heads, M].
+    """Small maps of all heads at some steps, in the layout of their picture: [S, layers, M, heads, M].
 
-    M is the maps' length, at most GRID_SIZE or a little less (see `shrink`). `codes` are the shares of each head's
-    largest weight, as bytes. `peaks` of the small maps and `maxima` of the maps themselves are [layers, heads], as are
-    the `ends` of each head's colours; they share the `shared_end`.
+    M is the maps' side, at most GRID_SIZE (see `shrink`). `codes` are the shares of each head's largest weight, as
+    bytes. `peaks`, the largest weights of the small maps, `maxima`, those of the full maps, and `ends`, at which each
+    head's colour scale ends, are [layers, heads]; a scale for all heads ends at `shared_end`.
     """
 
     steps: tuple[int, ...]
@@ -62,7 +62,7 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
 
 
 def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser, [S, layers * M, heads * M] as in the picture; `at` as in `head_history`."""
+    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `at` as in `head_history`."""
     layers, size, heads, _ = of.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
     header |= {"countedIn": unit}
@@ -85,7 +85,7 @@ def added_payload(
 
 
 def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
-    """Return the largest weight of each head [layers, heads], in the small maps and in the maps themselves."""
+    """Return the largest weight of each head [layers, heads], in the small maps and in the full maps."""
     return {"peaks": peaks.astype(float).tolist(), "maxima": maxima.astype(float).round(6).tolist()}
 
 
@@ -96,7 +96,7 @@ def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
 
 
 def _in_picture(weights: np.ndarray) -> np.ndarray:
-    """Return maps [..., layers, heads, L, L] made small and in the order of a picture, [..., layers, M, heads, M]."""
+    """Return maps [..., layers, heads, L, L] shrunk, in the layout of a picture, [..., layers, M, heads, M]."""
     return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
 
 

@@ -1,4 +1,4 @@
-"""The data of the time bar: where each step is on the bar and on the figures, for both scales."""
+"""The data of the time bar: the place of each step on the bar and on the figures, for both scales."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from embryo_core.types import Change, Checkpoint, StepUnit
 from embryo_core.words import points
 
-WHOLE = 100_000  # places on the bar, from its first step to its last: whole numbers are sent in a tenth of the time
+WHOLE = 100_000  # the bar's length in integer places, which are sent in a tenth of the time of fractions
 
 
 def bar_data(
@@ -20,9 +20,10 @@ def bar_data(
     phases: Sequence[Phase | Stretch] = (),
     stops: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Return the data of the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
+    """Return the data for the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
 
-    A step without weights is hollow. `changes` are marked between the steps, `phases` from one step to another.
+    A step without weights has a hollow mark. Changes of the settings are marked between steps, `phases` from one step
+    to another.
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {
@@ -53,13 +54,13 @@ def _places(steps: Sequence[int], scale: Scale) -> list[int]:
 
 
 def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """Return a change as the bar marks it: its words, and its place on the bar by scale."""
+    """Return a change for the bar: its words, and its place on the bar by scale."""
     places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
     return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
 
 
 def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """Return a phase as the bar names it: its steps, and both its ends on the bar by scale."""
+    """Return a phase for the bar: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
     what = f"{phase.name}: {points(phase.start, phase.end, axis.step_unit)}"

@@ -1,4 +1,4 @@
-"""`add` makes a run of checkpoints that other code wrote; `audit` looks for faulty checkpoints."""
+"""`add` makes a run from checkpoints that other code wrote; `audit` looks for faulty checkpoints."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import listed, points, quantity
 
-MAX_BYTES = 2**30  # of weights that are read to see whether the model answers
-MAX_LISTED = 8  # names on a line, or lines of folders; of more, only the number is printed
+MAX_BYTES = 2**30  # bytes of weights that are read to check whether the model answers
+MAX_LISTED = 8  # names or folders that are listed; of more, only the number is printed
 
 
 def add_source_arguments(command: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def add_source(options: argparse.Namespace) -> int:
 
 
 def add_audit_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, and whether to remove weights again that are fetched."""
+    """Add the run, and whether to remove fetched weights again."""
     add_run(command)
     command.add_argument("--discard", action="store_true", help="remove weights again that are fetched from the Hub")
 
@@ -96,7 +96,7 @@ def audit_run(options: argparse.Namespace) -> int:
 
 
 def audit_lines(report: runs.Audit, run: Run) -> list[str]:
-    """Return a line for each fault, one with their number, and what a run gives that answers no question."""
+    """Return a line for each fault, a line with their number, and a reason if the run cannot answer questions."""
     if not report.faults and not report.checkpoints:
         return ["Nothing was audited: no checkpoint has its weights here."]
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
@@ -105,7 +105,7 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
 
 
 def _unanswering(run: Run) -> list[str]:
-    """Return why the last available checkpoint cannot be asked, and what it gives; nothing if it can."""
+    """Return why the last available checkpoint cannot be asked, and what it computes instead; nothing if it can."""
     from embryo_core.engine.capabilities import gives
     from embryo_core.engine.model import read_model
 

@@ -1,4 +1,4 @@
-"""What commands are made of: the class `Command`, and the arguments that several of them take."""
+"""The class `Command`, and the arguments that several commands share."""
 
 import argparse
 from collections.abc import Callable

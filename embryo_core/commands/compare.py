@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
 ORDERS = ("half", "paper")
-CELL = 30  # characters to a line of a cell: two designs fit 100 columns
+CELL = 30  # characters per line of a cell: two designs fit into 100 columns
 
 
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:

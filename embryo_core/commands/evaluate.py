@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     run = runs.open_run(options.run)
     tasks = glue_folders(options.glue) if options.glue else {}
     tasks |= {SQUAD: options.squad} if options.squad else {}
-    for folder in tasks.values():  # before an evaluation that may take hours
+    for folder in tasks.values():  # checked before an evaluation that may take hours
         corpora.require(folder)
     given = [name for name, _ in options.data]
     if twice := [name for name in given if given.count(name) > 1]:
@@ -128,7 +128,7 @@ def _add_data(command: argparse.ArgumentParser) -> None:
 
 
 def _forms() -> dict[str, str]:
-    """Return what the data of each name must be."""
+    """Return the expected form of the data by name."""
     from embryo_core import metrics
 
     seconds = {metric.second: metric.second_form for metric in metrics.METRICS if metric.second}

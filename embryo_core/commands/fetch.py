@@ -32,14 +32,14 @@ def execute(options: argparse.Namespace) -> int:
 def fetch(what: str, into: Path) -> list[Path]:
     """Download "treebank", "lama", "glue" or "squad" into the folder `into`, if missing; return its paths.
 
-    Raises CorpusError without a connection or if the content is not the expected one, with the address and how to get
-    it by hand, and for "ontonotes" with its publisher.
+    Raises CorpusError without a connection or for unexpected content, with the address and how to get it by hand, and
+    for "ontonotes", with its publisher.
     """
     if what == "ontonotes":
         raise CorpusError(ONTONOTES)
     if what not in FETCHED:
         raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))
-    from embryo_core.corpora.fetch import fetch_lama, fetch_treebank  # with pooch
+    from embryo_core.corpora.fetch import fetch_lama, fetch_treebank  # imports pooch
     from embryo_core.finetune.task_folders import fetch_tasks
 
     with _no_empty_folder(into / what):
@@ -60,7 +60,7 @@ def _no_empty_folder(path: Path) -> Iterator[None]:
         yield
     finally:
         for folder in made:
-            with suppress(OSError):  # missing, or not empty
+            with suppress(OSError):  # the folder is missing, or not empty
                 folder.rmdir()
 
 

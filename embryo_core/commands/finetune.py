@@ -65,7 +65,7 @@ def finetune_and_report(run: Run, folders: Mapping[str, Path], **settings: Any) 
 
 
 def print_report(run: Run, report: "Report", done: str) -> int:
-    """Print what was `done`, done before, remarked and failed; return 1 if anything failed."""
+    """Print what was done (the text `done`), done before, noted and failed; return 1 if anything failed."""
     print(f"{done}, {report.done_before:,} done before; results are in {run.results}.")
     for remark in report.remarks:
         print(f"Note: {remark}")

@@ -32,7 +32,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def trust(options: argparse.Namespace) -> int:
-    """Note the hashes of a run's files, and print the list that has them."""
+    """Record the hashes of a run's files, and print the path of the list that holds them."""
     run = runs.read_run(runs.find_run(options.run))
     path, files = runs.trust_files(run)
     print(f"{run.name}: the hashes of {quantity(files, 'file')} are in {path}, for a server with EMBRYO_TRUSTED=listed")

@@ -18,7 +18,7 @@ def add_app_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Replace this process by Streamlit with the installed app, so that a signal to it stops the server."""
+    """Replace this process by Streamlit with the installed app, so that a signal to the process stops the server."""
     package = find_spec("app")
     assert package is not None and package.origin is not None, "app is installed with embryo_core"
     main = Path(package.origin).with_name("main.py")
@@ -81,7 +81,7 @@ def add_site_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def write_static_site(options: argparse.Namespace) -> int:
-    """Write the site, and print where and how much of it is new."""
+    """Write the site, and print its path, its size and how many views were drawn again."""
     from embryo_core.site import write_site
 
     names = [*options.runs, *(sorted(map(str, _folders(options.runs_from))) if options.runs_from else ())]

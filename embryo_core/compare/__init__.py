@@ -1,4 +1,4 @@
-"""Compare runs: how far each had come, seeds of one design, designs, orders of acquisition, and differences."""
+"""Compare runs: their progress, seeds of one design, designs, orders of acquisition, and differences."""
 
 import sys
 

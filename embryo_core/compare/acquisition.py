@@ -19,9 +19,9 @@ Rule = Literal["half", "paper", "chance"]
 PARTS_OF_SPEECH = (*FUNCTION, *CONTENT)
 PAPER = "the paper"
 RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
-CHANCE = 0.5  # accuracy of a guess between two sentences
+CHANCE = 0.5  # accuracy of guessing between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
-SLOPE = ["slope", "slope_low", "slope_high"]  # shares of the last value per 1,000 steps
+SLOPE = ["slope", "slope_low", "slope_high"]  # columns: shares of the last value per PER steps
 PER = 1000  # steps
 
 
@@ -29,10 +29,10 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     """Return categories in the order in which they are acquired: place, group, onset, earliest, latest, last, n.
 
     `data` has the columns group, step, accuracy and n; `last` is the accuracy at the last step. By the rule "half"
-    onsets and their ends are those of `curves.onset`, and categories of one onset share a place, since no checkpoint
-    shows which came first. By the rule "paper" they are those of `rise.rise`, with the columns `SLOPE`, and `place`
-    is `rise.ranks`. The rule "chance" is "half" for curves that rise from `CHANCE`. A category that ends at 0, or at
-    chance, has no onset.
+    onsets and their ends are those of `curves.onset`, and categories with the same onset share a place, since no
+    checkpoint shows which came first. By the rule "paper" they are those of `rise.rise`, with the columns `SLOPE`, and
+    `place` is `rise.ranks`. The rule "chance" is "half" for curves that rise from `CHANCE`. A category that ends at 0,
+    or at chance, has no onset.
     """
     rows, there = [], []
     for group, part in data.groupby("group", sort=False):
@@ -57,7 +57,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `acquisition` of the scores of a metric in each run, with the column run, leaving out runs without scores.
 
-    Of predictions, each run has its own (see `measured_as`). Raises ResultsError.
+    A metric of predictions stands for the one of each run's kind of model (see `measured_as`). Raises ResultsError.
     """
     parts = []
     for run in compared:
@@ -71,9 +71,9 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], ru
 def agreements(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
 
-    It compares every two runs, and each run with the paper's order, over the categories that both have a place for.
-    Pairs with too few categories have no rho (see `agreement.rank_agreement`), nor have those of a run in which more
-    than half of the categories share a place: its evaluated steps, not its training, made that order.
+    It compares every two runs, and each run with the paper's order, over the categories that have a place in both.
+    Pairs with too few categories have no rho (see `agreement.rank_agreement`), nor do pairs with a run in which more
+    than half of the categories share a place: that order reflects its evaluated steps, not its training.
     """
     acquired = _places(table)
     pairs = [*combinations(acquired, 2), *((run, PAPER) for run in acquired)]

@@ -23,15 +23,16 @@ PARTS = {  # a tensor belongs to the first part whose pattern its name matches
     "layers": r"(^|\.)(layers?|h|albert_layer_groups)\.\d",
     "heads": r"",
 }
-SHARED = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}  # by the setting `share`
+# parts that layers share, by the setting `share`
+SHARED = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}
 LAYER = r"(^|\.)albert_layer_groups\.(\d+)\."
-TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # repeat the word embeddings and the bias
-NOT_TRAINED = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # masks and positions
+TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # tensors that repeat the word embeddings and the bias
+NOT_TRAINED = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # buffers of masks and positions
 GENERATOR = "generator"
 
 
 def parameters(run: Run) -> dict[str, int] | None:
-    """Count parameters by part, those that layers share once; None if no checkpoint has weights to count.
+    """Count parameters by part, those that layers share only once; None if no checkpoint has weights.
 
     The generator of replaced tokens is a separate part, without the embeddings that it shares with the model.
     """
@@ -65,19 +66,19 @@ def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
 
 
 def _repeats(name: str, config: Mapping[str, Any]) -> bool:
-    """Return whether a tensor repeats that of the layer before: layers that share one part each have a copy on disk."""
+    """Return whether a tensor repeats that of the layer before: a shared part has a copy for each layer on disk."""
     shared, layer = SHARED.get(str(config.get("share"))), re.search(LAYER, name)
     if not (shared and layer and re.search(shared, name)):
         return False
     number, layers, groups = int(layer[2]), config.get("num_hidden_layers"), config.get("num_hidden_groups", 1)
-    if not (isinstance(layers, int) and isinstance(groups, int) and layers > 0):  # the card may be a stranger's
+    if not (isinstance(layers, int) and isinstance(groups, int) and layers > 0):  # run.json may be malformed
         return False
     return number > 0 and number * groups // layers == (number - 1) * groups // layers
 
 
 # === Training FLOPs ===
 
-PASSES = 3  # one forward pass, and a backward pass that costs two
+PASSES = 3  # one forward pass, and a backward pass that costs twice as much
 
 
 def training_flops(run: Run, step: int) -> float | None:
@@ -119,7 +120,7 @@ def _parent_flops(origin: Origin, step: int) -> float | None:
         parent = runs.open_run(origin.run)
     except RunError:
         return None
-    circular = parent.origin is not None and parent.origin.step >= origin.step  # runs that name each other
+    circular = parent.origin is not None and parent.origin.step >= origin.step  # runs that name each other as parents
     return None if circular else training_flops(parent, step)
 
 
@@ -128,19 +129,19 @@ def _sequence_flops(settings: Settings, length: int, decoder: bool) -> float:
     hidden, vocabulary = settings.hidden_size, settings.vocab_size
     embedding = settings.embedding_size or hidden
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
-    masked = max(1, round(masked_share * length))  # every batch computes as many positions as the widest
+    masked = max(1, round(masked_share * length))  # every batch is padded to the largest number of masked positions
 
     def encoder(width: int, inner: int) -> float:
-        """Count all layers of this width, and the projection of embeddings of another size."""
+        """Count all layers of this width, and the projection of embeddings whose size differs."""
         projection = 2 * length * embedding * width if embedding != width else 0
         return settings.num_hidden_layers * layer_flops(length, width, inner) + projection
 
     def masked_words(width: int) -> float:
-        """Count the head of masked words: its dense layer, and the output product."""
+        """Count the masked-word head: its dense layer, and the output product."""
         return 2 * masked * embedding * (width + vocabulary)
 
     main = encoder(hidden, settings.intermediate_size)
-    if decoder:  # the head is its output product alone, at every position
+    if decoder:  # the head is only the output product, at every position
         return PASSES * (main + 2 * length * embedding * vocabulary)
     if settings.generator_size is None:
         return PASSES * (main + masked_words(hidden))

@@ -18,7 +18,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MASKED_PIECES = "masked pieces"
-CHOICES = (  # rows that a designer decides
+CHOICES = (  # rows that are choices of the experimenter
     "family",
     "layers",
     "attention heads",
@@ -36,10 +36,11 @@ CHOICES = (  # rows that a designer decides
     "updates",
     "learning rate",
 )
-OF_FAMILY = ("embedding size", MASKED_PIECES)  # choices within one family; between families they follow from it
+# choices only within one family, since between families they follow from the family
+OF_FAMILY = ("embedding size", MASKED_PIECES)
 OF_LENGTH = ("updates",)  # a run that continues another has more updates by necessity
-DIGEST = 8  # digits of a SHA-256 that distinguish texts or tokenizers
-END = 253_402_300_800  # seconds since 1970 at the end of the year 9999, the last that datetime supports
+DIGEST = 8  # digits of a SHA-256 that are shown
+END = 253_402_300_800  # Unix time of the end of the year 9999, the last that datetime supports
 PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
 
@@ -71,7 +72,7 @@ def design(run: Run) -> dict[str, Value]:
         "domain": _domain(run),
         "tokens of the text": convert(run.corpus, CorpusCard).trained_on or None,
         "updates": settings.steps or None,
-        "learning rate": settings.learning_rate or max(rates, default=None),  # a Trainer has no such setting
+        "learning rate": settings.learning_rate or max(rates, default=None),  # runs of a Trainer have no such setting
         "seed": settings.seed,
         "parameters": sum(counts.values()) or None,
         **{f"parameters: {part}": count for part, count in counts.items()},
@@ -111,7 +112,7 @@ def differing_choices(first: Run, second: Run) -> list[str]:
 
 
 def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | None:
-    """Return what layers share: as the run says, or by the configuration of its last checkpoint."""
+    """Return what layers share, by the run's settings or else by the configuration of its last checkpoint."""
     try:
         sizes = runs.read_config(last, runs.Architecture) if last else None
     except EmbryoError:
@@ -120,7 +121,7 @@ def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | Non
     if sizes is None:
         return named
     groups = settings.num_hidden_groups
-    if named in PARTLY:  # checkpoints of such a model are written as if it shared nothing
+    if named in PARTLY:  # its checkpoints are written as if layers shared nothing
         return PARTLY[named] if groups == 1 else f"{PARTLY[named]} within {groups} groups of layers"
     if sizes.groups >= sizes.num_hidden_layers:
         return "none"

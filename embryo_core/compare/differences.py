@@ -1,4 +1,4 @@
-"""Differences between two designs: every accuracy of one minus that of the other, at the last step that all have."""
+"""Differences between two designs: each accuracy of one minus that of the other, at their last common step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,13 +14,13 @@ from embryo_core.findings.layers import NAMES as PROBED
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"
-PAIRS = "minimal pairs: "  # and the name of a set
+PAIRS = "minimal pairs: "  # followed by the name of a set
 MASKED = "masked accuracy"
-LOGGED = {  # columns of the log: the accuracy and its n
+LOGGED = {  # measure -> columns of the log: the accuracy and its n
     MASKED: ("masked_lm_accuracy", "n_masked"),
     "next-piece accuracy": ("next_token_accuracy", "n_predicted"),
 }
-MEASURES = {  # metrics, each scored over all cases together
+MEASURES = {  # measure -> metric, scored over all cases together
     "mask prediction": "mask_prediction",
     "next-word prediction": "next_word_prediction",
     "token reconstruction": "token_reconstruction",
@@ -34,13 +34,13 @@ SHARED = "step_first step_second first second difference low high n_first n_seco
 def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
     """Return each mean accuracy of the seeds `second` minus that of `first`, at the last step that all of them have.
 
-    Seeds that lack a measure are left out of it. The interval is Newcombe's for a run each, and else the
-    multi-bootstrap over seeds and cases. Of runs that continue each other (--init-from), the last step of each is
-    taken, since their common steps are the same weights. World knowledge and minimal pairs are compared on the facts
-    and pairs that all were asked; facts depend on the vocabulary.
-    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second, where steps and
-    n are the least of a design, and how many seeds each has (seeds_first, seeds_second); all but the measure are
-    missing if the runs have no such steps or cases. Raises ResultsError, BrokenRun.
+    Seeds that lack a measure are left out of it. The interval is Newcombe's for two single runs, and else that of the
+    multi-bootstrap over seeds and cases. For runs that continue each other (--init-from), the last step of each is
+    taken, since their common steps have the same weights. World knowledge and minimal pairs are compared on the facts
+    and pairs that all were asked; facts depend on the vocabulary. Columns: measure, step_first, step_second, first,
+    second, difference, low, high, n_first, n_second (steps and n are the smallest of a design), and the numbers of
+    seeds (seeds_first, seeds_second); all but the measure are missing if the runs have no common steps or cases. Raises
+    ResultsError, BrokenRun.
     """
     measured = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
@@ -54,7 +54,7 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
 
 
 def _steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
-    """Return the step at which each run is compared; nothing if there is no such step.
+    """Return the step at which each run is compared; empty if there is no such step.
 
     If runs continue each other, only those are compared.
     """
@@ -97,7 +97,7 @@ def _subtract(
 
 
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
-    """Return which cases each run answers right at its step, [S, N] of those of all; None if no case is stored."""
+    """Return which of the common cases each run answers right at its step, [S, N]; None if no case is stored."""
     if measure == KNOWLEDGE:
         found = [_facts_at(run, step) for run, step in asked]
     elif measure.startswith(PAIRS):
@@ -130,7 +130,7 @@ def continues(run: Run, other: Run) -> bool:
 
 @runs.read_once
 def measures(run: Run) -> dict[str, pd.DataFrame]:
-    """Return each measure of a run: value and n by step; of probing tasks in the layer that is best at each step."""
+    """Return each measure of a run, value and n by step; for probing tasks in the best layer of each step."""
     return dict(_measures(run))
 
 

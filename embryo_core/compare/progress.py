@@ -1,4 +1,4 @@
-"""How far a run had come at a step: in sequences, tokens, words, training FLOPs, or as a share of the run."""
+"""The progress of a run at a step: in sequences, tokens, words, training FLOPs, or as a share of the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ UNITS: tuple[Unit, ...] = ("step", "sequences", "tokens", "words", "flops", "sha
 
 @dataclass(frozen=True)
 class StepCounts:
-    """Counts at some steps of a run, at least two, both ascending; between steps they are interpolated linearly."""
+    """Counts at two or more steps of a run, both ascending; values between steps are interpolated linearly."""
 
     steps: tuple[int, ...]
     counts: tuple[float, ...]
@@ -29,11 +29,11 @@ class StepCounts:
         return min(count for count in self.counts if count > 0)
 
     def at(self, steps: Sequence[int] | NDArray[np.integer]) -> Floats:
-        """Return the counts [S] at `steps` [S]; beyond the last known step they continue at the last rate."""
+        """Return the counts [S] at `steps` [S]; beyond the last known step they are extrapolated at the last rate."""
         return _interpolate(steps, self.steps, self.counts)
 
     def steps_at(self, counts: Sequence[float] | Floats) -> Floats:
-        """Return the steps [S], not rounded, at which the run had reached `counts` [S]."""
+        """Return the fractional steps [S] at which the run reached `counts` [S]."""
         return _interpolate(counts, self.counts, self.steps)
 
 
@@ -44,7 +44,7 @@ def _interpolate(x: ArrayLike, known: Sequence[float], values: Sequence[float]) 
 
 
 def progress(run: Run, unit: Unit) -> StepCounts | None:
-    """Return how far a run had come at its checkpoints in a unit other than "step"; None if it is not recorded.
+    """Return a run's progress at its checkpoints in a unit other than "step"; None if it is not recorded.
 
     Words are tokens times the words per token of the training text, as counted in frequencies.tsv. Raises BrokenRun.
     """

@@ -13,13 +13,13 @@ from msgspec import convert
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that are no part of its design
+NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that do not belong to its design
 STEPS = ("onset", "earliest", "latest")
 SLOPES = ("slope", "slope_low", "slope_high")
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
-    """Group runs whose run.json differ in the seed alone (and notes), in the order of the first run of each group.
+    """Group runs whose run.json differ only in the seed (and notes), in the order of the first run of each group.
 
     Copies with the same seed are never averaged together: the second copies form a second group.
     """
@@ -78,9 +78,9 @@ def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Aggregate `compare.acquisitions` by design: of several seeds the mean onset and slope.
 
-    `designs` has the runs of each design by the name that replaces theirs. `earliest` and `latest` are the means of
-    the seeds' own, and at least one standard error from the mean onset; so are the ends of slopes. The last accuracy is
-    a mean, n is the sum, and places are ranks of the mean place. A category that one seed lacks has no onset.
+    `designs` maps the name of a design, which replaces those of its runs, to the runs. `earliest` and `latest` are
+    means over seeds, and at least one standard error from the mean onset; the same holds for slopes. The last accuracy
+    is a mean, n is the sum, and places are ranks of the mean place. A category that one seed lacks has no onset.
     """
     parts = []
     for name, runs in designs.items():

@@ -1,4 +1,4 @@
-"""Baselines of accuracies: always giving the most frequent answer, and facts whose subject names the object.
+"""Baselines of accuracies: the most frequent answer to everything, and facts whose subject names the object.
 
 All are computed from stored tables when they are read (docs/metrics.md, Baselines).
 """
@@ -31,7 +31,7 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Aggregate rows of `of_facts`, maybe with a step, by type, each fact counted once: group, step, value, n."""
+    """Aggregate rows of `of_facts` by type of relation (and step), each fact counted once: group, step, value, n."""
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
     found = table.groupby(by, as_index=False)[["value", "n"]].sum()
@@ -79,7 +79,7 @@ def of_text(run: Run) -> tuple[str, float] | None:
 
 
 def named_by_subject(facts: pd.DataFrame) -> pd.Series:
-    """Return whether each fact's subject contains the object, whatever the case (Poerner et al., 2020, E-BERT)."""
+    """Return whether each fact's subject contains the object, ignoring case (Poerner et al., 2020, E-BERT)."""
     pairs = zip(facts["object"], facts["subject"], strict=True)
     return pd.Series([thing.casefold() in name.casefold() for thing, name in pairs], facts.index, dtype=bool)
 
@@ -87,7 +87,7 @@ def named_by_subject(facts: pd.DataFrame) -> pd.Series:
 def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) -> pd.DataFrame:
     """Compute the precision at 1 over these `facts` only, at all `steps`: group (relation, or "all"), step, value, n.
 
-    `facts` are rows of `results.read_histories`, and `right` has the answers to all of its rows.
+    `facts` are some rows of `results.read_histories`, and `right` has the answers to all of its rows.
     """
     steps = list(steps)
     groups = [*facts.groupby("relation").groups.items()]

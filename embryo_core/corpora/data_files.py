@@ -16,10 +16,10 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Source
 
 FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
-# By suffix, which follows the usual one of the file.
+# By the suffix that compression adds to the file's own.
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
-MAX_BYTES = 2**29  # of a text, decompressed: a small file may hold any number of blanks
-MAX_LINES = 2**23  # of a text: each takes a hundred bytes, even if it is blank
+MAX_BYTES = 2**29  # bytes of a decompressed text: a small file may expand to any size
+MAX_LINES = 2**23  # lines of a text: each takes a hundred bytes of memory, even if it is blank
 MAX_LINE = 2**20  # characters of a line of JSON
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
@@ -55,7 +55,7 @@ def require(path: Path) -> None:
 
 
 def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
-    """Return the data at a path as a metric receives them. Raises CorpusError if they are missing or unreadable."""
+    """Return the data at a path as a Source for metrics. Raises CorpusError if they are missing or unreadable."""
     require(path)
     return Source(path, _content_sha256(path), limit, options)
 
@@ -79,7 +79,7 @@ def without_compression(name: str) -> str:
 @contextmanager
 def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.GzipFile]:
     """Open a file, decompressed. Raises CorpusError if it cannot be read."""
-    if not path.is_file():  # reading a pipe would wait forever
+    if not path.is_file():  # reading a pipe would block forever
         raise CorpusError(f"{path} is not a regular file; name one that is.")
     try:
         with OPENERS[path.suffix](path) if path.suffix in OPENERS else path.open("rb") as file:
@@ -109,7 +109,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
             if "\\u" in line:
-                json.dumps(row, ensure_ascii=False).encode()  # raises ValueError for half a surrogate pair
+                json.dumps(row, ensure_ascii=False).encode()  # raises ValueError for a lone surrogate
         except (ValueError, RecursionError) as reason:
             raise CorpusError(f"{location} is not JSON ({reason}); expected one object per line.") from None
         if not isinstance(row, dict):

@@ -23,12 +23,12 @@ TREEBANK_FILES = {
     "en_ewt-ud-train.conllu": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
 }
 
-# LAMA as its authors publish it, with negated templates that are not read. This archive has a public checksum: that of
-# the data set "lama" in Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8
-# must have at least as many facts as the paper used (which left out facts and added none).
+# LAMA as its authors publish it, with negated templates that are not read. Its checksum is that of the data set "lama"
+# in Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8 must have at least as
+# many facts as the paper used, since the paper left out facts and added none.
 LAMA = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
 LAMA_SHA256 = "1a151058e6608e47983ea4c99c50bb69248c1c0763a04a3793b0a0b657aa0b61"
-LAMA_MAX_BYTES = 2**30  # unpacked
+LAMA_MAX_BYTES = 2**30  # bytes, unpacked
 LAMA_FILES = re.compile(r"(?:.*/)?(relations\.jsonl|TREx/(P\d+)\.jsonl)")
 LAMA_FACTS = {
     "P17": 930, "P19": 942, "P20": 952, "P30": 975, "P36": 699, "P37": 952, "P103": 975, "P127": 683, "P131": 880,
@@ -69,7 +69,7 @@ def fetch_lama(folder: Path) -> Path:
 
 
 def _unpack_lama(archive: Path, into: Path) -> None:
-    """Unpack the files that are read, from any folder of the archive; never links."""
+    """Unpack the needed files, from any folder of the archive; never links."""
     (into / "TREx").mkdir(parents=True)
     left = LAMA_MAX_BYTES
     with tarfile.open(archive, "r:gz") as content:
@@ -107,7 +107,7 @@ def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
     loader = pooch.HTTPDownloader(progressbar=True, timeout=30)
     try:
         pooch.retrieve(url, checksum, path.name, path.parent, downloader=loader)
-    except OSError as reason:  # refused by the connection, the server or the disk
+    except OSError as reason:  # from the connection, the server or the disk
         response = getattr(reason, "response", None)
         message = type(reason).__name__ if response is None else f"the server answered {response.status_code}"
     except ValueError:

@@ -7,7 +7,7 @@ by the parts of speech of Universal Dependencies (https://universaldependencies.
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-PARTS_OF_SPEECH = {  # with their Penn tags
+PARTS_OF_SPEECH = {  # name -> Penn tags
     "conjunction": ("CC",),
     "determiner": ("DT", "PDT"),
     "preposition": ("IN",),
@@ -18,13 +18,13 @@ PARTS_OF_SPEECH = {  # with their Penn tags
     "proper noun": ("NNP", "NNPS"),
     "pronoun": ("PRP", "PRP$"),
 }
-SINGLE_TAGS = tuple(  # all Penn tags but punctuation
+SINGLE_TAGS = tuple(  # all Penn tags except those of punctuation
     "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
     "VBZ WDT WP WP$ WRB".split()
 )
 # All universal tags but punctuation and symbols.
 UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB X".split())
-PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # tags of each part of speech and single tag
+PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # name of a part of speech or a tag -> Penn tags
 UNIVERSAL_GROUPS: dict[str, tuple[str, ...]] = {tag: (tag,) for tag in UNIVERSAL_TAGS}
 TAGS = PENN_GROUPS | UNIVERSAL_GROUPS
 BANDS = {  # first and last rank by frequency in the training corpus; 1 is the most frequent word
@@ -48,22 +48,22 @@ TYPES: dict[str, Kind] = {relation: kind for kind, names in _RELATIONS.items() f
 
 
 def band_of(rank: int | None) -> str | None:
-    """Return the band of a word's rank; None if it is in no band or the corpus does not have the word."""
+    """Return the band of a word's rank; None if no band contains it, or for a word that the corpus lacks."""
     return next((band for band, (low, high) in BANDS.items() if rank is not None and low <= rank <= high), None)
 
 
 def are_penn(tags: Sequence[str]) -> bool:
-    """Return whether nearly all tags of words are Penn's; other tag sets share some names, such as NN in German."""
+    """Return whether nearly all tags are Penn tags; other tag sets share some names, such as NN in German."""
     return _share(tags, PENN_GROUPS) >= 0.9
 
 
 def groups_of_tags(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the groups, with their tags, to which most of these tags of words belong; none if half do not."""
+    """Return the groups, with their tags, that contain most of these tags; none if half or fewer are in a group."""
     shares = {_share(tags, groups): groups for groups in (UNIVERSAL_GROUPS, PENN_GROUPS)}
     return shares[max(shares)] if max(shares) >= 0.5 else {}
 
 
 def _share(tags: Sequence[str], groups: Mapping[str, tuple[str, ...]]) -> float:
-    """Return the share of tags that are in a group; those of punctuation, which have no letters, do not count."""
+    """Return the share of tags that are in a group, without those of punctuation, which have no letters."""
     of_words = [tag for tag in tags if tag.rstrip("$").isalpha()]
     return sum(tag in groups for tag in of_words) / max(1, len(of_words))

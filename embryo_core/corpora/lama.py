@@ -18,7 +18,7 @@ NUMBERS = (17, 19, 20, 30, 36, 37, 103, 127, 131, 136, 138, 140, 159, 176, 264, 
 RELATIONS = tuple(f"P{number}" for number in (*NUMBERS, 740, 1376))
 NAMES = NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
 FORM = f"folder with {NEGATED}, {PARAPHRASES} or {MISPRIMED}"
-PRIMES = ("high", "low", "random")  # how similar a wrong word is to the object
+PRIMES = ("high", "low", "random")  # kinds of wrong words, by their similarity to the object
 
 
 def read_lama(path: Path) -> list[Fact]:
@@ -100,9 +100,9 @@ class Variants:
 
 
 def read_variants(folder: Path) -> Variants:
-    """Read the files that a folder has of the three. Raises CorpusError if it has none, or for a line of another form.
+    """Read whichever of the three files a folder has. Raises CorpusError if it has none, or for a malformed line.
 
-    A full stop has a blank before it, as in LAMA's templates, so that a paraphrase differs in its words alone.
+    A space is put before a full stop, as in LAMA's templates, so that a paraphrase differs only in its words.
     """
     places = {name: [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)] for name in NAMES}
     found = {name: next((path for path in own if path.is_file()), None) for name, own in places.items()}

@@ -1,8 +1,7 @@
 """Read minimal pairs, such as BLiMP's, Zorro's and BabyLM's: a good and a bad sentence each, by paradigm.
 
 BLiMP: Warstadt et al. (2020), "BLiMP: The Benchmark of Linguistic Minimal Pairs for English". Zorro: Huebner et al.
-(2021), "BabyBERTa". Their columns are understood, and those of BabyLM's files, some of which have nothing but the
-sentences.
+(2021), "BabyBERTa". Their columns are read, and those of BabyLM's files, some of which have only the sentences.
 """
 
 from collections import Counter
@@ -20,15 +19,15 @@ GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
 PARADIGM, PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
 MAX_NAME = 100  # characters
 
-Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # columns of files (`results.read_foreign`)
+Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # reads columns of files (`results.read_foreign`)
 
 
 def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[MinimalPair]:
     """Read the pairs of a file, or of all files in a folder and its subfolders, in the order of their names.
 
     Without a column for it, the paradigm is the name of the file, and the phenomenon is the paradigm. A file with
-    several paradigms, or given by itself, is a set by its own name; other files form the set of their folder, which is
-    called `name` if it is the one at `path`. Raises CorpusError.
+    several paradigms, or a single file at `path`, is a set named after the file; other files form the set of their
+    folder, which is called `name` if it is the one at `path`. Raises CorpusError.
     """
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_read(file.relative_to(path)))
     pairs: list[MinimalPair] = []
@@ -51,7 +50,7 @@ def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[Minima
 
 
 def _is_read(file: Path) -> bool:
-    """Return whether a file of a folder has pairs, by its name; hidden files and folders have none."""
+    """Return whether a file of a folder is read, by its name; hidden files and folders are not."""
     return file.name.endswith((*LINES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
 
 

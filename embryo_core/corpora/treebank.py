@@ -11,8 +11,8 @@ from embryo_core.corpora.groups import are_penn
 from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Target
 
-TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # what read_treebank reads
-# How CoNLL-2012 escapes the characters that its format uses.
+TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # the forms that read_treebank reads
+# Escapes of CoNLL-2012 for characters that its format reserves.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
 
@@ -21,10 +21,10 @@ class Word(NamedTuple):
     """A word of a column format."""
 
     form: str
-    tag: str  # of the language: Penn's in English
+    tag: str  # language-specific: Penn's in English
     universal: str = "_"  # part of speech of Universal Dependencies
     head: int = 0  # the number of its syntactic head, from 1; 0: none
-    blank: bool = True  # follows it in the text
+    blank: bool = True  # whether a space follows in the text
 
 
 class Contraction(NamedTuple):
@@ -53,7 +53,7 @@ def read_treebank(path: Path) -> list[Example]:
 
 
 def _example(sentence: Sequence[Word], universal: bool) -> Example:
-    """Return a sentence with its universal tags or those of its language; "_" is no tag."""
+    """Return a sentence with its universal or its language-specific tags; "_" means no tag."""
     words, tags, universal_tags, heads, blanks = zip(*sentence, strict=True)
     targets = tuple(Target((i, i + 1), tag) for i, tag in enumerate(universal_tags if universal else tags))
     return Example(
@@ -113,7 +113,7 @@ def _sentences(lines: Lines, parse: Callable[[str, str], Word | Contraction | No
 
 
 def _contracted(words: list[Word], contractions: list[Contraction]) -> list[Word]:
-    """Return the words with blanks as the text has them; parts that do not spell their contraction stay apart."""
+    """Return the words with the spaces of the text; parts that do not spell their contraction stay separate."""
     for first, last, form, blank in contractions:
         parts = words[first - 1 : last]
         together = "".join(word.form for word in parts) == form

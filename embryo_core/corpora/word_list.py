@@ -18,18 +18,18 @@ WORD_LIST = "list of words: CSV or TSV with a column word, and age, category and
 TEXT = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
 WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; the later ones are Wordbank's
 AGE, CATEGORY, CONCRETENESS = ("age", "aoa"), ("lexical_category", "category"), ("concreteness",)
-SEVERAL = "several"  # the category of a word that is listed in more than one
+SEVERAL = "several"  # category of a word that is listed in several categories
 MAX_WORD = 60  # characters
 PART = re.compile(r"\w+")
 
-Occurrence = tuple[int, int, int]  # the number of a sentence, and the characters of the word in it
+Occurrence = tuple[int, int, int]  # number of the sentence, and start and end of the word in it
 
 
 # === List ===
 
 
 def read_word_list(path: Path) -> list[ListedWord]:
-    """Read the words of a list in order; one listed several times has the means of its numbers. Raises CorpusError."""
+    """Read the words of a list in order; repeated words are merged, with mean numbers. Raises CorpusError."""
     if not path.is_file():
         raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]
@@ -55,7 +55,7 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
         raise CorpusError(f"{path} is empty; give a {WORD_LIST}.")
     if not {*WORD} & {*names}:
         raise CorpusError(f"{path} needs a column {WORD[0]}; its columns are {', '.join(names)[:200]}.")
-    for (location, _), values in zip(lines[1:], rows, strict=False):  # a quoted line break joins two lines
+    for (location, _), values in zip(lines[1:], rows, strict=False):  # not strict: a quoted line break joins two lines
         if len(values) != len(names):
             raise CorpusError(f"{location}: {len(names)} columns were expected, received {len(values)}.")
         row = dict(zip(names, values, strict=True))
@@ -127,9 +127,9 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
-    """Return where each word is in the sentences, between characters that are no letters, in their order.
+    """Return where each word occurs in the sentences, in order, delimited by characters that are not letters.
 
-    A word is written as in the list; with a capital it counts as the first word of a sentence alone, since "Will" and
+    The spelling is that of the list; a capitalised form counts only as the first word of a sentence, since "Will" and
     "US" elsewhere are other words.
     """
     found: dict[str, list[Occurrence]] = {one.word: [] for one in words}

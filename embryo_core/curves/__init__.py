@@ -1,4 +1,4 @@
-"""Statistics of stored scores: intervals, onsets, peaks and histories; rarer ones are imported from their files."""
+"""Statistics of stored scores: intervals, onsets, peaks and histories; import rarer ones from their modules."""
 
 from embryo_core.curves.scores import (
     HISTORIES,

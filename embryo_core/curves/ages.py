@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from embryo_core.curves.scores import Floats
 
-MIN_STEPS = 4  # after step 0, for a curve of four numbers
-MAX_STEPS = 100  # a longer series is thinned to these, evenly over the logarithm of the steps
+MIN_STEPS = 4  # steps after step 0: a sigmoid has four parameters
+MAX_STEPS = 100  # a longer series is thinned to this many steps, evenly over their logarithm
 MIN_OCCURRENCES = 5
-RESAMPLES = 200  # of the occurrences of a word
+RESAMPLES = 200  # bootstrap samples of a word's occurrences
 SEED = 0
 TAILS = (0.025, 0.975)
-FINE, COARSE = (480, 64), (120, 16)  # middles and rates of the grid of fits; the coarse one is for resamples
-VALUES_AT_ONCE = 2**22  # of curves times sigmoids
+FINE, COARSE = (480, 64), (120, 16)  # numbers of middles and rates on the grid of fits; resamples use the coarse one
+VALUES_AT_ONCE = 2**22  # curves times sigmoids
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
 FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
 CHANCE = "never significantly below chance"
@@ -55,9 +55,9 @@ class Ages:
     """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN with a reason."""
 
     step: Floats
-    earliest: Floats  # -inf where the interval goes beyond the first step
-    latest: Floats  # inf where it goes beyond the last
-    reasons: tuple[str, ...]  # why a word has no age; "" if it has one
+    earliest: Floats  # -inf if the interval extends before the first step
+    latest: Floats  # inf if it extends beyond the last
+    reasons: tuple[str, ...]  # reasons for missing ages; "" for a word with an age
     fits: Sigmoids
 
 
@@ -88,7 +88,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
         if not reasons[i]:
             ends = 10 ** np.quantile(own, TAILS, method="inverted_cdf")
             ages[i] = 10 ** found[i]
-            first, last = min(ends[0], ages[i]), max(ends[1], ages[i])  # an interval holds its age
+            first, last = min(ends[0], ages[i]), max(ends[1], ages[i])  # the interval contains the age
             low[i] = first if first >= known[0] else -np.inf
             high[i] = last if last <= known[-1] else np.inf
     return Ages(ages, low, high, tuple(reasons), fits)
@@ -105,7 +105,7 @@ def _thin(steps: Floats) -> NDArray[np.integer]:
 
 
 def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
-    """Return why a word has no age, from its mean surprisals [S] and those of its samples [RESAMPLES, S]."""
+    """Return the reason why a word has no age, from its mean surprisals [S] and those of its samples [RESAMPLES, S]."""
     if np.quantile(samples[:, mean.argmin()], TAILS[1]) >= chance:
         return CHANCE
     if crossing < np.log10(steps[0]):
@@ -114,7 +114,7 @@ def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossi
 
 
 def _resample(curves: Sequence[Floats]) -> Floats:
-    """Return mean curves of bootstrap samples [W, RESAMPLES, S] of curves [S, n]; words do not affect each other."""
+    """Return mean curves [W, RESAMPLES, S] of bootstrap samples of curves [S, n]; words are independent."""
     found = []
     for own in curves:
         n = own.shape[1]
@@ -129,13 +129,14 @@ def _resample(curves: Sequence[Floats]) -> Floats:
 def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FINE) -> Sigmoids:
     """Fit a falling sigmoid over log10 of S steps above 0 to each row of values [N, S] by least squares.
 
-    Top and bottom are linear, so only middle and rate are searched: on a grid, then between its middles. If no falling
-    curve fits, the result is flat: its top is its bottom.
+    Top and bottom are linear, so only middle and rate are searched: on a grid, then between the grid's middles. If no
+    falling curve fits, the result is flat: its top is its bottom.
     """
     x, y = np.log10(np.asarray(steps, float)), np.asarray(values, float)
     reach = x[-1] - x[0]
     middles = np.linspace(x[0] - 0.1 * reach, x[-1] + 0.1 * reach, grid[0])
-    rates = np.log(81) / (reach * np.geomspace(0.02, 2, grid[1]))  # between nine tenths of a fall and a tenth
+    # log(81) spans the fall from nine tenths to one tenth
+    rates = np.log(81) / (reach * np.geomspace(0.02, 2, grid[1]))
     flat = _unit(_falls(x, np.tile(middles, grid[1])[:, None], np.repeat(rates, grid[0])[:, None])).astype(np.float32)
     best, gain = np.zeros(len(y), int), np.zeros((len(y), 3))
     at_once = VALUES_AT_ONCE // len(flat)

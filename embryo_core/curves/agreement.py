@@ -1,4 +1,4 @@
-"""How far two rankings of the same items agree: Spearman's rho with its interval."""
+"""Agreement of two rankings of the same items: Spearman's rho with its interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from embryo_core.curves.scores import Z
 
-MIN_ITEMS = 4  # fewer have no interval
+MIN_ITEMS = 4  # for an interval
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Compute Spearman's rho of two rankings of the same items; None of no items, or if all of one are tied."""
+    """Compute Spearman's rho of two rankings of the same items; None for no items, or if one ranking is all ties."""
     one, two = (_mean_ranks(tuple(values)) for values in (first, second))
     return float(np.corrcoef(one, two)[0, 1]) if len({*one}) > 1 and len({*two}) > 1 else None
 
 
-@lru_cache(maxsize=1024)  # the same rankings are compared with many others
+@lru_cache(maxsize=1024)  # each ranking is compared with many others
 def _mean_ranks(values: tuple[float, ...]) -> np.ndarray:
-    """Return the rank of each value, from 1; equal values share their mean rank. A Series takes ten times as long."""
+    """Return the rank of each value, from 1; equal values share their mean rank. pandas takes ten times as long."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (counts.cumsum() - (counts - 1) / 2)[place]

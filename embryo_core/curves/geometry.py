@@ -29,7 +29,7 @@ MIN_RANKS = 10  # positive eigenvalues in RANKS, or there is no fit
 FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # distinct states for TwoNN
 HALF = np.dtype("<f2")
-RESOLUTION = 1e-6  # times the largest norm: closer states are equal in float32
+RESOLUTION = 1e-6  # share of the largest norm: closer states are equal in float32
 
 
 def rank_me(states: Floats) -> float | None:
@@ -66,10 +66,10 @@ def participation(spectrum: Floats) -> float | None:
 
 
 def two_nn(states: Floats) -> tuple[float, int] | None:
-    """Return the intrinsic dimension of the distinct ones of states [n, D], and their number; None if they are few."""
+    """Return the intrinsic dimension and the number of the distinct states among [n, D]; None if there are too few."""
     centred = states - states.mean(axis=0)
     norms = (centred**2).sum(axis=1)
-    squares = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)  # of distances
+    squares = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)  # squared distances
     same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
     distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group
     count = int(distinct.sum())
@@ -130,7 +130,7 @@ def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]
     n = first.shape[-1]
     m = n - 1
     pairs = ((first, second), (first, first), (second, second))
-    shares = [np.einsum("sij,sij->si", one, other) for one, other in pairs]  # [S, n] of each word
+    shares = [np.einsum("sij,sij->si", one, other) for one, other in pairs]  # [S, n], of each word
     product, own, other = ((each.sum(axis=1) / (n * (n - 3))) for each in shares)
     value = product / np.sqrt(own * other)
     without = [(each.sum(axis=1)[:, None] - 2 * each * (m - 1) / (m - 2)) / (m * (m - 3)) for each in shares]

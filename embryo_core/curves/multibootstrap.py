@@ -1,7 +1,7 @@
-"""The multi-bootstrap: intervals over seeds and cases together, of the difference between two designs.
+"""The multi-bootstrap: intervals of the difference between two designs, over seeds and cases together.
 
-Sellam et al. (2022), "The MultiBERTs: BERT Reproductions for Robustness Analysis", Section 4: seeds are drawn again
-with replacement, and so are cases, which all runs share. Seeds of two designs are not paired.
+Sellam et al. (2022), "The MultiBERTs: BERT Reproductions for Robustness Analysis", Section 4: seeds are resampled with
+replacement, and so are cases, which all runs share. Seeds of two designs are not paired.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CONFIDENCE = (2.5, 97.5)  # percentiles of a 95 % interval
 
 
 def draw_cases(right: ArrayLike) -> Floats:
-    """Return the shares [DRAWS, S] of right answers on cases drawn again, the same cases for all runs.
+    """Return the shares [DRAWS, S] of right answers on resampled cases, the same for all runs.
 
     `right` [S, N] is 1 where a run's answer to a case is right, 0 where it is wrong, and 0.5 for a tie.
     """
@@ -36,7 +36,7 @@ def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]
 
 
 def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
-    """Return shares [DRAWS, S] drawn from binomials of `shares` [S] of `n` [S] cases, where no case was kept."""
+    """Return shares [DRAWS, S] drawn from binomials of `shares` [S] of `n` [S] cases, for cases that are not stored."""
     shares, n = np.asarray(shares, float), np.asarray(n, int)
     return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n
 
@@ -44,8 +44,8 @@ def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
 def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
     """Return the 95 % interval (low, high) of the mean over the second design's seeds minus that of the first.
 
-    `first` [DRAWS, S] and `second` [DRAWS, T] are the shares of each seed on drawn cases. A single seed is drawn every
-    time, so that the interval then says nothing about other seeds of its design.
+    `first` [DRAWS, S] and `second` [DRAWS, T] are the shares of each seed on drawn cases. A single seed is always
+    drawn, so the interval then does not cover the variation between seeds.
     """
     random = np.random.default_rng(1)
     low, high = np.percentile(_draw_seeds(second, random) - _draw_seeds(first, random), CONFIDENCE)
@@ -53,6 +53,6 @@ def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
 
 
 def _draw_seeds(shares: Floats, random: np.random.Generator) -> Floats:
-    """Return the mean [DRAWS] over seeds that are drawn again for each draw of cases."""
+    """Return the mean [DRAWS] over seeds that are resampled for each draw of cases."""
     drawn = random.integers(shares.shape[1], size=shares.shape)
     return np.take_along_axis(shares, drawn, axis=1).mean(axis=1)

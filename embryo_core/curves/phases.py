@@ -1,4 +1,4 @@
-"""The phases of a run: where its masked-word loss turns, found by lines with breakpoints (docs/metrics.md)."""
+"""The phases of a run: stretches of its masked-word loss, found by lines with breakpoints (docs/metrics.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ from embryo_core.curves.scores import Floats
 
 Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
 
-LOSSES = ("masked_lm_loss", "next_token_loss")  # of words, in logs of masked language models and of decoders
-MIN_POINTS, MAX_POINTS = 10, 96  # that are fitted
+# columns of the loss on words, in logs of masked language models and of decoders
+LOSSES = ("masked_lm_loss", "next_token_loss")
+MIN_POINTS, MAX_POINTS = 10, 96  # of the fit
 MAX_BREAKS = 8  # a run with all six phases turns five times, and some turns are bends that need several lines
-MIN_DISTANCE = 2  # points from a breakpoint to the next, or to an end
+MIN_DISTANCE = 2  # points between two breakpoints, or between one and an end
 RESAMPLES = 200
-FASTER = 1.15  # times the mean fall; a long plateau falls by about the mean
-MAX_SWEEPS = 10  # in each of which all breakpoints are moved
-TINY = 1e-9  # a smaller residual of a column, relative to its squares, is rounding
+FASTER = 1.15  # times the mean fall, the threshold of "fast"; a long plateau falls by about the mean
+MAX_SWEEPS = 10  # each sweep moves all breakpoints
+TINY = 1e-9  # a smaller residual of a column, relative to its sum of squares, is rounding
 SLOW: tuple[Name, ...] = ("plateau", "later plateau")
 FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
 
@@ -38,12 +39,12 @@ class Phase:
 
 
 def loss_of_words(log: pd.DataFrame) -> str:
-    """Return the column of the loss on words that a log has; that of masked words if it has none."""
+    """Return the name of the column with the loss on words; that of masked words if the log has none."""
     return next((name for name in LOSSES if name in log), LOSSES[0])
 
 
 def phases_of_log(log: pd.DataFrame) -> list[Phase]:
-    """Find the phases of a training log, by its held-out loss if that was measured often enough, else by the other."""
+    """Find the phases of a training log: from the held-out loss if measured often enough, else the training loss."""
     loss = loss_of_words(log)
     if not {"split", "step", loss} <= set(log):
         return []
@@ -91,7 +92,7 @@ def _interval(moved: Floats, turn: float) -> Floats:
 
 
 def _widened(ends: Floats, points: Floats) -> Floats:
-    """Return the points just outside the ends: a turn may be anywhere between a breakpoint and its neighbours."""
+    """Return the points just outside the ends, since a turn may be anywhere between a breakpoint and its neighbours."""
     first, last = np.searchsorted(points, ends)
     return points[[max(0, first - 1), min(len(points) - 1, last + 1)]]
 
@@ -122,8 +123,8 @@ def _thinned(steps: Floats, values: Floats) -> tuple[Floats, Floats]:
 class _Lines:
     """Continuous lines with breakpoints at some of the points [S], found by moving breakpoints to better points.
 
-    A line is a sum of columns: 1, the point, and for each point j the distance beyond it, which bends there. From the
-    products of columns follows how much one or two additional breakpoints explain, for all places at once.
+    A line is a sum of columns: 1, the point, and for each point j the distance beyond it, which bends there. The
+    products of columns give the improvement by one or two additional breakpoints, for all places at once.
     """
 
     def __init__(self, points: Floats):
@@ -142,8 +143,8 @@ class _Lines:
         """Return breakpoints and line for no breakpoint, one, and so on, up to MAX_BREAKS or as many as fit.
 
         Forward selection adds the best further breakpoint; backward elimination removes the least needed one. After
-        each change, every two neighbours are moved together to where the squares are smallest, until no move helps. Of
-        the two lines with the same number of breakpoints the better one is returned.
+        each change, every two neighbours are moved together to where the sum of squares is smallest, until no move
+        helps. Of the two lines with the same number of breakpoints the better one is returned.
         """
         along, rounding = (values - values.mean())[None] @ self.columns, _rounding(values)
         up: list[list[int]] = [[]]
@@ -177,10 +178,10 @@ class _Lines:
         return turns
 
     def resampled(self, values: Floats, line: Floats, turns: Sequence[int]) -> np.ndarray:
-        """Return the indices [RESAMPLES, K] of the breakpoints if each residual of the line gets a random sign.
+        """Return the indices [RESAMPLES, K] of the breakpoints after giving each residual of the line a random sign.
 
-        This is the wild bootstrap of Wu (1986), because residuals are much larger where the loss changes than on a
-        plateau. Starting at `turns`, each breakpoint is moved to where the squares are smallest, until no move helps.
+        This is the wild bootstrap of Wu (1986): residuals are much larger where the loss changes than on a plateau.
+        Starting at `turns`, each breakpoint is moved to where the sum of squares is smallest, until no move helps.
         """
         residuals = (values - line) * np.sqrt(self.size / max(1, self.size - 2 - 2 * len(turns)))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, RESAMPLES))

@@ -12,14 +12,15 @@ from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
-AT_ONCE = 2**20  # examples times draws that are held at once; all that is made of them takes some tens of MB
-MAX_ANSWERS = 2**23  # of a task at all steps, about those of QQP at 40 steps with five seeds
-MAX_LABELS = 256  # of a task; every draw counts how often each was answered
-SHARES = (0.95, 0.99)  # of the last score
+AT_ONCE = 2**20  # examples times draws that are in memory at once, some tens of MB with all that is computed from them
+MAX_ANSWERS = 2**23  # answers to a task at all steps, about those to QQP at 40 steps with five seeds
+MAX_LABELS = 256  # labels of a task; every draw counts how often each was answered
+SHARES = (0.95, 0.99)  # shares of the last score
 SURE = 0.975  # share of the draws whose last score is above 0 if it is significantly above 0
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")
-Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of a step's answers [n] in samples [B, n]: scores [B]
+# a step's answers [n] and the samples' weights [B, n] -> scores [B]
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
     the column `metric` (exact or f1), step, seed, question and that column. Every (step, seed) answered the same
-    examples. The interval comes from drawing the development examples with replacement, the same for all steps. Draws
-    whose last score is not above 0 reach no step; only a few may be such (SURE). Raises ResultsError if some step lacks
-    an example, or an answer is not one of the labels.
+    examples. The interval comes from resampling the development examples, the same for all steps. Draws whose last
+    score is not above 0 reach no step; only a few may do so (SURE). Raises ResultsError if some step lacks an example,
+    or an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
@@ -53,7 +54,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     n = len(table.columns)
-    samples = chain([np.ones((1, n))], count_drawn(n, DRAWS, AT_ONCE, SEED))  # all examples once, then each draw
+    samples = chain([np.ones((1, n))], count_drawn(n, DRAWS, AT_ONCE, SEED))  # all examples once, then the draws
     parts = [_first_steps(by_step, score, shares, weights) for weights in samples]
     whole, *firsts = np.concatenate(parts)
     return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
@@ -69,7 +70,7 @@ def _with_interval(step: int, drawn: list[int]) -> Reached | None:
 def _first_steps(
     answers: dict[int, np.ndarray], score: Score, shares: Sequence[float], weights: np.ndarray
 ) -> np.ndarray:
-    """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if it did not.
+    """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if none.
 
     `answers` has an array [seeds, n] for each step, in order. Samples at the largest share are not scored again.
     """
@@ -91,7 +92,7 @@ def _first_steps(
 
 
 def _check(answers: pd.DataFrame, of: str, labelled: bool) -> None:
-    """Raise ResultsError for answers that cannot be resampled, would take too long, or are no index of a label."""
+    """Raise ResultsError for answers that cannot be resampled, would take too long, or are not an index of a label."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
@@ -104,7 +105,7 @@ def _check(answers: pd.DataFrame, of: str, labelled: bool) -> None:
 def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute the metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
 
-    Equal to scikit-learn's and scipy's for each sample, and many times faster. A correlation without a value is 0.
+    The results equal those of scikit-learn and scipy for each sample, many times faster. An undefined correlation is 0.
     """
     if metric in LABELLED:
         return _of_labels(metric, gold.astype(int), answers.astype(int), weights)
@@ -145,7 +146,7 @@ def _of_labels(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.n
     n = weights.sum(1)
     if metric == "accuracy":
         return weights @ (gold == answers) / n
-    if metric == "f1":  # of label 1
+    if metric == "f1":  # the F1 of label 1
         size, shared = weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5), weights @ ((gold == 1) & (answers == 1))
     else:  # Matthews in Gorodkin's form for any number of labels
         each = np.arange(max(gold.max(), answers.max()) + 1)

@@ -22,7 +22,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Regression:
-    """Coefficients, explained share of the variance, and number of cases."""
+    """The coefficients, the explained share of the variance, and the number of cases."""
 
     coefficients: tuple[Coefficient, ...]
     r2: float
@@ -49,7 +49,7 @@ def regress(
     free = len(values) - design.shape[1]
     if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
-    from scipy.special import stdtrit  # takes as long to import as the rest of a page
+    from scipy.special import stdtrit  # imported late: it takes as long as the rest of a page
 
     inverse = np.linalg.inv(design.T @ design)
     found = inverse @ design.T @ values

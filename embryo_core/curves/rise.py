@@ -1,4 +1,4 @@
-"""When a curve rises from zero, and how steeply: the paper's sense of "faster" (Appendix C.4)."""
+"""When a curve rises from zero, and how steeply: the paper's definition of "faster" (Appendix C.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Rise:
-    """The step at which a curve has risen from zero, the steps between which that may be, and its slope."""
+    """The step at which a curve has risen from zero, with its interval of steps, and its slope."""
 
     step: int
     earliest: int
@@ -43,7 +43,7 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     first = max(0, int(np.searchsorted(steps, foot.step)) - 1)
     last = int(np.searchsorted(steps, top.step))
     slope = None
-    if last > first:  # of values divided by the last one
+    if last > first:  # slope of the values divided by the last one
         low, high = difference_interval(values[last], values[first], n[last], n_second=n[first])
         run = float(values[-1] * (steps[last] - steps[first]))
         slope = Slope(float(values[last] - values[first]) / run, float(low) / run, float(high) / run)
@@ -65,7 +65,7 @@ def ranks(rises: Sequence[Rise]) -> list[int]:
 
 
 def _tied(leader: Rise, other: Rise) -> bool:
-    """Return whether a curve rises at the leader's checkpoint and may be as steep."""
+    """Return whether a curve rises at the leader's checkpoint and may be equally steep."""
     if leader.step != other.step or leader.slope is None or other.slope is None:
         return leader.step == other.step and leader.slope is other.slope
     return other.slope.high >= leader.slope.low

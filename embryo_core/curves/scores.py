@@ -16,10 +16,10 @@ Floats = NDArray[np.float64]
 History = Literal["learned", "oscillating", "forgotten", "never learned"]
 Fate = Literal[History, "declined"]
 
-POSITIONS = ("same", "previous", "next", "first")  # of which averaged attention maps have a mean weight (Figure 4)
+POSITIONS = ("same", "previous", "next", "first")  # relative positions whose mean weight averaged maps have (Figure 4)
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
-Z = 1.959963984540054  # two-sided 95 % of the normal distribution
-MIN_PRECISION = 0.02  # precision at 1 of a relation that has been learned
+Z = 1.959963984540054  # two-sided 95 % point of the normal distribution
+MIN_PRECISION = 0.02  # least precision at 1 of a relation that counts as learned
 
 
 # === Curves ===
@@ -34,8 +34,8 @@ def rescale(values: ArrayLike, last: float) -> Floats:
 def smooth(values: ArrayLike, window: int = 3) -> Floats:
     """Average each value [S] with its neighbours within an odd `window`, which is cut off at the ends.
 
-    This is for display only: nothing is computed from it. Neighbours are points, however far apart their steps are.
-    Raises ValueError for an even window.
+    Use it for display only. Neighbours are points, however far apart their steps are. Raises ValueError for an even
+    window.
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"The window is an odd number of points. Received: {window}.")
@@ -80,7 +80,7 @@ def difference_interval(
 
 @dataclass(frozen=True)
 class Onset:
-    """The step from which a curve stays at or above a share of its last value, and between which steps it may be."""
+    """The step from which a curve stays at or above a share of its last value, with its interval of steps."""
 
     step: int
     earliest: int
@@ -97,16 +97,16 @@ def onset(
     """Return the onset of `values` [S] at `steps` [S], shares of `n` [S] cases; None if the last is not over `floor`.
 
     The curve rises from `floor`, and the level is `share` of the way from there to the last value. `earliest` is the
-    first step from which no 95 % interval is below the level; `latest` is the first from which none reaches below it.
-    The onset is the first step from `earliest` on whose value has reached the level. A later dip that may be chance,
-    because its interval still reaches the level, does not move it.
+    first step from which no 95 % interval is entirely below the level; `latest` is the first from which none extends
+    below it. The onset is the first step from `earliest` on whose value has reached the level. A later dip that may be
+    chance, because its interval still reaches the level, does not move it.
     """
     values = np.asarray(values, float)
     if not len(values) or values[-1] <= floor:
         return None
     level, (low, high) = floor + share * (values[-1] - floor), interval(values, n)
     earliest = held_from(steps, high, level)
-    assert earliest is not None  # the last interval holds the last value, which is at or above the level
+    assert earliest is not None  # the last interval contains the last value, which is at or above the level
     reached = (np.asarray(steps) >= earliest) & (values >= level)
     return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
 
@@ -123,7 +123,7 @@ def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, lea
 
 @dataclass(frozen=True)
 class Peak:
-    """The highest point of a curve, the steps from `earliest` to `latest` at which it may be, and the last value."""
+    """The highest point of a curve, with its interval of steps (`earliest`, `latest`), and the last value."""
 
     step: int
     value: float
@@ -133,7 +133,7 @@ class Peak:
 
     @property
     def decay(self) -> float:
-        """Return how far the curve has come down from its peak by the last step; 0 if the last step is the peak."""
+        """Return how far the curve has fallen from its peak by the last step; 0 if the last step is the peak."""
         return self.value - self.last
 
 
@@ -219,7 +219,7 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
     begins = correct.copy()
     begins[:, 1:] &= ~correct[:, :-1]
     stretches = begins.sum(axis=1)
-    holds = correct[:, -1:].any(axis=1)  # at the last step
+    holds = correct[:, -1:].any(axis=1)  # whether the answer at the last step is right
     kinds = np.select([stretches == 0, stretches > 1, holds], ["never learned", "oscillating", "learned"], "forgotten")
     return kinds.astype(object)
 
@@ -248,7 +248,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
         below = math.hypot(values[first] - low[first], high[second] - values[second])
         return values[first] - values[second] > below
 
-    highest, lowest = 0, None  # indices; the latter since it fell, None: it has not
+    highest, lowest = 0, None  # indices; `lowest` since it fell, None before
     for i in range(len(values)):
         if lowest is None:
             highest = max(highest, i, key=values.__getitem__)

@@ -1,4 +1,4 @@
-"""Steps on a linear or log axis: their places, and log-spaced selections."""
+"""Steps on a linear or log axis: their positions, and log-spaced selections."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,13 +14,13 @@ STEP_0 = 0.5  # the value of step 0 on a log axis: one halving before step 1
 
 
 def axis_values(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Return the values [S] of `steps` [S] on an axis; on a log axis, where 0 has no place, step 0 is at STEP_0."""
+    """Return the values [S] of `steps` [S] on an axis; step 0 is at STEP_0 on a log axis."""
     values = np.asarray(steps, float)
     return np.where(values == 0, STEP_0, values) if scale == "log" else values
 
 
 def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Floats:
-    """Return the places of ascending `steps` [S], S > 0, on an axis from the first (0) to the last (1)."""
+    """Return the positions of ascending `steps` [S], S > 0, on an axis from the first (0) to the last (1)."""
     values = axis_values(steps, scale)
     if scale == "log":
         values = np.log(values)

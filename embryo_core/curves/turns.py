@@ -8,9 +8,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-MAX_NAMED = 3  # moves whose names make a shape
-CONFIDENCE = 0.95  # of all comparisons of two steps together
-MIN_CHANGE = 1.1  # ratio of the ends of a rise or fall that counts without items
+MAX_NAMED = 3  # moves that a shape lists
+CONFIDENCE = 0.95  # joint, for all comparisons of two steps
+MIN_CHANGE = 1.1  # least ratio of the ends of a rise or fall, without a test on items
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Turns:
 
     @property
     def shape(self) -> str:
-        """Return the moves as words: "rises, falls"; "flat" if there is none; of many, how often the curve turns."""
+        """Return the moves in words: "rises, falls"; "flat" if there are none; their number if there are many."""
         if len(self.moves) > MAX_NAMED:
             return f"turns {len(self.moves) - 1} times, last {self.moves[-1]}"
         return ", ".join(self.moves) or "flat"
@@ -55,7 +55,7 @@ def find_turns(right: ArrayLike) -> Turns:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of a run, from step to step, and what a quantity does in it."""
+    """A stretch of a run, from step to step, in which a quantity rises or falls."""
 
     name: str
     start: int
@@ -63,7 +63,7 @@ class Stretch:
 
 
 def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -> list[Stretch]:
-    """Return where a quantity above 0 [S] rises and falls by a ratio of more than MIN_CHANGE, with these names."""
+    """Return where a positive quantity [S] rises and falls by a ratio above MIN_CHANGE, with these names."""
     logarithms = np.log(np.asarray(values, float))
     found = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
     names = [rises if move == "rises" else falls for move in found.moves]

@@ -1,7 +1,7 @@
-"""Keep loaded models between queries, within a limit in bytes; the least recently used go first.
+"""Keep loaded models between queries, within a limit in bytes; the least recently used are evicted first.
 
-Transient models, such as those of a long series that is asked once, do not displace the others: they have a quarter of
-the limit among themselves, plus whatever is free. Models whose weights stay in their file are read each time.
+Transient models, such as those of a long series that is asked once, do not displace the others: they share a quarter of
+the limit, plus whatever is free. Models whose weights stay in their file are read each time.
 
 The environment variable EMBRYO_MODEL_MEMORY sets the limit, such as "500 MB" or "4GB" (default 2 GB). It limits
 resident memory: the memory of evicted models is returned to the system.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 Key = tuple[str, int]  # folder, and manifest mtime (ns), which changes if the step is retrained
-TRANSIENT_QUOTA = 1 / 4  # of the limit
-TRIM_AFTER = 1 / 16  # of the limit: memory is returned to the system once models of this size were evicted
+TRANSIENT_QUOTA = 1 / 4  # share of the limit
+TRIM_AFTER = 1 / 16  # share of the limit: after evicting this much, memory is returned to the system
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -35,7 +35,7 @@ class ModelCache:
 
     def __init__(self, limit: int | None = None):
         """Limit the memory to `limit` bytes; None reads EMBRYO_MODEL_MEMORY at every load."""
-        self.device: Device | None = None  # where models are loaded; None: the CPU
+        self.device: Device | None = None  # device of the models; None: the CPU
         self._limit = limit
         self._models: OrderedDict[Key, Model] = OrderedDict()  # least recently used first
         self._transient: OrderedDict[Key, None] = OrderedDict()  # the transient ones among them, oldest first
@@ -54,7 +54,7 @@ class ModelCache:
             loading = self._loading.setdefault(key, Lock())
         with loading:
             if (model := self._find(key, transient)) is None:
-                from embryo_core.engine.model import load  # the first query imports torch, not the dashboard
+                from embryo_core.engine.model import load  # torch is imported with the first query
 
                 model = load(checkpoint, self.device) if self.device else load(checkpoint)
                 self._keep(key, model, limit, transient)
@@ -74,7 +74,7 @@ class ModelCache:
     @property
     def nbytes(self) -> int:
         """Return the bytes of memory in use."""
-        return sum(model.nbytes for model in list(self._models.values()))  # a copy: other threads may load
+        return sum(model.nbytes for model in list(self._models.values()))  # copied, since other threads may load
 
     def _find(self, key: Key, transient: bool) -> "Model | None":
         """Return a cached model; note that it was used unless the use is transient."""
@@ -90,7 +90,7 @@ class ModelCache:
             for outdated in [other for other in self._models if other[0] == key[0]]:
                 self._evict(outdated)
             if model.nbytes > limit or model.mapped:
-                return  # it would displace all others, or the system keeps its file in memory as long as there is room
+                return  # it would displace all others; or it is mapped, and the system caches its file
             self._models[key] = model
             if transient:
                 self._transient[key] = None

@@ -1,4 +1,4 @@
-"""What the model of a checkpoint gives and what its layers share, read off its files without loading it.
+"""The capabilities of a checkpoint's model, and what its layers share, read from its files without loading it.
 
 A capability is a name: "masked_words" (logits of masked words), "next_words" (logits of the piece after each piece),
 "words" (one of these two), "replaced_tokens" (logits that a token was replaced), "states", "attentions", and
@@ -42,10 +42,10 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
     "bert big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta roberta-prelayernorm roformer "
     "xlm-roberta xlm-roberta-xl xmod".split()
 )
-MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # ends of the names of classes that predict masked words
-DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of classes that predict the next piece
+MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # suffixes of the names of classes that predict masked words
+DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # suffixes of the names of classes that predict the next piece
 BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, without a separate name
-WITHOUT_ATTENTIONS = frozenset(  # families whose attention weights are not those of every head between all pieces
+WITHOUT_ATTENTIONS = frozenset(  # families without attention weights of every head between all pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )
 
@@ -66,7 +66,7 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
 
 
 def may_give(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
-    """Return whether a model gives these; True for a broken checkpoint, which is reported when it is loaded."""
+    """Return whether a model has these capabilities; True for a broken checkpoint, which fails on loading."""
     try:
         return gives(checkpoint).issuperset(needs)
     except BrokenCheckpoint:
@@ -82,24 +82,24 @@ def run_gives(run: Run) -> frozenset[str]:
 
 
 def heads(checkpoint: Checkpoint) -> frozenset[str]:
-    """Return the capabilities of the heads in this very folder, without a generator's.
+    """Return the capabilities of the heads in this folder, without those of a generator.
 
-    The names of the tensors say which; where the weights are not on this machine, the class in config.json does. A
-    head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
+    They follow from the names of the tensors, or from the class in config.json if the weights are not on this machine.
+    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
     """
     saved = runs.read_config(checkpoint, runs.ModelClass)
     if is_decoder(saved):
         return frozenset({"next_words"} if not saved.name or saved.name.endswith(DECODER_HEADS) else ())
     named, stored = _heads_of_class(saved), heads_stored(checkpoint)
     other = saved.name.endswith(DECODER_HEADS) or (saved.name and not saved.name.endswith((*MASKED_HEADS, "Model")))
-    if stored is None or other or saved.model_type in BARE_HEADS:  # a class of another task has a head of that task
+    if stored is None or other or saved.model_type in BARE_HEADS:  # a class of another task has that task's head
         return named
     layout = FAMILIES.get(saved.model_type)
     return stored if layout and layout.replaced_token_heads else stored - {"replaced_tokens"}
 
 
 def _heads_of_class(saved: runs.ModelClass) -> frozenset[str]:
-    """Return the capabilities of the heads of the class for which an encoder was saved."""
+    """Return the capabilities of the heads of the class as which an encoder was saved."""
     if (layout := FAMILIES.get(saved.model_type)) is not None:
         known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in known.items() if saved.name in classes)
@@ -118,7 +118,7 @@ def is_decoder(saved: runs.ModelClass) -> bool:
 
 
 def describe(given: frozenset[str], saved: runs.ModelClass) -> str:
-    """Return what a model gives, and whether it lacks words: "states, attentions; no masked words: ..."."""
+    """Describe capabilities, and a missing head for words: "states, attentions; no masked words: ..."."""
     words = "next_words" if is_decoder(saved) else "masked_words"
     known = [name for name in (words, "replaced_tokens", "states", "attentions") if name in given]
     text = ", ".join(known).replace("_", " ")

@@ -1,8 +1,8 @@
 """The network of GPT-2 and GPT-NeoX in plain torch and float32: its parts, and the passes from ids to outputs.
 
-Each half of a layer normalises what it reads and adds to the residual. A piece sees itself and those before it, so
-padding after a text changes nothing at its pieces, and no pass reads the attention mask. The output matrix is applied
-at selected positions only.
+Each half of a layer normalises its input and adds its output to the residual. A piece attends to itself and to those
+before it, so padding after a text does not change its pieces, and no pass reads the attention mask. The output matrix
+is applied at selected positions only.
 """
 
 from typing import NamedTuple
@@ -21,8 +21,8 @@ class DecoderLayer(NamedTuple):
     """One layer of a decoder."""
 
     heads: int
-    by_head: bool  # query, key and value of a head are side by side
-    scale: float  # of attention scores
+    by_head: bool  # query, key and value of each head are adjacent
+    scale: float  # factor of attention scores
     attention_norm: Norm
     query_key_value: Linear  # H -> 3 H
     output: Linear
@@ -37,8 +37,8 @@ class DecoderNetwork(NamedTuple):
     """Everything that a pass through one checkpoint needs."""
 
     words: Tensor  # [V, H] as stored
-    positions: Tensor | None  # [P, H], if they are learned
-    frequencies: Tensor  # [R / 2] by which positions rotate the first R numbers of a head; R may be 0
+    positions: Tensor | None  # [P, H]; None if they are not learned
+    frequencies: Tensor  # [R / 2] of the rotation of the first R numbers of a head; R may be 0
     layers: list[DecoderLayer]
     final_norm: Norm
     decoder: Linear | None  # H -> V
@@ -61,7 +61,7 @@ def rotation(length: int, frequencies: Tensor, start: int = 0) -> Tensor:
 
 
 def rotate(states: Tensor, turned: Tensor) -> Tensor:
-    """Rotate the first R numbers of each head's queries or keys [B, heads, L, D]; the rest stay."""
+    """Rotate the first R numbers of each head's queries or keys [B, heads, L, D], and leave the others unchanged."""
     size = turned.shape[2]
     if size == 0:
         return states
@@ -89,7 +89,7 @@ def apply_layer(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
 
 
 def add_halves(states: Tensor, mixed: Tensor, layer: DecoderLayer) -> Tensor:
-    """Add to states [B, L, H] what both halves of a layer make of them and of the `mixed` values [B, heads, L, D]."""
+    """Add the outputs of a layer's halves to states [B, L, H]; `mixed` [B, heads, L, D] are the attended values."""
     attended = linear(mixed.transpose(1, 2).reshape(states.shape), layer.output).add_(states)
     read = apply_norm(states if layer.parallel else attended, layer.norm)
     return linear(activate(linear(read, layer.inner), layer.activation), layer.outer).add_(attended)

@@ -1,4 +1,4 @@
-"""Where models compute: the device, the number type, the size of a batch, and threads on a CPU."""
+"""Where models compute: the device, the dtype, the size of a batch, and threads on a CPU."""
 
 import time
 import timeit
@@ -11,10 +11,10 @@ from embryo_core.errors import ConfigError
 
 NAMES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CPU_TOKENS = 1024  # of a batch, whose activations then fit into a core's cache
-MAX_GPU_TOKENS = 32_768  # of a batch; fewer keep a GPU busy
-LOGIT_BYTES = 4  # the logits of a batch take at most a quarter of the free memory
-ASSUMED_FREE = 4 * 2**30  # bytes, for a device that does not report its free memory
+CPU_TOKENS = 1024  # tokens of a batch, whose activations fit into a core's cache
+MAX_GPU_TOKENS = 32_768  # tokens of a batch; already fewer keep a GPU busy
+LOGIT_BYTES = 4  # bytes of a logit; the logits of a batch take at most a quarter of the free memory
+ASSUMED_FREE = 4 * 2**30  # bytes of free memory, for a device that does not report it
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Device:
     dtype: torch.dtype = torch.float32
 
     def passes_at_once(self) -> int:
-        """Return how many passes run at once, each in one thread: one on a GPU, else one per core."""
+        """Return the number of parallel passes, each in one thread: one on a GPU, else one per core."""
         return passes_at_once() if self.name == "cpu" else 1
 
     def tokens_at_once(self, pieces: int) -> int:
-        """Return the tokens of a batch for a model whose vocabulary has `pieces` pieces."""
+        """Return the number of tokens of a batch for a model with a vocabulary of `pieces` pieces."""
         if self.name == "cpu":
             return CPU_TOKENS
         free = torch.cuda.mem_get_info()[0] if self.name == "cuda" else ASSUMED_FREE
@@ -55,13 +55,13 @@ def find_device(name: str, dtype: str = "float32") -> Device:
 
 @cache
 def passes_at_once() -> int:
-    """Return how many passes run at once, each in one thread on one core: OMP_NUM_THREADS, or all cores."""
+    """Return the number of parallel passes, each in one thread on one core: OMP_NUM_THREADS, or all cores."""
     return torch.get_num_threads()
 
 
 def use_one_core_per_pass() -> None:
     """Make torch compute each pass on one core: faster, and with the same numbers on any number of cores."""
-    passes_at_once()  # cached before torch's own count changes
+    passes_at_once()  # cached before torch's thread count changes
     torch.set_num_threads(1)
 
 
@@ -79,6 +79,6 @@ def multiplies_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: torch.dtype) -> float:
-    """Return the shortest processor time (s) of ten products of a 512 x 384 matrix with itself."""
+    """Return the shortest CPU time (s) of ten products of a 512 x 384 matrix with itself."""
     numbers = torch.ones(512, 384, dtype=dtype)
     return min(timeit.repeat(lambda: numbers @ numbers.t(), timer=time.process_time, number=1, repeat=10))

@@ -1,7 +1,7 @@
 """The fast engine of decoders: GPT-2 and GPT-NeoX on a CPU without transformers.
 
-Weights of a large model stay in their file, mapped: a question to many checkpoints reads each number once, and would
-wait longer for copies of them in another form than for the answer.
+Weights of a large model stay in their memory-mapped file: a question to many checkpoints reads each number once, and
+converting the weights would take longer than the answer.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-MAPPED_BYTES = 2**27  # of weights, from which they stay in their files
+MAPPED_BYTES = 2**27  # bytes of weights from which they stay in their file
 
 
 class FastDecoder(FastBase):
@@ -65,7 +65,7 @@ class FastDecoder(FastBase):
 
 
 def is_fast(checkpoint: Checkpoint) -> bool:
-    """Return whether this engine computes a decoder: its family, its activation, and no parts of another kind."""
+    """Return whether this engine supports a decoder: its family, its activation, and all of its parts."""
     layout = DECODERS.get(runs.read_config(checkpoint, runs.ModelClass).model_type)
     if layout is None:
         return False
@@ -74,7 +74,7 @@ def is_fast(checkpoint: Checkpoint) -> bool:
 
 
 def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
-    """Return the activation of a decoder, by the engine's name; "" for one that the engine lacks."""
+    """Return the engine's name of a decoder's activation; "" if the engine lacks it."""
     return ACTIVATIONS.get(str(config.activation_function or config.hidden_act or layout.activation), "")
 
 

@@ -1,7 +1,7 @@
 """The fast engine: ALBERT, BERT and ELECTRA on a CPU without transformers.
 
 It reads a checkpoint in Hugging Face layout into the parts of a network and accounts for every tensor. families/ has
-the names of a family's tensors and those that are left unread.
+the names of a family's tensors, also of those that are not read.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from embryo_core.engine.stored import Stored
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-# In the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked words,
-# and the bias of a decoder that has its own.
+# Parts of the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked
+# words, and the bias of a decoder that has its own.
 UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
-OBJECT_BYTES = 1024  # of a tensor besides its numbers
+OBJECT_BYTES = 1024  # memory of a tensor object besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
 class FastBase:
-    """What the fast engines of encoders and decoders share of an `Engine` (see model.py)."""
+    """The base of the fast engines of encoders and decoders (see `Engine` in model.py)."""
 
     def __init__(self, sizes: runs.Architecture, network: Any, mapped: bool = False):
-        """Describe a network that was read for a model of these sizes."""
+        """Wrap a network of these sizes."""
         device.use_one_core_per_pass()
         self._network, self.mapped = network, mapped
         self.max_positions = sizes.max_position_embeddings
@@ -104,7 +104,7 @@ def nbytes(part: Any) -> int:
 
 
 def activation_of(sizes: runs.Architecture) -> str:
-    """Return the activation of an encoder, by the engine's name."""
+    """Return the engine's name of an encoder's activation."""
     return ACTIVATIONS[str(sizes.hidden_act)]
 
 
@@ -145,7 +145,7 @@ def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
 
 
 def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
-    """Return the masked-word head over the pieces of `words` [pieces, E], its decoder unless another is stored.
+    """Return the masked-word head for `words` [pieces, E], which are its decoder unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """

@@ -19,13 +19,13 @@ from embryo_core.words import point
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
-RETRY_AFTER = 30  # seconds
-BUSY = 429  # status by which the Hub asks to wait
+RETRY_AFTER = 30  # seconds without another request after a failure
+BUSY = 429  # HTTP status: too many requests
 LONGEST_WAIT = 15 * 60  # seconds
-MAX_WAITS = 20  # for one answer
+MAX_WAITS = 20  # of one request
 Answer = TypeVar("Answer")
 
-_unreached = -inf, ""  # when the Hub last could not be reached, and why
+_unreached = -inf, ""  # time and reason of the last failure to reach the Hub
 
 
 def fetch(pointer: Pointer, place: str = "") -> Path:
@@ -42,10 +42,10 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
 
 
 def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
-    """Yield each checkpoint once its weights are cached, and fetch the next one's meanwhile.
+    """Yield each checkpoint once its weights are cached, and fetch those of the next meanwhile.
 
-    A checkpoint whose weights cannot be fetched comes with the reason. With `remove`, weights that were fetched are
-    removed once the caller continues or stops.
+    A checkpoint whose weights cannot be fetched is yielded with the error. With `remove`, fetched weights are removed
+    once the caller continues or stops.
     """
 
     def remove_fetched(checkpoint: Future[tuple[list[Pointer], EmbryoError | None]]) -> None:
@@ -74,7 +74,7 @@ def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | 
 
 
 def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
-    """Return pointers to the weights of a checkpoint that are not cached. Raises BrokenCheckpoint."""
+    """Return the pointers to those weights of a checkpoint that are not cached. Raises BrokenCheckpoint."""
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []
     inner = generator(checkpoint)
@@ -85,9 +85,9 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
 def discard(pointer: Pointer) -> None:
     """Remove weights from the cache; other files of the checkpoint and weights of other revisions stay.
 
-    Weights fetched by Xet are in a store of all repositories, from which the library itself removes them.
+    Weights fetched by Xet are in a store that all repositories share, from which the library itself removes them.
     """
-    from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # not public, but the version is pinned
+    from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # private, but the version is pinned
 
     file, home = _in_cache(pointer), hub_folder(pointer.repository)
     blob = blob_of(file)
@@ -105,12 +105,12 @@ def cached(pointer: Pointer) -> bool:
 
 
 def _in_cache(pointer: Pointer) -> Path:
-    """Return where the cache keeps the file that a pointer names."""
+    """Return the path in the cache of the file that a pointer names."""
     return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
 
 
 def blob_of(path: Path) -> Path:
-    """Return where huggingface_hub keeps the content of a file in a snapshot: the target of its link, or itself."""
+    """Return the path of the content of a file in a snapshot: the target of its link, or the file itself."""
     return Path(os.path.abspath(path.parent / os.readlink(path))) if path.is_symlink() else path
 
 
@@ -130,7 +130,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     seconds, so that a long series does not wait at each step.
     """
     global _unreached
-    from httpx2 import ConnectError, HTTPError, TimeoutException  # huggingface_hub lets them through
+    from httpx2 import ConnectError, HTTPError, TimeoutException  # not wrapped by huggingface_hub
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
@@ -142,7 +142,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
             cache = hub_folder(repository).parent
             return Path(patiently(lambda: hf_hub_download(repository, name, revision=commit, cache_dir=cache)))
         except LocalEntryNotFoundError as error:
-            reason: BaseException | None = error.__cause__  # the Hub's answer, or why the connection failed
+            reason: BaseException | None = error.__cause__  # the Hub's answer, or the connection's error
         except (HTTPError, OSError) as error:
             reason = error
         if reason is None or isinstance(reason, OfflineModeIsEnabled):
@@ -157,7 +157,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
 
 
 def patiently(question: Callable[[], Answer]) -> Answer:
-    """Return the Hub's answer; while it is busy (429), wait as long as it asks. Raises what `question` does."""
+    """Return the Hub's answer; on status 429, wait as long as it asks and retry. Raises the errors of `question`."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for _ in range(MAX_WAITS):
@@ -189,7 +189,7 @@ def _wait(reason: "HfHubHTTPError") -> int | None:
 
 
 def refusal(reason: BaseException) -> str:
-    """Return why the Hub refused, in a few words."""
+    """Return the reason of a refusal by the Hub, in a few words."""
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
     if isinstance(reason, GatedRepoError):

@@ -27,11 +27,11 @@ from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads the input size to a multiple of this, which wastes memory on narrow weights
-TALL = 4096  # outputs from which padding costs time: packing such a weight dominates loading a model
-MAX_REUSED = 2**22  # numbers of the largest weight whose float32 buffer is reused (16 MB; at most 4 buffers)
-UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # what torch raises for a missing kernel
+TALL = 4096  # outputs from which padding is slow: packing such a weight dominates loading a model
+MAX_REUSED = 2**22  # numbers of the largest weight with a reused float32 buffer (16 MB; at most 4 buffers)
+UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # errors that torch raises for a missing kernel
 _SPARE: deque[Tensor] = deque(maxlen=4)  # float32 buffers, reused while weights are packed
-_TRYING = Lock()  # several threads load models at once, but only one tries the kernels and compiles the passes
+_TRYING = Lock()  # only one of several loading threads tries the kernels and compiles the passes
 
 
 # === Linear maps ===
@@ -43,7 +43,7 @@ class Linear(NamedTuple):
     weight: Tensor
     bias: Tensor
     form: str  # half | onednn | plain | stored | across
-    nbytes: int  # of memory
+    nbytes: int  # in memory
 
 
 def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
@@ -62,7 +62,7 @@ def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
 
 
 def keep_linear(weight: Tensor, bias: Tensor, across: bool = False) -> Linear:
-    """Return the linear map of a weight [out, in] ([in, out] if `across`) that stays as stored, such as mapped."""
+    """Return the linear map of a weight [out, in] ([in, out] if `across`) that stays as stored, for example mapped."""
     return Linear(weight, own(bias), "across" if across else "stored", weight.nbytes + 4 * len(bias))
 
 
@@ -83,7 +83,7 @@ def apply_stored(states: Tensor, part: Linear) -> Tensor:
     """Multiply states [n, in] by a stored weight [out, in], some outputs at a time."""
     weight, bias = part.weight, part.bias
     out, into = weight.shape
-    step = min(1024, max(1, 524288 // into))  # rows whose numbers stay in the processor's cache
+    step = min(1024, max(1, 524288 // into))  # rows that fit into the processor's cache
     found, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
     for i in range(0, out, step):
         piece = weight[i : i + step]
@@ -188,14 +188,14 @@ def compiled(passes: Callable[..., Any]) -> Callable[..., Any]:
             return passes(*arguments)
         with _TRYING:
             scripted = script()
-        with torch.jit.optimized_execution(False):  # optimising delays the first pass and gains nothing later
+        with torch.jit.optimized_execution(False):  # optimising delays the first pass without a later gain
             return scripted(*arguments)
 
     return run
 
 
 def _wanted() -> bool:
-    """Return whether EMBRYO_KERNELS allows fast kernels. Raises ConfigError."""
+    """Return whether EMBRYO_KERNELS allows fast kernels. Raises ConfigError for an unknown setting."""
     setting = os.environ.get("EMBRYO_KERNELS") or SETTINGS[0]
     if setting not in SETTINGS:
         raise ConfigError(f"EMBRYO_KERNELS is '{setting}', which is unknown; known: {', '.join(SETTINGS)}.")

@@ -1,7 +1,7 @@
 """Load a checkpoint as a Model: token ids in, numpy arrays out, float32 in any case.
 
-Model says what its checkpoint gives and an Engine computes it. Loading chooses the engine; nothing outside this folder
-knows which one it is.
+A Model has the capabilities of its checkpoint, and an Engine computes them. Loading chooses the engine; nothing outside
+this folder depends on which one it is.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Engine(Protocol):
     def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         """Compute logits [B, last, V] after the last pieces of ids [B, n] that follow a past, and the past with them.
 
-        A past [..., P, x] is what the engine keeps of P pieces, of one row for all or of each; None: of no piece.
+        A past [..., P, x] is the engine's cache of P pieces, of one row for all or of each row; None for no pieces.
         """
 
     def passes_at_once(self) -> int:
@@ -75,7 +75,7 @@ class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
     `gives` has its capabilities: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
-    (see capabilities.py). Asking for anything else raises MissingCapability, and numbers that are NaN or infinite raise
+    (see capabilities.py). Other outputs raise MissingCapability, and outputs that are NaN or infinite raise
     BrokenCheckpoint. Word logits are over the V pieces of the tokenizer, even if the stored vocabulary is larger.
     """
 
@@ -118,8 +118,8 @@ class Model:
     def read_on(self, ids: np.ndarray, past: Tensor | None = None, last: int = 1) -> tuple[np.ndarray, Tensor]:
         """Compute logits [B, last, V] of the piece after each of the last pieces of ids [B, n], read after a past.
 
-        Also returns the past with these pieces, from which the model reads on; `past[..., :P, :]` is that of the first
-        P pieces. All rows may continue the past of a single one.
+        Also returns the past with these pieces, for the next call; `past[..., :P, :]` is that of the first P pieces.
+        All rows may continue the past of a single row.
         """
         self._need("next_words")
         logits, past = self._engine.read_on(torch.as_tensor(ids), past, last)
@@ -166,7 +166,7 @@ class Model:
         return self._finite("attentions", self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)))
 
     def _finite(self, what: str, found: Tensor) -> np.ndarray:
-        """Return numbers as an array; raise BrokenCheckpoint if one is NaN or infinite, as of weights that overflow."""
+        """Return numbers as an array; raise BrokenCheckpoint if one is NaN or infinite, as when weights overflow."""
         if not is_finite(found):
             raise BrokenCheckpoint(
                 f"{self.checkpoint.path}: its {what} are NaN or infinite, although its weights are not; leave out this "
@@ -175,7 +175,7 @@ class Model:
         return found.numpy()
 
     def _need(self, capability: str) -> None:
-        """Raise MissingCapability if the model does not give this."""
+        """Raise MissingCapability if the model lacks a capability."""
         if capability not in self.gives:
             path = self.checkpoint.path
             kind = runs.read_config(self.checkpoint, runs.ModelClass).name
@@ -189,7 +189,7 @@ def mlm_logits(
 ) -> list[np.ndarray]:
     """Compute masked-word logits [n, V] of each of C models of one run; model c reads ids[c] [B, L].
 
-    All models share the attention mask and the positions. Compiled code loops over the models, without Python's lock.
+    All models share the attention mask and the positions. Compiled code loops over the models, without the GIL.
     """
     return _logits("masked_words", models, ids, attention_mask, rows, columns)
 
@@ -215,13 +215,13 @@ def _logits(
 
 
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:
-    """Load a checkpoint, fetched if it is on the Hub. Raises as `read_model` does, and if it cannot be fetched."""
+    """Load a checkpoint, after fetching it if it is on the Hub. Raises as `read_model` does, and MissingWeights."""
     fetch_checkpoint(checkpoint)
     return read_model(checkpoint, device)
 
 
 def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
-    """Read a checkpoint that is here. Raises BrokenCheckpoint, MissingWeights, TokenizerMismatch and BrokenRun."""
+    """Read a checkpoint on this machine. Raises BrokenCheckpoint, MissingWeights, TokenizerMismatch and BrokenRun."""
     runs.verify(checkpoint)
     tokenizer = load_tokenizer(checkpoint.run)
     inner = runs.generator(checkpoint)
@@ -230,7 +230,7 @@ def read_model(checkpoint: Checkpoint, device: Device = CPU) -> Model:
 
 
 def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
-    """Read a checkpoint by a fast engine on a CPU if one knows family and activation, else by transformers."""
+    """Read a checkpoint with a fast engine on a CPU if one supports family and activation, else with transformers."""
     config = runs.read_config(checkpoint, runs.Architecture)
     decoder = is_decoder(runs.read_config(checkpoint, runs.ModelClass))
     if config.is_decoder and not decoder:

@@ -41,7 +41,7 @@ class EmbeddingTables(NamedTuple):
 
     words: Tensor  # [V, E] as stored
     positions: Tensor  # [P, E]
-    added: Tensor  # [P, E] to the words: positions plus the embedding of the first segment
+    added: Tensor  # [P, E] added to the words: positions plus the embedding of the first segment
     norm: Norm
     projection: Linear | None  # E -> H, if they differ
 
@@ -69,8 +69,8 @@ class Network(NamedTuple):
     embeddings: EmbeddingTables
     groups: list[Layer]  # distinct layers, lowest first; ALBERT repeats each
     depth: int  # layers
-    head: Head | None  # of masked words
-    detector: Detector | None  # of replaced tokens
+    head: Head | None  # for masked words
+    detector: Detector | None  # for replaced tokens
 
 
 # === Operations ===
@@ -103,7 +103,7 @@ def activate(states: Tensor, name: str) -> Tensor:
 
 
 def layer_at(network: Network, i: int) -> Layer:
-    """Return layer i; 0 is the lowest."""
+    """Return layer i, counted from 0, the lowest."""
     return network.groups[i * len(network.groups) // network.depth]
 
 
@@ -123,7 +123,8 @@ def embed_at(ids: Tensor, positions: Tensor, part: EmbeddingTables) -> Tensor:
 def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Compute embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of the first layer.
 
-    A token at a position that rows have in common is computed once; only later layers mix it with the rest of its row.
+    A token at a position that rows have in common is computed once, since only later layers mix it with the rest of its
+    row.
     """
     into, length = layer_at(network, 0).query_key_value, ids.shape[1]
     if len(ids) == 1:
@@ -144,7 +145,7 @@ def apply_layer(
     """Compute new states [B, L, H] of states [B, L, H], or [n, H] at the n positions `at` = (rows, columns).
 
     `mask` [B, 1, 1, L] is True at tokens; None means no padding, which is faster. Query, key and value [B, L, 3 H] may
-    be passed if they are known.
+    be passed if they have been computed.
     """
     if query_key_value is None:
         query_key_value = linear(states, layer.query_key_value)
@@ -152,7 +153,7 @@ def apply_layer(
     if at is not None:
         rows, columns = at
         states = states[rows, columns]
-        if len(key) == 1:  # one sequence, whose keys and values need no copy
+        if len(key) == 1:  # keys and values of one sequence need no copy
             query = query.index_select(2, columns)  # [1, heads, n, D]
         else:
             query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
@@ -190,7 +191,7 @@ def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
     """Compute masked-word logits [layers + 1, V] of the head on each layer's state at one position of ids [1, L].
 
-    Of the last layer nothing else is computed.
+    The last layer is computed at that position only.
     """
     states, last = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
     found = [states[:, position]]
@@ -234,7 +235,7 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[
             states = apply_layer(states, layer_at(network, j), mask, None, known)
             known = None
         last, head = layer_at(network, network.depth - 1), network.head
-        if len(at[0]) <= 2 * len(states):  # for more positions the whole last layer is cheaper
+        if len(at[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
             states = apply_layer(states, last, mask, at, known)
         else:
             states = apply_layer(states, last, mask, None, known)[at[0], at[1]]

@@ -1,4 +1,4 @@
-"""Write an ONNX graph: nodes, inputs and constants in the format of onnx.proto, for which no package is needed.
+"""Write an ONNX graph: nodes, inputs and constants in the format of onnx.proto, without the onnx package.
 
 Only what a browser's runtime reads is written (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
 """
@@ -10,12 +10,12 @@ import numpy as np
 
 IR_VERSION, OPSET = 9, 20
 FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
-TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors
+TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors files
 Attribute = int | float | str | tuple[int, ...]
 
 
 class OnnxGraph:
-    """A graph that grows node by node; values are known by their names."""
+    """A graph that is built node by node; values are identified by name."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
@@ -24,7 +24,7 @@ class OnnxGraph:
         self._count = 0
 
     def input(self, name: str, kind: int, shape: Sequence[int | str]) -> str:
-        """Add an input; a size of `shape` that may differ from run to run is a name."""
+        """Add an input; a size in `shape` that varies between calls is a name."""
         self._inputs.append(_value(name, kind, shape))
         return name
 

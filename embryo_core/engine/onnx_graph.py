@@ -2,8 +2,8 @@
 
 A graph reads one text. Its inputs are `ids` [L], `positions` [L] (0, 1, ...), `at` [n], and each tensor of the
 checkpoint that it uses, under its name and in the type of model.safetensors. Its output `logits` [n, V] is the head
-applied to the states `at`: number i * L + p is the state of layer i (0: the embeddings) at position p. As in network.py
-and decoder_network.py, whose numbers a graph gives.
+applied to the states `at`: number i * L + p is the state of layer i (0: the embeddings) at position p. A graph computes
+the same numbers as network.py or decoder_network.py.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ Tensors = Mapping[str, TensorHeader]
 
 
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
-    """Return the graph of a checkpoint with these tensors. Raises MissingCapability if there is none for it."""
+    """Return the graph of a checkpoint with these tensors. Raises MissingCapability if its model is not supported."""
     saved = runs.read_config(checkpoint, runs.ModelClass)
     family, known = saved.model_type, (*FAMILIES, *DECODERS)
     if family not in known:
@@ -81,7 +81,7 @@ class _Graph(OnnxGraph):
         return self.add("Gelu", states, approximate="tanh" if name == "gelu_tanh" else "none")
 
     def reshape(self, states: str, *shape: int) -> str:
-        """Give another shape, in which 0 is the size of the same axis, and -1 what is left."""
+        """Reshape states; 0 is the size of the same axis, and -1 the remaining size."""
         return self.add("Reshape", states, self.constant(shape))
 
     def heads(self, states: str, heads: int, size: int) -> str:
@@ -183,7 +183,7 @@ def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
 
 
 def _causal_mask(graph: _Graph) -> str:
-    """Return what is added to scores [L, L], by which a piece sees none after it."""
+    """Return the mask [L, L] that is added to scores, so that no piece attends to later ones."""
     rows, columns = (graph.add("Unsqueeze", graph.positions, graph.constant([axis])) for axis in (1, 0))
     later = graph.add("Less", rows, columns)
     return graph.add("Where", later, graph.constant(-np.inf), graph.constant(0.0))

@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint as parts of a network: each has the shape that config.json gives it, and none is left."""
+"""The tensors of a checkpoint as parts of a network: their shapes must match config.json, and all must be used."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ MAX_NAMED = 5  # tensors that a message lists
 
 
 class Stored:
-    """The tensors of a checkpoint; each is taken once, with the shape that it must have."""
+    """The tensors of a checkpoint; each is taken once, with its expected shape."""
 
     def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
         """Read the tensors; large weights may stay mapped. Names with one of `unread` in them need not be taken."""
@@ -54,7 +54,7 @@ class Stored:
         return self.made(weight, bias, transposed)
 
     def made(self, weight: Tensor, bias: Tensor, transposed: bool = False, shared: bool = False) -> Linear:
-        """Return the linear map of tensors that were taken; `shared` as for `make_linear`."""
+        """Return the linear map of tensors that were already taken; `shared` as for `make_linear`."""
         if self._mapped:
             return keep_linear(weight, bias, transposed)
         return make_linear(weight.t() if transposed else weight, bias, shared)
@@ -72,6 +72,6 @@ class Stored:
 
 
 def _few(names: Sequence[str]) -> str:
-    """List some of the names and the number of the others."""
+    """List the first names and the number of the others."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "nothing"

@@ -1,8 +1,8 @@
-"""Read the tensors of a checkpoint: safetensors, or torch's pickled files, of which no code is run.
+"""Read the tensors of a checkpoint: safetensors, or torch's pickled files, without executing their code.
 
-A pickle is a program. torch's own reader runs a safe part of the language, by which a small file can still ask for an
-array of any length, or for hours. Here no call is made at all: what a pickle says of its tensors is noted, and they are
-then mapped from the file as those of safetensors are.
+A pickle is a program. torch's own reader runs a safe subset of it, in which a small file can still allocate an array of
+any length, or run for hours. This reader makes no calls: it records the pickle's description of the tensors, and then
+maps them from the file like those of safetensors.
 """
 
 import mmap
@@ -24,11 +24,11 @@ from embryo_core.runs.checkpoint_files import BYTES
 from embryo_core.runs.trust import REMEDIES, refusal
 from embryo_core.types import Checkpoint
 
-WRAPPERS = ("module.", "_orig_mod.")  # prefixes of every name if the model was saved inside a training wrapper
-OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of layer normalisations, in models converted long ago
+WRAPPERS = ("module.", "_orig_mod.")  # prefixes of all names in a model that was saved inside a training wrapper
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # suffixes of layer normalisations in old models
 STORED_DTYPES = [getattr(torch, name) for name in "float64 float32 float16 bfloat16 int64 int32 uint8 bool".split()]
 DTYPES = dict(zip(BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
-MASKS = (torch.uint8, torch.bool)  # of what a decoder may see, which old files store as attn.bias
+MASKS = (torch.uint8, torch.bool)  # dtypes of causal masks, which old files store as attn.bias
 
 NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -47,7 +47,7 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
     Causal masks and frequencies of decoders, which early versions stored, are left out: no pass reads them, and a
     mask's value is minus infinity in half precision.
 
-    With a list `mapped`, the mappings of the files are added to it; `let_go` frees the memory that they take.
+    With a list `mapped`, the mappings of the files are added to it; `free_pages` frees their memory.
 
     The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`, `read_finite`).
     Raises BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
@@ -80,7 +80,7 @@ def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -
     """Read the tensors of one file by their stored names; its mapping is added to `mapped`. Raises BrokenCheckpoint."""
     try:
         with path.open("rb") as file:
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns of memory that is read-only
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns about read-only memory
             if mapped is not None:
                 mapped.append(mapping)
             if runs.is_pickled(path, within):
@@ -96,9 +96,9 @@ def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -
         raise refusal(path, f"cannot be read ({first_line(reason)})", BrokenCheckpoint) from None
 
 
-def let_go(mapped: Iterable[mmap.mmap]) -> None:
-    """Free the memory of mapped files; what is needed again is read again."""
-    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows, where the system does so by itself
+def free_pages(mapped: Iterable[mmap.mmap]) -> None:
+    """Free the memory of mapped files; pages that are needed later are read again."""
+    if hasattr(mmap, "MADV_DONTNEED"):  # Windows frees it without a request
         for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -119,7 +119,7 @@ def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return whether all numbers of a tensor are finite; looking at its bounds is fastest, and NaN would be one."""
+    """Return whether all numbers of a tensor are finite: its bounds are, and they would be NaN if any number were."""
     return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
 
 
@@ -137,7 +137,7 @@ def _wrapper(names: Collection[str]) -> str:
 
 
 def _is_buffer(name: str, tensor: Tensor) -> bool:
-    """Return whether a decoder's file stores what its configuration already says."""
+    """Return whether a tensor of a decoder is a buffer that follows from its configuration."""
     return name.endswith((".masked_bias", "rotary_emb.inv_freq")) or (
         tensor.ndim == 4 and name.endswith((".attn.bias", ".attention.bias"))  # [1, 1, P, P]
     )
@@ -162,7 +162,7 @@ class _View(NamedTuple):
 
 
 def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
-    """Read pickled tensors by name. Raises whatever a damaged file leads to, and ValueError for other content."""
+    """Read pickled tensors by name. Raises any error for a damaged file, and ValueError for other content."""
     storages: Storages = {}
     archived, order = is_zipfile(file), str(sys.byteorder)
     if archived:
@@ -181,7 +181,7 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
     if order != sys.byteorder:
         numbers = {key: _swapped(one) for key, one in numbers.items()}
     elif not archived:
-        numbers = {key: one.clone() for key, one in numbers.items()}  # they may begin at an odd byte
+        numbers = {key: one.clone() for key, one in numbers.items()}  # cloned, since they may begin at an odd byte
     views = {name: view for name, view in dict(content).items() if isinstance(view, _View)}
     if not all(isinstance(name, str) for name in views):
         raise ValueError("the name of a tensor is no text")
@@ -197,7 +197,7 @@ def _swapped(numbers: Tensor) -> Tensor:
 
 
 def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
-    """Return where the bytes of a part of an archive begin, and how many they are. Raises ValueError."""
+    """Return the position and the number of the bytes of a part of an archive. Raises ValueError."""
     if part.compress_type != ZIP_STORED:
         raise ValueError("its numbers are compressed, which torch never does")
     file.seek(part.header_offset + 26)  # two lengths of two bytes end the header of a part
@@ -205,7 +205,7 @@ def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
 
 
 def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
-    """Return the same of the next storage in a file without parts, and move to its end."""
+    """Return position and number of bytes of the next storage in a legacy file, and move to its end."""
     size = int.from_bytes(file.read(8), "little") * dtype.itemsize
     start = file.tell()
     file.seek(start + size)
@@ -213,7 +213,7 @@ def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
 
 
 def _values(opcodes: Opcodes, storages: Storages) -> Any:
-    """Return what a pickle holds: views of `storages`, which are added, and tuples as lists. Raises ValueError."""
+    """Return the value of a pickle, with tensors as views and tuples as lists; add to `storages`. Raises ValueError."""
     stack: list[Any] = []
     marks, memo = list[int](), dict[Any, Any]()
     for opcode, argument in opcodes:
@@ -239,7 +239,7 @@ def _values(opcodes: Opcodes, storages: Storages) -> Any:
 
 
 def _made(name: str, members: list[Any], storages: Storages) -> Any:
-    """Return what an opcode makes of members of the stack; nothing is copied but what they themselves hold."""
+    """Return the value that an opcode makes of members of the stack, as a shallow copy."""
     if name in LISTS:
         return members
     first, *others = members or [{}]
@@ -256,7 +256,7 @@ def _made(name: str, members: list[Any], storages: Storages) -> Any:
             _, kind, key, _, count, *view = first
             if kind not in STORAGES:
                 raise ValueError(f"it has a tensor of an unsupported kind, {str(kind)[:40]}")
-            if not any(view):  # torch wrote views of storages before version 0.4
+            if not any(view):  # torch before 0.4 wrote views of storages
                 storages[key] = STORAGES[kind], count
                 return key
         case "REDUCE" if first.startswith("torch._utils _rebuild_tensor") and not any(others[0][6:]):

@@ -1,4 +1,4 @@
-"""Read the names of the tensors of a checkpoint without torch: which heads it has, and which of its files has them."""
+"""Read the names of a checkpoint's tensors without torch, to find its heads and the file that has them."""
 
 import pickletools
 import re
@@ -18,9 +18,9 @@ from embryo_core.runs.trust import state_of
 from embryo_core.types import Checkpoint
 
 Opcodes = Iterator[tuple[pickletools.OpcodeInfo, object]]
-MAX_OPCODES = 2**22  # of a pickle; a tensor takes about 40
-LEGACY_PICKLES = 5  # in a row at the start of a file that torch wrote before version 1.6
-HEADS = {  # how names of a head begin, after what training wrappers put before them
+MAX_OPCODES = 2**22  # opcodes of a pickle; a tensor takes about 40
+LEGACY_PICKLES = 5  # pickles at the start of a file that torch wrote before version 1.6
+HEADS = {  # prefixes of the names of a head, after those of training wrappers
     "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
     r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
@@ -30,12 +30,12 @@ PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capab
 
 
 def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
-    """Return the capabilities of the heads that an encoder's weights have; None if these are not on this machine."""
+    """Return the capabilities of the heads in an encoder's weights; None if the weights are not on this machine."""
     try:
         sizes = runs.read_config(checkpoint, runs.Architecture)
         found = [heads_of(path, within, sizes) for path, within in runs.weights_files(checkpoint)]
         return None if None in found else frozenset().union(*(one or () for one in found))
-    except (BrokenCheckpoint, MissingWeights):  # reported when it is loaded
+    except (BrokenCheckpoint, MissingWeights):  # the error is reported on loading
         return None
 
 
@@ -43,7 +43,7 @@ def first_with_heads(files: Sequence[Path], config: Path) -> Path:
     """Return the first of several files with the weights of one model that has a head; the first if none has."""
     try:
         sizes = runs.read_json(config, config.resolve().parent, runs.Architecture, BrokenCheckpoint)
-    except BrokenCheckpoint:  # reported when it is added
+    except BrokenCheckpoint:  # the error is reported when the checkpoint is added
         return files[0]
     paths = {one: one.resolve() for one in files}
     return next((one for one, path in paths.items() if heads_of(path, path.parent, sizes)), files[0])
@@ -59,7 +59,7 @@ def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[st
 
 @lru_cache(maxsize=MAX_CHECKPOINTS)
 def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
-    """Return what `heads_of` does; a file in another `_state` is read again."""
+    """Return the result of `heads_of`, cached per `_state` of the file."""
     check_weights(path, within, sizes)
     names = _texts(path) if runs.is_pickled(path, within) else read_header(path, within)[0]
     layout = FAMILIES.get(sizes.model_type)
@@ -72,7 +72,7 @@ def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object
 
 
 def _texts(path: Path) -> list[str]:
-    """Return all texts in the pickles of a file, the names of its tensors among them; nothing is unpickled."""
+    """Return all strings in the pickles of a file, including the names of its tensors, without unpickling."""
     with path.open("rb") as file:
         return [text for opcodes in pickles(file) for _, text in opcodes if isinstance(text, str)]
 

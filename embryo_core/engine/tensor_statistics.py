@@ -1,4 +1,4 @@
-"""Measure the tensors of a run's checkpoints in turn: hashes, norms, and how far they move between steps.
+"""Measure the tensors of a run's checkpoints one by one: hashes, norms, and distances between steps.
 
 Distances to the first checkpoint and to the two before are exact. Distances between any other two come from sketches:
 the numbers of a tensor get random signs, the same at every step, and are folded into m sums. The distance of two
@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_files import broken, is_finite, let_go, read_tensors
+from embryo_core.engine.tensor_files import broken, free_pages, is_finite, read_tensors
 from embryo_core.types import Checkpoint
 
-MAX_NUMBERS = 2**26  # of all sketches together
-MIN_SUMS, MAX_SUMS = 256, 2**16  # of one sketch
-PIECE = 2**17  # numbers of a tensor that are computed with at once, in the processor's cache
-EXACT = 2  # preceding checkpoints to which distances are exact
+MAX_NUMBERS = 2**26  # numbers in all sketches together
+MIN_SUMS, MAX_SUMS = 256, 2**16  # sums of one sketch
+PIECE = 2**17  # numbers of a tensor that are processed together, in the processor's cache
+EXACT = 2  # preceding checkpoints with exact distances
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -58,16 +58,16 @@ class _Tensors:
 
 
 class TensorMeter:
-    """Measures checkpoints in the order of steps, a tensor at a time; memory holds no more than some tensors."""
+    """Measures checkpoints in the order of steps, one tensor at a time; memory holds only a few tensors."""
 
     def __init__(self, checkpoints: int) -> None:
         """Prepare for a number of checkpoints; fewer checkpoints get finer sketches."""
         self._checkpoints = checkpoints
-        self._sums = 0  # of a sketch; set at the first checkpoint
-        self._kept: list[_Tensors] = []  # the first and the last two, mapped
+        self._sums = 0  # sums per sketch; set at the first checkpoint
+        self._kept: list[_Tensors] = []  # of the first and the last two checkpoints, mapped
 
     def measure(self, checkpoint: Checkpoint) -> TensorStatistics:
-        """Measure a checkpoint, its generator included. Raises BrokenCheckpoint, MissingWeights."""
+        """Measure a checkpoint, including its generator. Raises BrokenCheckpoint, MissingWeights."""
         now = _read(checkpoint)
         names, shapes = [*now.by_name], now.shapes
         self._sums = self._sums or max(MIN_SUMS, min(MAX_SUMS, MAX_NUMBERS // max(self._checkpoints * len(names), 1)))
@@ -82,7 +82,7 @@ class TensorMeter:
             for kept in alike:
                 moved[kept.step][i] = _distance(tensor, kept.by_name[name])
             for one in (now, *alike):
-                let_go(one.mapped)
+                free_pages(one.mapped)
         self._kept = [*self._kept[:1], *self._kept[1:][-(EXACT - 1) :], now]
         resolution = np.array([torch.finfo(tensor.dtype).eps for tensor in now.by_name.values()])
         return TensorStatistics(
@@ -112,7 +112,7 @@ def _distance(one: Tensor, other: Tensor | None = None) -> float:
 
 
 def _wide(piece: Tensor) -> Tensor:
-    """Return a piece in float32; float64 stays."""
+    """Return a piece in float32, or unchanged if it is float64."""
     return piece if piece.dtype == torch.float64 else piece.float()
 
 
@@ -122,7 +122,7 @@ def _sha256(tensor: Tensor) -> str:
 
 
 def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
-    """Add the numbers with random signs into sums [m], number i into sum i modulo m."""
+    """Return sums [m] of the numbers with random signs; number i is added to sum i modulo m."""
     flat, total = tensor.reshape(-1), np.zeros(sums)
     size = sums * max(PIECE // sums, 1)
     for piece, signs in zip(flat.split(size), _signs(len(flat)).split(size), strict=True):

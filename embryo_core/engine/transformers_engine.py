@@ -32,28 +32,29 @@ from embryo_core.errors import ConfigError, first_line
 from embryo_core.tokenizers.tokenizer import check_vocabulary
 from embryo_core.types import Checkpoint
 
-NOT_OF_FAMILIES = {  # settings of every model: names of code, other formats, labels, outputs that a pass chooses itself
+NOT_OF_FAMILIES = {  # settings that all families share and that are ignored: code, other formats, labels, outputs
     *(field.name for field in fields(PreTrainedConfig)),
     *("auto_map", "num_labels", "output_attentions", "quantization_config", "torch_dtype", "use_cache"),
 }
-COUNTED = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings: numbers of parts
-NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the parameters bound
+COUNTED = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings that count parts
+NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, not counts; the parameters bound them
 MAX_PARTS = 1024
 FORCED = {  # settings of a family that override config.json, by model_type
-    # The first short text switches the sparse form to this one for good, even under passes that run meanwhile.
+    # The first short text would switch the sparse form to this one permanently, even during other passes.
     "big_bird": {"attention_type": "original_full"},
 }
-UNUSED = ("pooler", "position_ids")  # in the names of tensors that no pass needs
-POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # ends of the modules' names
-PROBE_LENGTH = 8  # pieces of the text that shows whether a decoder sees what follows
-MAX_MOVED = 1e-5  # of the largest logit, if the last piece of a text is another
-NUMBERED = re.compile(r"(^|\.)\d+\.")  # in the name of a layer's tensor
-LOADERS: dict[str, Any] = {  # by what the head gives
+UNUSED = ("pooler", "position_ids")  # parts of the names of tensors that no pass needs
+POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # suffixes of the names of modules
+PROBE_LENGTH = 8  # pieces of the text that tests whether a decoder attends to later pieces
+MAX_MOVED = 1e-5  # largest change of logits, over the largest one, when the last piece of a text changes
+NUMBERED = re.compile(r"(^|\.)\d+\.")  # part of the name of a layer's tensor
+LOADERS: dict[str, Any] = {  # classes by the capability of the head
     "replaced_tokens": AutoModelForPreTraining,
     "masked_words": AutoModelForMaskedLM,
     "next_words": AutoModelForCausalLM,
 }
-_BUILDING = Lock()  # transformers patches its classes while it builds a model; another thread's would lack weights
+# transformers patches its classes while it builds a model: a model of another thread would lack weights
+_BUILDING = Lock()
 FAILURES = (
     ValueError,
     TypeError,
@@ -79,7 +80,7 @@ class TransformersEngine:
         sizes = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
         model = _read_model(checkpoint, sizes).eval()
-        self._final_parts: list[torch.nn.Module] = []  # that a decoder applies after its last layer
+        self._final_parts: list[torch.nn.Module] = []  # modules that a decoder applies after its last layer
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         if "next_words" in heads(checkpoint):
             with _reported(checkpoint, "compute"):
@@ -122,7 +123,8 @@ class TransformersEngine:
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         found = self._pass(ids, mask, output_hidden_states=True)
         states = list(found.hidden_states)
-        if found.last_hidden_state.shape == states[-1].shape:  # otherwise it is projected to the word embeddings
+        # otherwise it has been projected to the width of the word embeddings
+        if found.last_hidden_state.shape == states[-1].shape:
             states[-1] = found.last_hidden_state
         return torch.stack([state.float().cpu() for state in states])
 
@@ -142,7 +144,7 @@ class TransformersEngine:
         return found
 
     def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
-        if past is not None:  # the ids themselves, which are read again: not every class keeps what it read
+        if past is not None:  # here the past is the ids, which are read again, since not every class has a cache
             ids = torch.cat([past[:, :, 0].expand(len(ids), -1), ids], 1)
         states = self._pass(ids, None).last_hidden_state[:, -last:]
         with _reported(self._checkpoint, "compute"):
@@ -160,13 +162,13 @@ class TransformersEngine:
 
 
 def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
-    """Load the model with a class of transformers itself; all of its weights must be present."""
+    """Load the model with a class of transformers; all of its weights must be present."""
     tensors = read_finite(checkpoint)
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
     with _reported(checkpoint, "read"):
         config = read_configuration(checkpoint)
         if any(name.startswith("lm_predictions.") for name in tensors):
-            config.legacy = False  # of DeBERTa: its first code named the head so
+            config.legacy = False  # DeBERTa's original names of the head
         with _BUILDING, torch.device("meta"):  # takes no memory
             parameters = sum(part.numel() for part in loader.from_config(config).parameters())
         if parameters > sizes.max_parameters:
@@ -176,7 +178,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
                 None,
                 config=config,
                 state_dict=tensors,
-                attn_implementation="eager",  # the others return no attention weights
+                attn_implementation="eager",  # other implementations return no attention weights
                 dtype=torch.float32,
                 output_loading_info=True,
             )
@@ -190,7 +192,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
 def check_all_read(
     checkpoint: Checkpoint, model: PreTrainedModel, stored: Iterable[str], unexpected: Iterable[str]
 ) -> None:
-    """Raise BrokenCheckpoint if a stored tensor of the encoder is not read: the model would compute something else."""
+    """Raise BrokenCheckpoint if a stored tensor of the encoder is unused: the model would compute other outputs."""
     encoder = f"{model.base_model_prefix}."
     named = any(name.startswith(encoder) for name in stored)
     unread = sorted(
@@ -205,10 +207,10 @@ def check_all_read(
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
-    """Return the configuration for its model_type: the settings of its family, each of a bounded kind.
+    """Return the configuration with only the settings of its model_type, and with bounded counts.
 
-    Raises BrokenCheckpoint for a number of parts that no model has: transformers makes a list of them before anything
-    can be counted.
+    Raises BrokenCheckpoint for an implausible number of parts: transformers would allocate a list of them before the
+    parameters can be counted.
     """
     content = runs.read_config(checkpoint, runs.Configuration)
     family = content.pop("model_type")
@@ -220,7 +222,7 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
 
 
 def max_sequence_length(checkpoint: Checkpoint) -> int:
-    """Return how many pieces a sequence may have, special tokens included. Raises BrokenCheckpoint."""
+    """Return the largest number of pieces of a sequence, with special tokens. Raises BrokenCheckpoint."""
     configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
     with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # takes no memory
         return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
@@ -243,11 +245,11 @@ def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:
     """Return the model with an encoder that passes the states [1, n, H] in `inputs_embeds` straight to the head.
 
-    So the class itself applies its head, whatever its parts are called; some heads need the rest of the encoder.
+    Thus the class itself applies its head, whatever the names of its parts; some heads need the rest of the encoder.
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
     encoder.forward = _pass_through
-    if inner := encoder._modules.get("decoder"):  # OPT's class calls this part of it
+    if inner := encoder._modules.get("decoder"):  # OPT's class calls this inner module
         decoder = copy.copy(inner)
         decoder.forward = _pass_through
         encoder._modules = encoder._modules | {"decoder": decoder}
@@ -256,10 +258,10 @@ def _head_of(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Return the modules that a decoder applies after its last layer, such as a norm, in their order.
+    """Return the modules that a decoder applies after its last layer, such as a norm, in order.
 
-    Raises BrokenCheckpoint if it sees the pieces that it should predict: two texts that differ in their last piece must
-    have the same logits before it.
+    Raises BrokenCheckpoint if it attends to the pieces that it should predict: two texts that differ in their last
+    piece must have the same logits before it.
     """
     called: list[torch.nn.Module] = []
     layers = {part for stack in model.base_model.modules() if isinstance(stack, ModuleList) for part in stack.modules()}
@@ -284,7 +286,7 @@ def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.n
 
 @dataclass
 class _PassedThrough(BaseModelOutputWithPoolingAndCrossAttentions):
-    """A base model's output, with fields in which the heads of some families look."""
+    """A base model's output, with the fields that the heads of some families read."""
 
     entity_last_hidden_state: None = None
     entity_hidden_states: None = None
@@ -299,7 +301,7 @@ def _pass_through(*_: Any, inputs_embeds: Tensor, **__: Any) -> _PassedThrough:
 
 
 def _positions(base: PreTrainedModel, configured: int) -> int:
-    """Return the maximum length of a sequence; rows of position embeddings up to the padding row do not count."""
+    """Return the maximum length of a sequence, without the rows of position embeddings up to the padding row."""
     positions = _position_embeddings(base)
     if positions is None or not _first_position(positions):
         return configured
@@ -313,7 +315,7 @@ def _position_embeddings(base: PreTrainedModel) -> Any:
 
 
 def _first_position(positions: Any) -> int:
-    """Return the row of the first position; earlier rows are of padding."""
+    """Return the row of the first position; earlier rows are padding."""
     if positions.padding_idx is not None:
         return positions.padding_idx + 1
     return getattr(positions, "offset", 0)

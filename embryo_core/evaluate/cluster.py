@@ -1,4 +1,4 @@
-"""Evaluate on Ray: workers compute and only this process writes.
+"""Evaluate on Ray: workers compute, and only this process writes.
 
 Workers read checkpoints and data by their paths, which must be the same on every host.
 """
@@ -24,9 +24,9 @@ from embryo_core.metric import Source
 from embryo_core.types import Checkpoint
 
 LOCAL = "local"  # the address of a temporary cluster on this machine
-RETRIES = 3  # of a checkpoint whose worker died
+RETRIES = 3  # retries of a checkpoint whose worker died
 CONNECT_TIMEOUT = 10  # seconds
-SUBMITTED = 2  # checkpoints for each worker, so that the next one is waiting
+SUBMITTED = 2  # checkpoints submitted per worker, so that the next one is ready
 
 
 def run_on_ray(
@@ -61,7 +61,7 @@ class RayWorkers:
     def map(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
         """Call the function with each job and `more`; yield jobs and what the calls returned, as they finish.
 
-        If RETRIES + 1 workers die of a job, its result is a phrase that says so. Raises what a call raises.
+        If RETRIES + 1 workers die on a job, its result is a phrase that reports this. Raises the error of a call.
         """
         left = iter(jobs)
 
@@ -95,7 +95,7 @@ def connected(address: str) -> Iterator[ModuleType]:
         how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if port.isdecimal() and "/" not in host:  # Ray would try for minutes and then end the process
+        if port.isdecimal() and "/" not in host:  # checked first: Ray would try for minutes and then end the process
             socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
         ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as reason:
@@ -110,14 +110,14 @@ def connected(address: str) -> Iterator[ModuleType]:
 
 
 def _ask_for_token(address: str) -> str:
-    """Return how to send this user's token, if there is one: a cluster that `ray start` began then requires it.
+    """Return how to send the user's token, if one exists, which a cluster started with `ray start` then requires.
 
-    Ray writes a token when it first uses this machine alone, and sends it elsewhere only if asked to.
+    Ray writes a token when it first uses this machine alone, and sends it to other machines only on request.
     """
     has_one = (Path.home() / ".ray" / "auth_token").is_file()
     if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
         return ""
-    return " If one is there, it may ask for Ray's token: put RAY_AUTH_MODE=token before the command."
+    return " A running cluster may require Ray's token: put RAY_AUTH_MODE=token before the command."
 
 
 def _absolute(work: Work) -> Work:
@@ -146,7 +146,7 @@ def _evaluate_in_worker(
     evaluator = _evaluator(device, dtype)
     return [
         outcome
-        for one, missing in fetched_ahead([checkpoint], discard)  # discards once the loop goes on
+        for one, missing in fetched_ahead([checkpoint], discard)  # discards the weights when the loop continues
         for outcome in evaluator.evaluate(one, requests, missing)
     ]
 

@@ -1,7 +1,7 @@
 """Evaluate a run: plan what is missing, then load, compute and write, checkpoint by checkpoint.
 
-Each (metric, step) is written as a whole. A killed evaluation loses at most what it was computing, and a rerun
-continues from there to the same results. All results of a metric are of the same data, noted in sources.json.
+Each (metric, step) is written as a whole. A killed evaluation loses at most the results in progress, and a rerun
+continues from there to the same results. All results of a metric come from the same data, which sources.json records.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one metric found at one checkpoint, and its summary of the data for sources.json."""
+    """The findings of one metric at one checkpoint, and its summary of the data for sources.json."""
 
     metric: str
     findings: Findings
@@ -35,10 +35,10 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why metrics could not be computed at one checkpoint."""
+    """The reason why metrics could not be computed at one checkpoint."""
 
     reason: str  # a sentence
-    metrics: int  # how many
+    metrics: int  # number of metrics
 
     @classmethod
     def of_metric(cls, metric: str, checkpoint: Checkpoint, reason: object) -> "Failure":
@@ -47,11 +47,11 @@ class Failure:
 
 
 Outcomes = Iterator[tuple[Checkpoint, MetricResult | Failure]]
-Compute = Callable[[Sequence[Work]], Outcomes]  # in any order
+Compute = Callable[[Sequence[Work]], Outcomes]  # yields outcomes in any order
 
 
 def run_locally(work: Sequence[Work], device: Device = CPU, discard: bool = False) -> Outcomes:
-    """Compute here, by step; weights are fetched one checkpoint ahead and, with `discard`, removed after use."""
+    """Compute on this machine, step by step; prefetch one checkpoint's weights; with `discard`, remove them after use."""
     evaluator, requests = CheckpointEvaluator(device), dict(work)
     for checkpoint, missing in fetched_ahead([*requests], discard):
         for outcome in evaluator.evaluate(checkpoint, requests[checkpoint], missing):
@@ -70,21 +70,20 @@ def evaluate(
     progress: bool = False,
     compute: Compute = run_locally,
 ) -> Report:
-    """Compute metrics at the checkpoints whose models give what they need, and write the results.
+    """Compute metrics at the checkpoints whose models have the outputs that they need, and write the results.
 
     `data` has a path for each source: {"treebank": ...}. Without `metric_names`, all metrics with data are computed; a
-    variant such as {"probing:mine": ...} is computed whatever the names. Without `steps`, each metric has its own grid.
-    `options` are those that the metrics declare. Existing results are kept unless `overwrite`. `compute` yields
-    outcomes, which are written as they come. A checkpoint that cannot be read and a metric that fails are reported and
-    skipped.
+    variant such as {"probing:mine": ...} is always computed. Without `steps`, each metric has its own grid. `options`
+    are those that the metrics declare. Existing results are kept unless `overwrite`. `compute` yields outcomes, which
+    are written as they arrive. Unreadable checkpoints and failing metrics are reported and skipped.
 
     Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable or not those of
     the existing results; everything written before stays.
     """
-    with runs.snapshot():  # lists a long series once
+    with runs.snapshot():  # caches the listing of a long series
         plans, report = plan_evaluation(run, data, metric_names, steps, limit, options or {}, overwrite)
     for plan in plans:
-        runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its sentences
+        runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its texts
     by_metric = {plan.metric.name: plan for plan in plans}
     total = sum(len(plan.pending) for plan in plans)
     with tqdm(total=total, desc=run.name, unit="result", disable=not progress or not total) as bar:
@@ -111,7 +110,7 @@ def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Fa
         raise
     except ResultsError as reason:
         return Failure.of_metric(result.metric, checkpoint, reason)
-    plan.replaces_other_data = False  # later results of other data are another evaluation's
+    plan.replaces_other_data = False  # from now on, results of other data come from another evaluation
     return None
 
 
@@ -123,14 +122,15 @@ class CheckpointEvaluator:
 
     def __init__(self, device: Device):
         self._device = device
-        self._data: dict[str, MetricData] = {}  # by metric
+        self._data: dict[str, MetricData] = {}  # by name of the metric
 
     def evaluate(
         self, checkpoint: Checkpoint, requests: Sequence[MetricRequest], missing: EmbryoError | None = None
     ) -> Iterator[MetricResult | Failure]:
-        """Yield results as soon as they are computed; metrics that share a pass come together.
+        """Yield results as soon as they are computed; metrics that share a pass are yielded together.
 
-        What is `missing`, or cannot be read or computed, is a Failure. Raises CorpusError for bad data, and OSError.
+        With `missing`, the error of a missing checkpoint, or on an error in reading or computing, yield a Failure.
+        Raises CorpusError for bad data, and OSError.
         """
         try:
             if missing:
@@ -139,7 +139,7 @@ class CheckpointEvaluator:
         except (BrokenCheckpoint, MissingWeights) as reason:
             yield Failure(str(reason), len(requests))
             return
-        for request in requests:  # all data first: reading is quick, computing is not
+        for request in requests:  # read all data first, since errors in them should appear early
             if request.metric.name not in self._data:
                 self._data[request.metric.name] = request.metric.read(model.tokenizer, Limits.of(model), request.source)
         passes: dict[Any, list[Metric]] = {}
@@ -157,7 +157,7 @@ class CheckpointEvaluator:
                 found = [first.compute(model, data[0])]
             else:
                 found = first.shared_pass(model, list(zip(metrics, data, strict=True)))
-        except OSError:  # a full disk: nothing more can be written
+        except OSError:  # such as a full disk: later writes would fail too
             raise
         except Exception as reason:  # one failure does not stop the other metrics
             if len(metrics) > 1:

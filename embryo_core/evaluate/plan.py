@@ -14,14 +14,14 @@ from embryo_core.types import Checkpoint, Run
 
 @dataclass
 class Report:
-    """What an evaluation did, counted in results: one metric at one checkpoint is one result."""
+    """Counts and messages of an evaluation; one metric at one checkpoint is one result."""
 
     computed: int = 0
     done_before: int = 0
     failures: list[str] = field(default_factory=list)  # a sentence for each broken checkpoint or failed metric
-    left_out: list[str] = field(default_factory=list)  # metrics without data that were not asked for by name
-    remarks: list[str] = field(default_factory=list)  # sentences on data that may be misunderstood
-    thinned: list[str] = field(default_factory=list)  # a sentence on checkpoints without results and weights
+    left_out: list[str] = field(default_factory=list)  # metrics without data that were not requested by name
+    remarks: list[str] = field(default_factory=list)  # notes on data that are easily misunderstood
+    thinned: list[str] = field(default_factory=list)  # notes on checkpoints with neither results nor weights
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MetricRequest:
     source: Source
 
 
-Work = tuple[Checkpoint, list[MetricRequest]]  # what is to be computed at a checkpoint, from one loaded model
+Work = tuple[Checkpoint, list[MetricRequest]]  # requests for one checkpoint, computed with one loaded model
 
 
 @dataclass
@@ -42,12 +42,12 @@ class MetricPlan:
     metric: Metric
     pending: list[Checkpoint]
     done_before: int
-    lost: list[Checkpoint]  # with neither results nor weights
-    source: Source = field(init=False)  # known if anything is pending
-    replaces_other_data: bool = False  # with its first result
+    lost: list[Checkpoint]  # checkpoints with neither results nor weights
+    source: Source = field(init=False)  # set if anything is pending
+    replaces_other_data: bool = False  # the first result replaces results of other data
 
     def dataset(self) -> results.DatasetId:
-        """Return what distinguishes these results from those of other data, and the name of the data."""
+        """Return the identity of the data, which distinguishes these results from those of other data."""
         own = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
         if self.source.second:
             own[f"{self.metric.second}_sha256"] = self.source.second.sha256
@@ -63,13 +63,13 @@ def plan_evaluation(
     options: Mapping[str, Any],
     overwrite: bool,
 ) -> tuple[list[MetricPlan], Report]:
-    """Return plans of metrics with something to compute, and a report of the rest; arguments as of `evaluate`."""
+    """Return plans of metrics with something to compute, and a report on the others; arguments as for `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
-        runs.checkpoint(run, 0)  # raises UnknownStep, which says how a run gets its checkpoints
+        runs.checkpoint(run, 0)  # raises UnknownStep with the command that makes checkpoints
     chosen = None if steps is None else runs.loadable(run, steps)
     done, named = results.done(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
-    for path in data.values():  # what is not read, because all is done, may be mistyped too
+    for path in data.values():  # also paths that are not read because all is done: they may be mistyped
         corpora.require(path)
     if not named and not any(may_give(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans):
         raise MissingCapability(
@@ -96,7 +96,7 @@ def plan_evaluation(
 
 
 def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
-    """Return what is to be computed at each checkpoint, in the order of steps."""
+    """Return the requests at each checkpoint, in the order of steps."""
     pending = sorted({checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda one: one.step)
     return [
         (checkpoint, [MetricRequest(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])

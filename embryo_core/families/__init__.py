@@ -1,6 +1,6 @@
 """The families that the fast engine reads; each file here has the LAYOUT of one, and no other file names a family.
 
-A Layout is of an encoder that normalises after each residual, a DecoderLayout of a decoder that normalises before.
+A Layout describes an encoder that normalises after each residual, a DecoderLayout a decoder that normalises before it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["DECODERS", "FAMILIES", "DecoderLayout", "Layout"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a family stores a checkpoint in Hugging Face layout, as far as reading and bounding it needs.
+    """How a family of encoders stores a checkpoint in Hugging Face layout.
 
     `names` has the name of each part of a network in model.safetensors: embeddings, projection, layer (with {} for its
     number); in a layer query, key, value, output, attention_norm, inner, outer, norm; of the masked-word head dense,
@@ -20,21 +20,21 @@ class Layout:
     """
 
     model_type: str  # in config.json
-    masked_word_heads: tuple[str, ...]  # architectures with that head; "": config.json names no architecture
+    masked_word_heads: tuple[str, ...]  # architectures with this head; "": config.json names no architecture
     names: dict[str, str]
     unread: tuple[str, ...] = ()  # in the names of further tensors that the network does not use
-    replaced_token_heads: tuple[str, ...] = ()  # architectures with that head
+    replaced_token_heads: tuple[str, ...] = ()  # architectures with this head
     shares_layers: bool = False  # num_hidden_groups is the number of distinct layers
     factorised: bool = True  # embedding_size may differ from hidden_size
     always_projected: bool = False  # embeddings are projected even if they are as wide as the layers
-    head_activation: str | None = None  # of the masked-word head; None: hidden_act
+    head_activation: str | None = None  # activation of the masked-word head; None: hidden_act
 
 
 @dataclass(frozen=True)
 class DecoderLayout:
     """How a family of decoders stores a checkpoint in Hugging Face layout.
 
-    `names` has the name of each part after the prefix `base`, which files of a model without head lack: words,
+    `names` has the name of each part after the prefix `base`, which is missing in files of a model without head: words,
     positions (if they are learned), layer (with {} for its number), final_norm; in a layer attention_norm,
     query_key_value, output, norm, inner, outer.
     """
@@ -42,14 +42,14 @@ class DecoderLayout:
     model_type: str  # in config.json
     base: str
     names: dict[str, str]
-    decoder: tuple[str, ...]  # names of the output matrix; the first that is stored is read
-    tied: bool  # the word embeddings are the output matrix, unless config.json says otherwise
-    activation: str  # unless config.json says otherwise
+    decoder: tuple[str, ...]  # possible names of the output matrix; the first one that exists is read
+    tied: bool  # whether the word embeddings are the output matrix; default of config.json
+    activation: str  # default of config.json
     unread: tuple[str, ...]  # in the names of further tensors that the network does not use
     transposed: bool = False  # linear maps are stored [in, out]
-    by_head: bool = False  # query, key and value of a head are side by side
+    by_head: bool = False  # query, key and value of each head are adjacent
     rotary: bool = False  # positions rotate queries and keys
-    parallel: bool = False  # attention and feed-forward read the same states, unless config.json says otherwise
+    parallel: bool = False  # attention and feed-forward read the same states; default of config.json
 
 
 def found() -> dict[str, Layout | DecoderLayout]:

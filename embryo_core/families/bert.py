@@ -2,7 +2,7 @@
 
 from embryo_core.families import Layout
 
-LAYER_NAMES = {  # within a layer; the same for ELECTRA
+LAYER_NAMES = {  # names within a layer, which ELECTRA shares
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",

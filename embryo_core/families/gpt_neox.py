@@ -1,4 +1,4 @@
-"""GPT-NeoX, as Pythia: rotated queries and keys, attention and feed-forward side by side, its own output matrix."""
+"""GPT-NeoX, such as Pythia: rotary positions, parallel attention and feed-forward, a separate output matrix."""
 
 from embryo_core.families import DecoderLayout
 

@@ -1,4 +1,4 @@
-"""The order in which categories are acquired: a row each, in it a mark with its interval for each run."""
+"""The order in which categories are acquired: a row per category, with a mark and its interval for each run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ RULES: dict[Rule, str] = {
 TIES = "were acquired between the same two checkpoints"
 TIES_IN_PAPER = "rise at the same checkpoint with slopes that cannot be distinguished"
 SEEDS = (
-    "Several seeds of one design: the mean onset, with a line that is the mean of the seeds' own, and at least one "
+    "Several seeds of one design: the mean onset; its line is the mean of the seeds' intervals, and at least one "
     "standard error long on both sides."
 )
 ONE_SEED = "A design of a single seed does not show how another seed would order them."
@@ -48,10 +48,10 @@ def acquisition(
     label: Callable[[str], str] = str,
     unit: str = "words",
 ) -> Figure:
-    """Return when each run acquires each category, by a rule; seeds of a design are one line.
+    """Return the figure of when each run acquires each category, by a rule; seeds of a design are averaged.
 
-    `name` is that of the files, by default the first run's with the metric; `label` names a category, and `unit` what
-    n counts. Raises FigureError if no category is above 0, or above chance, at the last step.
+    `name` is that of the files, by default the first run's with the metric; `label` returns the name of a category, and
+    `unit` is what n counts. Raises FigureError if no category is above 0, or above chance, at the last step.
     """
     shown = [run for run in runs if axis.supports(run)]
     seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)
@@ -86,7 +86,7 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
 
 
 def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
-    """Return the `compare.agreements` of the orders of designs, with the paper's, and of seeds with each other."""
+    """Return `compare.agreements` of designs with each other and with the paper, and of seeds of one design."""
     shown = [run for run in runs if axis.supports(run)]
     names = {line: [run.name for run in own] for line, own in designs(shown).items()}
     single = compare.acquisitions(shown, metric, groups, rule)
@@ -96,7 +96,7 @@ def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str
 
 
 def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> str:
-    """Return what the figure of designs with these numbers of seeds shows of seeds; "" for one run."""
+    """Return the part of the caption on seeds, for designs with these numbers of seeds; "" for one run."""
     if [*seeds.values()] == [1]:
         return ""
     parts = [SEEDS] if max(seeds.values()) > 1 else []
@@ -145,7 +145,8 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
     """Return the plot of onsets by design; `lines` has the axis of each run, in the order of the legend.
 
-    Rows are in the order of the first run. A single run has places, and a grey background behind rows that share one.
+    Rows are in the order of the first run. For a single run they have their places, and rows that share a place a grey
+    background.
     """
     there, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: there[there["run"] == line] for line in lines}
@@ -162,7 +163,7 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
         return set_rows(figure, labels)
     first.mark_changes(figure, steps)
     for _, rows in there.reset_index(drop=True).groupby("place"):
-        if len(rows) > 1:  # share a place
+        if len(rows) > 1:  # rows that share a place
             top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
             ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
             ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
@@ -222,7 +223,7 @@ def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     text = (
         f"{named}: {axis.counted(int(row.onset))} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
     )
-    if pd.isna(getattr(row, "slope", None)):  # its rule has none
+    if pd.isna(getattr(row, "slope", None)):  # the rule has no slope
         return text
     per = "steps" if axis.step_unit == StepUnit.UPDATES else axis.step_unit
     return f"{text}<br>slope {row.slope:.3g} per 1,000 {per} (95 %: {row.slope_low:.3g} to {row.slope_high:.3g})"

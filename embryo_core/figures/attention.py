@@ -20,7 +20,7 @@ from embryo_core.words import step_name
 
 METRIC = "attention"
 NEEDS = frozenset({"attentions"})
-POSITIONS = {  # names of `scores.POSITIONS`: how they are written, and their formulas
+POSITIONS = {  # label and formula of each name in `scores.POSITIONS`
     "same": ("same position", "A[i, i], over i ≥ 0"),
     "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
     "next": ("next position", "A[i, i+1], over i ≤ L−2"),
@@ -29,12 +29,12 @@ POSITIONS = {  # names of `scores.POSITIONS`: how they are written, and their fo
 
 
 def normalised_note(run: Run) -> str:
-    """Return what the maps of a run were averaged over, and that their rows were normalised."""
+    """Return the note on the data of a run's averaged maps with normalised rows."""
     return f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", ")
 
 
 def of_rows(normalised: bool) -> str:
-    """Return what follows a title or a note if the rows of maps were `normalised`."""
+    """Return the suffix of a title or a note for maps with `normalised` rows; else ""."""
     return ", each row divided by its sum" if normalised else ""
 
 
@@ -42,7 +42,7 @@ def of_rows(normalised: bool) -> str:
 
 
 def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
-    """Return the mean weight of a head on four positions over the steps; `normalised` maps have rows that sum to 1."""
+    """Return the figure of a head's mean weight on four positions over the steps; rows sum to 1 if `normalised`."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     return curves_figure(
         runs,
@@ -69,7 +69,7 @@ def position_table(run: Run, layer: int, head: int, normalised: bool) -> pd.Data
 
 
 def by_position(weights: pd.DataFrame) -> pd.DataFrame:
-    """Return `results.read_position_weights` with a row for each position and step: step, position, weight."""
+    """Reshape `results.read_position_weights` to a row for each position and step: step, position, weight."""
     names = {position: name for position, (name, _) in POSITIONS.items()}
     return weights.rename(columns=names).melt("step", [*names.values()], "position", "weight")
 
@@ -78,7 +78,7 @@ def by_position(weights: pd.DataFrame) -> pd.DataFrame:
 
 
 def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Figure:
-    """Return one head's map at one of its steps, its colours ending where those of all its steps do."""
+    """Return one head's map at one of its steps, on the colour scale of all its steps."""
     weights = history.weights[history.steps.tolist().index(step)]
     plot = go.Figure(go.Heatmap(z=weights, zmin=0, zmax=map_style.end_of(history), colorscale="Viridis"))
     style.finish(plot, "from", height=520, legend=False)
@@ -149,7 +149,7 @@ def describe_head(
 
 
 def describe_steps(shown: int, total: int) -> str:
-    """Return which steps have their maps on the page; "" if all have."""
+    """Return the part of the caption on which steps have maps on the page; "" if all have."""
     if shown == total:
         return ""
     return (
@@ -164,7 +164,7 @@ def describe_steps(shown: int, total: int) -> str:
 def all_heads(
     run: Run, weights: np.ndarray, step: int, note: str, caption: Caption, normalised: bool = False
 ) -> Figure:
-    """Return all heads' maps at a step, [layers, heads, L, L], each with its own colours; `note` names their data."""
+    """Return all heads' maps at a step, [layers, heads, L, L], with a colour scale each; `note` names the data."""
     layers, heads, size, _ = weights.shape
     largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
     tiles = np.full((layers, size + 1, heads, size + 1), np.nan, np.float32)
@@ -191,7 +191,7 @@ def all_heads(
 def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalised: bool, more: str = "") -> Caption:
     """Return the caption of the small maps of all heads, a pixel for `block` x `block` weights.
 
-    Colours cover the weights of `steps` steps, of all heads if `shared`. `more` is added to the details.
+    The colour scale covers the weights of `steps` steps, of all heads if `shared`. `more` is added to the details.
     """
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return Caption(
@@ -208,7 +208,7 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
 
 
 def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
-    """Return the small print of the small maps' file; `note` is what they were averaged over."""
+    """Return the small print of the small maps' file; `note` names the data."""
     of = "all weights" if shared else "each head's weights"
     colours = f"{scale} colours up to the {map_style.CLIP}th percentile of {of}"
     return f"{note}; rows are layers, columns are heads; {colours}"
@@ -249,7 +249,7 @@ def describe_sentence(kind: str, run: Run, at: str, size: int, shown: Sequence[i
 
 
 def describe_sentence_head(run: Run, history: HeadHistory, total: int) -> Caption:
-    """Return the caption of one head's maps of a sentence; `total` are the steps that could have one."""
+    """Return the caption of one head's maps of a sentence; `total` is the number of steps that could have one."""
     return Caption(
         f"Attention weight of layer {history.layer}, head {history.head} from each piece (row) to each piece (column) "
         f"of this one text ({history.size} pieces).",

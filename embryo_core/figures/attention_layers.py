@@ -22,8 +22,8 @@ from embryo_core.words import point, quantity, step_name
 
 MAX_COLUMNS = 7  # steps
 MAX_CELLS = 32  # positions of a small map; longer maps are averaged over blocks
-GAP = 0.06  # of a map's side, between two
-SIDE = 130  # pixels of a map
+GAP = 0.06  # gap between two maps, as a share of a map's side
+SIDE = 130  # pixels: side of a map
 
 
 def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False) -> Figure:
@@ -65,9 +65,9 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
 
 
 def steps_around(known: Sequence[int], chosen: int) -> tuple[int, ...]:
-    """Return at most MAX_COLUMNS of the sorted `known` steps, about doublings apart, the `chosen` one among them.
+    """Return at most MAX_COLUMNS of the sorted `known` steps, about doublings apart, including the `chosen` one.
 
-    Half of them come before the chosen one and half after it, as far as there are enough.
+    Half of them are before the chosen one and half after it, if there are enough.
     """
     before: list[int] = []
     after: list[int] = []
@@ -85,11 +85,12 @@ def steps_around(known: Sequence[int], chosen: int) -> tuple[int, ...]:
 def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
     """Plot maps [layers, S, M, M], layer 1 at the top, with a frame around the column of the chosen step.
 
-    Only files show its colour bar; the page has `colour_scale`, which stays in sight when the plot is scrolled.
+    Only files show its colour bar; the page shows `colour_scale` instead, which stays visible when the plot is
+    scrolled.
     """
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
-    inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # from the middle of a map
+    inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # measured from the middle of a map
     positions = np.append(inside, 0.5)  # the last one is the gap after the map
     rows = np.full((layers, size + 1, columns, size + 1), np.nan, np.float32)
     rows[:, :size, :, :size] = maps[::-1, :, ::-1].transpose(0, 2, 1, 3)

@@ -1,7 +1,7 @@
 """The axis of steps that every figure shares: scale, unit, changes in training, gaps, and the mark of the chosen step.
 
-A figure marks its last step, whichever is chosen. The time bar moves the mark in the browser
-(embryo_core/browser/step_marks.js), so a figure is the same at every step and keeps its zoom and its hidden curves.
+A figure always marks its last step. The time bar moves the mark in the browser (embryo_core/browser/step_marks.js), so
+a figure is the same at every step and keeps its zoom and its hidden curves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ from embryo_core.types import Change, Run, StepUnit
 from embryo_core.words import headed, point, two_digits
 
 STEP_LINE = "step"  # name of the line at the chosen step
-STEP_COLUMN = "column of the step"  # name of the shape around it in a grid that is redrawn at each step
-STEP_MARK = "mark of the step"  # name of any other shape that marks it; see `follow_step`
+STEP_COLUMN = "column of the step"  # name of the shape around the step's column in a grid that is redrawn at each step
+STEP_MARK = "mark of the step"  # name of other shapes that mark the step (see `follow_step`)
 TITLES: dict[Unit, str] = {
     "sequences": "sequences seen",
     "tokens": "tokens seen",
@@ -32,21 +32,21 @@ TITLES: dict[Unit, str] = {
     "flops": "training FLOPs",
     "share": "share of the run",
 }
-FEWEST_TICKS, MOST_TICKS = 3, 10  # of a log axis
-MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten, that may be ticks of a log axis
-LAST = 2000  # rank in a legend, where curves have 1000
+FEWEST_TICKS, MOST_TICKS = 3, 10  # number of ticks of a log axis
+MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten: candidate ticks of a log axis
+LAST = 2000  # rank in a legend after curves, which have 1000
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What a reader chooses for the axis of steps: its scale, what it counts, and how curves are smoothed."""
+    """A reader's choice of the axis of steps: scale, unit, and smoothing of curves."""
 
     scale: Scale = "log"
     unit: Unit = "step"
-    smoothing: int = 1  # points averaged into the smoothed line; 1: none
+    smoothing: int = 1  # points of the running mean; 1: no smoothing
 
     def of(self, run: Run, among: Sequence[Run] = ()) -> "StepAxis":
-        """Return the axis with the changes, gaps and progress of a run; 0 has the same place for all runs `among`."""
+        """Return the axis with the changes, gaps and progress of a run; 0 has one place for all runs in `among`."""
         axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
@@ -55,12 +55,12 @@ class Axis:
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 
     def supports(self, run: Run) -> bool:
-        """Return whether a run records what the axis counts."""
+        """Return whether a run records the unit of the axis."""
         return self.unit == "step" or progress_of(run, self.unit) is not None
 
 
 def progress_of(run: Run, unit: Unit) -> StepCounts | None:
-    """Return how far a run had come at its checkpoints (see `compare.progress`); None if its files cannot be read."""
+    """Return a run's progress at its checkpoints (see `compare.progress`); None if its files cannot be read."""
     try:
         return progress(run, unit)
     except EmbryoError:
@@ -77,15 +77,15 @@ def _gaps(run: Run) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class StepAxis:
-    """The axis of steps of one run: where its steps are on it, what changed in training, and where curves break."""
+    """The axis of steps of one run: positions of steps, changes in training, and gaps of curves."""
 
     scale: Scale
-    changes: tuple[Change, ...] = ()  # of the run: other text, longer sequences, a falling rate
+    changes: tuple[Change, ...] = ()  # in training, such as other text, longer sequences, a falling learning rate
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
-    unit: Unit = "step"  # what the axis counts
-    progress: StepCounts | None = None  # of the run in another unit than steps
+    unit: Unit = "step"  # the unit of the axis
+    progress: StepCounts | None = None  # the run's progress in a unit other than steps
     zero: float = STEP_0  # the place of zero on a log axis
-    estimated: bool = False  # whether steps are estimated between checkpoints: in words they have two digits then
+    estimated: bool = False  # whether steps are estimated between checkpoints: texts then have two significant digits
     step_unit: StepUnit = field(kw_only=True)
 
     @property
@@ -99,7 +99,7 @@ class StepAxis:
         return "step (optimizer updates)" if self.step_unit == StepUnit.UPDATES else f"{self.step_unit} seen"
 
     def point(self, step: int | str) -> str:
-        """Return a step as words: "step 1,000", or "1,000 words"; it may be text that Plotly fills in."""
+        """Return a step in words: "step 1,000", or "1,000 words"; `step` may be a placeholder of Plotly."""
         return point(step, self.step_unit)
 
     def hover(self, place: str) -> str:
@@ -107,19 +107,19 @@ class StepAxis:
         return self.point(f"%{{{place}:,}}")
 
     def describe(self, change: Change) -> str:
-        """Return a change in training for a legend or a caption, in what the axis counts."""
+        """Return a change in training for a legend or a caption, in the unit of the axis."""
         return f"from {self.counted(change.step)}: {change.what}"
 
     @property
     def rounded(self) -> "StepAxis":
-        """The axis for steps that are estimated between checkpoints: in words they have two significant digits."""
+        """The axis for steps that are estimated between checkpoints: texts have two significant digits."""
         return replace(self, estimated=True)
 
     def _round(self, number: float) -> float:
         return two_digits(number) if self.estimated else number
 
     def counted(self, step: int) -> str:
-        """Name a step by what the axis counts: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
+        """Return a step in the unit of the axis: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
         if self.progress is None:
             return self.point(int(self._round(step)))
         value = self._round(self.progress.at([step])[0])
@@ -128,45 +128,45 @@ class StepAxis:
         return f"{style.short(value)} {self.title.removesuffix(' seen')}"
 
     def number(self, step: int) -> str:
-        """Write a step without the word "step": "1,000", or "8.39 M tokens"."""
+        """Return a step without the word "step": "1,000", or "8.39 M tokens"."""
         return f"{int(self._round(step)):,}" if self.progress is None else self.counted(step)
 
     def short(self, steps: Sequence[int]) -> list[str]:
-        """Write several steps in few characters, in what the axis counts."""
+        """Return several steps in few characters, in the unit of the axis."""
         if self.progress is None:
             return style.apart(steps)
         values = self.progress.at(steps)
         return [f"{100 * value:.3g} %" if self.unit == "share" else style.short(value) for value in values]
 
     def bare(self, step: int) -> str:
-        """Write a step, or what the axis counts there, without its unit: "1,000", or "8.39 M"."""
+        """Return a step in the unit of the axis, without the unit's name: "1,000", or "8.39 M"."""
         return f"{step:,}" if self.progress is None else self.short([step])[0]
 
     def between(self, first: int, last: int) -> str:
-        """Write two steps without the word: "1,000 to 2,000", "1 to 8.39 M tokens", or "920 k tokens to 2 M tokens"."""
+        """Return a range without the word "step": "1,000 to 2,000", "1 to 8.39 M tokens", "920 k tokens to 2 M tokens"."""
         low, high = self.number(first), self.number(last)
         start, _, unit = low.partition(" ")
         return f"{start if unit and high.endswith(f' {unit}') else low} to {high}"
 
     def headed(self, text: str) -> str:
-        """Name a column of steps by what the axis counts: "peak at step", or "peak at, in tokens"."""
+        """Return the heading of a column of steps, with the axis's unit: "peak at step", or "peak at, in tokens"."""
         if self.progress is None:
             return headed(text, self.step_unit)
         return f"{text}, in {self.title.removesuffix(' seen')}"
 
     def column(self, steps: pd.Series) -> pd.Series:
-        """Return a column of steps, which may lack some, in what the axis counts."""
+        """Convert a column of steps, which may have missing values, to the unit of the axis."""
         if self.progress is None:
             return steps
         known = steps.dropna()
         return pd.Series(self.progress.at(known.to_numpy(int)), index=known.index).reindex(steps.index)
 
     def values(self, steps: Iterable[int]) -> list[float]:
-        """Return the places of steps on the axis, as Plotly takes them (see `step_scales.axis_values`)."""
+        """Return the positions of steps on the axis, for Plotly (see `step_scales.axis_values`)."""
         return self.values_on(self.scale, [*steps])
 
     def values_on(self, scale: Scale, steps: Sequence[int]) -> list[float]:
-        """Return the places of steps on an axis of this scale."""
+        """Return the positions of steps on an axis of this scale."""
         if self.progress is None:
             return axis_values(steps, scale).tolist()
         values = self.progress.at(steps)
@@ -193,9 +193,10 @@ class StepAxis:
     def mark_changes(
         self, figure: go.Figure, steps: Sequence[int], of: str = "", opacity: float = 1.0, panels: Sequence[str] = ("",)
     ) -> go.Figure:
-        """Draw a line at each change in training among `steps`, in all `panels`; the legend says what changed.
+        """Draw a line at each change in training among `steps`, in all `panels`; the legend describes the changes.
 
-        With several runs, `of` names this one, `opacity` distinguishes its lines; the legend has one entry for all.
+        With several runs, `of` is the name of this one, and `opacity` distinguishes its lines; the legend has one entry
+        for all its changes.
         """
         named, marks = set(), []
         for change in self.changes:
@@ -211,11 +212,11 @@ class StepAxis:
         return _add_shapes(figure, marks)
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Add the axis alone to a figure of these `steps`."""
+        """Add only the axis to a figure of these `steps`."""
         return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
 
     def counts(self, steps: Sequence[int]) -> list[float]:
-        """Return what the axis counts at `steps`, without the place that 0 has on a log axis."""
+        """Return `steps` in the unit of the axis; 0 stays 0 on a log axis too."""
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
     def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
@@ -232,7 +233,7 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
     def _ticks(self, low: float, high: float) -> list[float]:
-        """Return powers of ten between the ends of a log axis: of many every n-th, of few multiples too."""
+        """Return the ticks of a log axis: powers of ten, every n-th if they are many, with multiples if they are few."""
         least = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
@@ -248,13 +249,13 @@ def _upright(x: float, panel: str) -> dict[str, Any]:
 
 
 def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figure:
-    """Add shapes to a figure at once: `add_shape` copies and checks all that there are each time."""
+    """Add several shapes to a figure at once: `add_shape` copies and validates all shapes at each call."""
     if shapes:
         figure.layout.shapes = [*figure.layout.shapes, *shapes]
     return figure
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
-    """Let shapes named STEP_MARK, drawn at the last point, follow the sorted `steps`: `points` are [x] or [x, y]."""
+    """Make shapes named STEP_MARK, drawn at the last point, follow the sorted `steps`: `points` are [x] or [x, y]."""
     meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
     return figure.update_layout(meta=meta)

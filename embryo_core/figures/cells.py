@@ -1,4 +1,4 @@
-"""Heat maps of layers by steps, and the parts that all share: points that can be clicked, and lines around cells."""
+"""Heat maps of layers by steps, and the parts that heat maps share: clickable points, and outlines of cells."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
-CHOSEN = style.VERMILION  # of outlines; no colour of a heat map
+CHOSEN = style.VERMILION  # colour of outlines, which no heat map uses
 BLACK, WHITE = "#000000", "#ffffff"
-MID_LUMINANCE = 0.179  # of a colour on which black and white have the same contrast, 4.6 : 1
-SHADES = 256  # of a scale of colours
+MID_LUMINANCE = 0.179  # luminance at which black and white have the same contrast, 4.6 : 1
+SHADES = 256  # steps of a colour scale
 MAX_TICKS = 26  # step labels that fit side by side
 
 
 def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
-    """Add invisible points in the cells, as Plotly reports clicks on points alone; `customdata` is a list of lists."""
+    """Add invisible points in the cells: Plotly reports clicks only on points; `customdata` is a list of lists."""
     unseen = {"marker_opacity": 0}
     figure.add_scatter(
         x=x,
@@ -39,15 +39,15 @@ def add_points(
         customdata=customdata,
         hovertemplate=f"{hover}<extra></extra>",
     )
-    figure.update_layout(hoverdistance=-1)  # anywhere in a cell its middle is the closest point
+    figure.update_layout(hoverdistance=-1)  # the middle of a cell is the closest point everywhere in it
 
 
 def written(
     texts: Sequence[Sequence[str]], z: np.ndarray, colorscale: Any, ends: tuple[float, float] | None = None
 ) -> list[list[str]]:
-    """Return the texts [rows, columns] of cells; where the colour of `z` is dark, in markup that makes them white.
+    """Return the texts [rows, columns] of cells, with markup that makes them white where the colour of `z` is dark.
 
-    The others are BLACK. Plotly itself chooses white or a grey, whose contrast falls to 2.6 : 1.
+    The others are BLACK. Plotly itself would choose white or a grey, with a contrast as low as 2.6 : 1.
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
@@ -68,7 +68,7 @@ def _dark(colorscale: str | tuple) -> np.ndarray:
 
 
 def luminance(colour: Sequence[float]) -> float:
-    """Return the relative luminance (WCAG 2) of red, green and blue from 0 to 1."""
+    """Return the relative luminance (WCAG 2) of a colour, with red, green and blue from 0 to 1."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
@@ -101,13 +101,13 @@ def add_cells(
 def outline(
     figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
 ) -> None:
-    """Draw a line of the given color, width and dash around the cells of a range of columns and rows, ends included."""
+    """Draw an outline of the given color, width and dash around a range of columns and rows, ends included."""
     (left, right), (low, high) = columns, rows
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 
 
 def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int, int], **line: object) -> None:
-    """Draw a line that follows the column of the chosen step; `columns` gives the column of each sorted step."""
+    """Draw an outline that follows the column of the chosen step; `columns` maps each sorted step to its column."""
     last = max(columns.values())
     outline(figure, (last, last), rows, STEP_MARK, **line)
     follow_step(figure, [*columns], [[column] for column in columns.values()])
@@ -115,13 +115,13 @@ def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int,
 
 @dataclass(frozen=True)
 class CellFormat:
-    """How a heat map of layers by steps writes its values: in cells, under the pointer, and at its colour bar."""
+    """How a heat map of layers by steps formats its values: in cells, in hover texts, and at its colour bar."""
 
     cell: Callable[[float], str]
-    form: str  # under the pointer, as Plotly formats it
+    form: str  # Plotly's format of values in hover texts
     unit: str  # what n counts
     colour_bar: Mapping[str, Any]
-    scale: str = ""  # of cells, after "The same values"
+    scale: str = ""  # note on the scale, after "The same values"
 
 
 def layer_map(
@@ -176,7 +176,7 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
 def finish_by_step(
     figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Set the axes of a grid: a column for each of the steps, given as labels, and a row for each layer, downwards."""
+    """Set the axes of a grid: a column for each step, by its label, and a row for each layer, downwards."""
     shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(

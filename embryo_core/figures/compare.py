@@ -17,12 +17,12 @@ from embryo_core.figures.rows import plot_rows
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, point, span
 
-POINTS = 100  # percentage points of a difference of 1
+POINTS = 100  # percentage points per unit of difference
 UNKNOWN = "–"
-MIN_REACH = 1  # percentage point, to which a figure of differences reaches on both sides
+MIN_REACH = 1  # percentage point: smallest range of a figure of differences on both sides
 AGREEMENT = Caption(
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
-    "n categories that both have acquired; – if it cannot be said.",
+    "n categories that both have acquired; – if it cannot be computed.",
     "Ties share their mean rank. Where two orders are equal, the interval has no width. The paper's order has all "
     "function words first, then verb, adverb, adjective, noun, proper noun. A run of which more than half of the "
     "categories were acquired between the same two evaluated steps is not compared: the steps decide its order.",
@@ -30,9 +30,9 @@ AGREEMENT = Caption(
 
 
 def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction") -> str:
-    """Return how far the order of acquisition of a `run` agrees with another run's, or else with the paper's.
+    """Return a sentence on how far a `run`'s order of acquisition agrees with another run's, or else with the paper's.
 
-    Orders of other runs are compared if that of the run is unknown; `agreements` are those of `compare.agreements`.
+    It compares other runs if this run's order is unknown; `agreements` come from `compare.agreements`.
     """
     known = agreements.dropna(subset="rho")
     own = known[known["first"] == run]
@@ -55,7 +55,7 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
-    `seeds` has the names of each design's runs. Numbers in which they differ are a mean with its range, texts a list.
+    `seeds` has the names of each design's runs. If they differ, numbers are a mean with its range, and texts a list.
     """
     columns = {
         name: [_describe_seeds(row, rows.loc[i, list(runs)].tolist()) for i, row in rows["row"].items()]
@@ -68,7 +68,7 @@ def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.D
 
 
 def describe_designs(several: bool) -> Caption:
-    """Return what the rows of a `design_table` are; `several` runs can differ."""
+    """Return the caption of a `design_table`; `several` runs can differ."""
     parameters = "Parameters are those of the last checkpoint that has weights; what layers share counts once."
     summary, *rest = ["≠ marks rows in which the runs differ.", parameters] if several else [parameters]
     return Caption(
@@ -106,7 +106,7 @@ def _format(value: str | float | None) -> str:
 
 
 def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
-    """Return the designs by the choices in which they differ from that of the first run, fewest choices first."""
+    """Group the designs by the choices in which they differ from that of the first run, fewest choices first."""
     _, *others = designs(runs).items()
     found: dict[tuple[str, ...], list[str]] = {}
     for name, seeds in others:
@@ -116,12 +116,12 @@ def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
 
 
 def title_of(choices: Sequence[str]) -> str:
-    """Return the heading of what runs show that differ in these choices."""
+    """Return the heading of a comparison of runs that differ in these choices."""
     return f"What the {choices[0]} changed" if len(choices) == 1 else f"What changed: {', '.join(choices)}"
 
 
 def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
-    """Return the accuracies of the designs that differ in these choices from that of the first run, minus its own."""
+    """Return the figure of accuracies of the designs that differ in these choices, minus those of the first run."""
     seeds = designs(runs)
     own, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]
@@ -147,9 +147,9 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
 def describe_differences(
     choices: Sequence[str], first: str, table: pd.DataFrame, seeds: Mapping[str, int], masked: Mapping[str, str]
 ) -> Caption:
-    """Return what is compared with the design `first`: steps, n, changes, and what makes measures hard to compare.
+    """Return the caption of a comparison with the design `first`: steps, n, changes, and caveats of the measures.
 
-    `seeds` has the number of seeds of each design. `masked` has what replaces masked pieces in each design.
+    `seeds` has the number of seeds of each design. `masked` has the replacements of masked pieces in each design.
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
@@ -187,14 +187,14 @@ def describe_differences(
 
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
-    """Plot `compare.differences` by row and run: an interval each; `units` has what the steps of each run count."""
+    """Plot an interval for each row and run of `compare.differences`; `units` has the unit of each run's steps."""
     known = table.dropna(subset="difference")
     rows = known.assign(**POINTS * known[["difference", "low", "high"]].astype(float))
     texts = [_describe_difference(row, point(int(row.step_second), units[row.run])) for row in rows.itertuples()]
     rows = rows.assign(text=texts).rename(columns={"measure": "row", "difference": "value"})
     figure = plot_rows(rows, "difference, percentage points")
     style.set_axes(figure, "x", tickformat=".3~g")
-    if rows[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly would show from -1 to 1
+    if rows[["low", "high"]].abs().to_numpy().max() < MIN_REACH:  # Plotly's default would be -1 to 1
         style.set_axes(figure, "x", range=[-MIN_REACH, MIN_REACH])
     return figure
 

@@ -15,11 +15,11 @@ from embryo_core.metrics import METRICS, get_metrics
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and of what is around the rows
+ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and around the rows
 
 
 def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
-    """Return what has been computed at which checkpoints of a run that `gives` this (see `capabilities.gives`)."""
+    """Return the figure of which metrics have been computed at which checkpoints of a run with these capabilities."""
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.done(run)
@@ -50,7 +50,7 @@ def evaluate_command(run: Run, missing: Sequence[str]) -> str:
 
 
 def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Return the plot of metric, step and done: a row for each metric, in it a mark for each checkpoint."""
+    """Return the plot of metric, step and done: a row for each metric, with a mark for each checkpoint."""
     figure = go.Figure()
     for there, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == there]
@@ -77,7 +77,7 @@ def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
 def describe_coverage(
     run: Run, steps: int, without_weights: int, with_results: int, missing: Collection[str]
 ) -> Caption:
-    """Return how many checkpoints there are, how many lack weights (and have results), and whether metrics lack."""
+    """Return the caption: numbers of checkpoints, of those without weights (and with results), and missing metrics."""
     every, details = "every checkpoint", ""
     if without_weights:
         known = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"

@@ -14,9 +14,9 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.file_panels import on_phone
 from embryo_core.words import quantity
 
-MAX_LINES = 6  # in one panel, of several runs
-MAX_BASELINES = 3  # of one run drawn across the figure; of more, each is a stroke at the right end
-LARGE_MARKERS = 100  # points of a curve up to which markers are large
+MAX_LINES = 6  # lines of several runs in one panel
+MAX_BASELINES = 3  # baselines of one run drawn across the figure; more are strokes at the right end
+LARGE_MARKERS = 100  # points of a curve with large markers, at most
 PANEL_HEIGHT = 190  # pixels
 
 
@@ -27,19 +27,20 @@ class Curves:
     by: str  # category
     y_title: str
     value: str = "value"
-    low: str = "low"  # drawn if the table has it and `high`
+    low: str = "low"  # drawn if the table has `low` and `high`
     high: str = "high"
     baseline: str | None = None
-    label: Callable[[Any], str] = str  # of a category
-    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles  # colour and symbol
-    tickformat: str | None = None  # by default whole percents, if hover texts are in percent
-    decimals: str = ".1%"  # of a value in a hover text, as Python formats it
+    label: Callable[[Any], str] = str  # name of a category
+    # colour and symbol of each category
+    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles
+    tickformat: str | None = None  # by default whole percents, for hover texts in percent
+    decimals: str = ".1%"  # Python's format of values in hover texts
     unit: str = ""  # what n counts, such as "words"
     band: str = "95 % band"
     baseline_name: str = "baseline"
     describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline
     across: int = 2  # panels in a row
-    width: int | None = None  # pixels of a figure that always has panels; None: as wide as the page
+    width: int | None = None  # pixels of a figure that always has panels; None: the width of the page
     height: int = 430  # pixels without panels
     from_zero: bool = True  # whether the vertical axis begins at zero
     emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
@@ -69,11 +70,11 @@ class Line:
     axis: StepAxis
     rows: pd.DataFrame
     table: pd.DataFrame
-    seeds: int = 1  # averaged into the rows
+    seeds: int = 1  # seeds averaged in the rows
 
 
 def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go.Figure:
-    """Return the plot of all `lines`, at least one; the first has the steps of the time bar.
+    """Return the plot of `lines` (at least one); the first one's steps are those of the time bar.
 
     The customdata of a point are its category, the step of the first line at or before it, and its hover text.
     """
@@ -99,7 +100,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         strokes = many or lines[0].rows["step"].nunique() == 1
         marker = {"mode": "markers", "marker": _stroke(style.GREY)}
         entry = marker if strokes else {"mode": "lines", "line": style.DASHED}
-        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # of the legend
+        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # the title of the legend
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
@@ -110,7 +111,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
 
 
 def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
-    """Return whether each category has a panel: always if the figure has a width, else if runs make many lines."""
+    """Return whether each category has a panel: always if the figure has a width, else if there are many lines."""
     categories = len(_categories(lines))
     return bool(curves.width) or (len(lines) > 1 and categories > 1 and categories * len(lines) > MAX_LINES)
 
@@ -128,7 +129,7 @@ def _categories(lines: Sequence[Line]) -> list[str]:
 
 
 def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.Figure, int, int]:
-    """Return an empty figure, the pixels that panel titles take, and its height in pixels."""
+    """Return an empty figure, the height of panel titles, and the height of the figure, both in pixels."""
     if not panels:
         return go.Figure(make_subplots(1, 1)), 0, curves.height
     across = min(curves.across, len(styles))
@@ -145,7 +146,7 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
 
 
 def _look(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
-    """Return the colour, symbol and opacity of the i-th line: in panels, which name their categories, the run's own."""
+    """Return the colour, symbol and opacity of the i-th line: those of its run in panels, else of its category."""
     if len(lines) == 1:
         return *look, 1.0
     symbol, opacity = style.run_look(i)
@@ -200,7 +201,7 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
     levels = rows["baseline"].unique()
     if len(lines) > 1 or curves.width or len(levels) > 1 or pd.isna(levels[0]):
         return None
-    if rows["curve"].nunique() < 2 or rows["step"].nunique() < 2:  # of a single step the line would have no length
+    if rows["curve"].nunique() < 2 or rows["step"].nunique() < 2:  # at a single step the line would have no length
         return None
     hover = f"{curves.baseline_name}: {levels[0]:{curves.decimals}}".replace("%", " %")
     return go.Scatter(
@@ -221,9 +222,9 @@ def _plot_baselines(
     categories: int,
     panels: bool,
 ) -> list[go.Scatter]:
-    """Return the dashed baselines of a category: one line if all runs share it, else one that looks like each run.
+    """Return the dashed baselines of a category: one line if all runs share it, else one in the style of each run.
 
-    Baselines of a single run with many categories are strokes at the right end; so are those of a single step.
+    Baselines of a single run with many categories, or of a single step, are strokes at the right end.
     """
     there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
     there = {line: rows for line, rows in there.items() if len(rows)}
@@ -329,7 +330,7 @@ def _finish(
     first.set_ends(figure, min(counts), max(counts))
     numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
     shared = same_changes(lines)
-    for i, line in enumerate(lines[:1] if shared else lines):  # each as light as its run
+    for i, line in enumerate(lines[:1] if shared else lines):  # each with the lightness of its run
         _, opacity = style.run_look(i)
         line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, numbers)
     first.mark_step(figure, max(steps), numbers)

@@ -1,4 +1,4 @@
-"""Curves over the steps, of one run or several: one line a run, seeds of a design as one line with a band.
+"""Curves over the steps, of one run or several: a line per run, seeds of a design as one line with a band.
 
 One run has a colour and a symbol for each category. Several runs have a symbol and a lightness each; where that makes
 many lines, each category has a panel, and each run a colour in place of the lightness. Dashed lines are baselines.
@@ -34,11 +34,11 @@ def curves_figure(
     bands: bool = True,
     headline: Callable[[pd.DataFrame], str] = lambda table: "",
 ) -> Figure:
-    """Return the Figure of the curves of `runs`, the first being the one whose steps the time bar has.
+    """Return the Figure of the curves of `runs`; the first is the run of the time bar.
 
-    `read` returns a run's table, empty if it has none; `caption` and `headline` describe that of the first run, whose
-    name comes before the `name` of files. Runs without a table are `missing` in the Figure. Raises FigureError if all
-    are.
+    `read` returns a run's table, empty without data; `caption` and `headline` describe that of the first run. Names of
+    files are the first run's followed by `name`. Runs without data are `missing` in the Figure. Raises FigureError if
+    all are.
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
@@ -64,7 +64,7 @@ def curves_figure(
 def read_lines(
     runs: Sequence[Run], axis: Axis, read: Callable[[Run], pd.DataFrame], curves: Curves
 ) -> tuple[list[Line], list[str]]:
-    """Return a line for each design in the order of the runs, and the names of runs whose table is empty."""
+    """Return a line for each design in the order of the runs, and the names of runs with an empty table."""
     lines: list[Line] = []
     missing: list[str] = []
     for seeds in compare.group_by_design([run for run in runs if axis.supports(run)]):
@@ -87,7 +87,7 @@ def read_lines(
 
 
 def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curves) -> pd.DataFrame:
-    """Return the averaged `rows` under the table's own names, with the mean of its other numbers."""
+    """Return the averaged `rows` under the table's column names, with the mean of its other numbers."""
     key = [curves.by, "step"]
     numbers = pd.concat(tables, ignore_index=True).groupby(key, sort=False).mean(numeric_only=True).reset_index()
     table = curves.columns(rows)
@@ -96,13 +96,13 @@ def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curv
 
 
 def by_layer(bold: int | None = None, **options: Any) -> Curves:
-    """Return how curves of layers are drawn, with further fields of Curves; the layer `bold` is thick."""
+    """Return the `Curves` of layers, with further fields in `options`; the layer `bold` is thick."""
     emphasis = {} if bold is None else {bold: 1.7}
     return Curves(by="layer", label=layer_name, styles=style.layer_styles, height=420, emphasis=emphasis, **options)
 
 
 def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, before: str) -> pd.DataFrame:
-    """Return a table, which has a row for each category `by`, with its value at a step as the column now."""
+    """Add the column `now`, each category's value at a step, to a table with a row per category."""
     now = curves[curves["step"] == step].set_index(by)["value"]
     table = table.copy()
     table.insert(table.columns.get_loc(before), "now", table[by].map(now))
@@ -110,23 +110,23 @@ def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, bef
 
 
 def with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of shares (value, of n cases) with their 95 % intervals (Wilson) as low and high."""
+    """Add the 95 % intervals (Wilson), low and high, to a table of shares (value, of n cases)."""
     low, high = interval(table["value"].to_numpy(), table["n"].to_numpy())
     return table.assign(low=low, high=high)
 
 
 def designs(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
-    """Return the runs of each design by the name of its line, that of the first run first."""
+    """Return the runs of each design by the name of its line, the first run's design first."""
     return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
 
 
 def design_name(seeds: Sequence[Run]) -> str:
-    """Return the name of a line: a run, or the first seed of a design and how many there are."""
+    """Return the name of a line: a run, or the first seed of a design and the number of seeds."""
     return seeds[0].name if len(seeds) == 1 else f"{seeds[0].name} (mean of {len(seeds)} seeds)"
 
 
 def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
-    """Return the tables of all lines with the columns run and, if the axis counts something else, its unit."""
+    """Return the tables of all lines with the column run and, for an axis in another unit, a column of that unit."""
     parts = []
     for line in lines:
         part = line.table.drop(columns="run", errors="ignore")
@@ -136,7 +136,7 @@ def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
 
 
 def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption:
-    """Return the caption of one run with the runs of the figure, their n, and how they are drawn."""
+    """Extend the caption of one run by the runs of the figure, their n, and how they are drawn."""
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
     named = "; ".join(name if n.empty else f"{name} (n = {span(n)})" for name, n in counts)
@@ -154,7 +154,7 @@ def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption
 
 
 def _describe_seeds(lines: Sequence[Line]) -> str:
-    """Return what lines of several seeds show, and what lines of one do not."""
+    """Return the part of the caption on seeds: what lines of several seeds show, and lines of one seed do not."""
     several = [line for line in lines if line.seeds > 1]
     counts = "; ".join(f"{line.name}: {span(line.rows['seeds'])}" for line in several)
     mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."

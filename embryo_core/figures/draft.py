@@ -1,4 +1,4 @@
-"""A figure as plain values, for pages that draw a new one at every visit: Plotly's checks take most of its time."""
+"""A figure as plain values, for pages that draw a new one at every visit: Plotly's validation is slow."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -12,7 +12,7 @@ import plotly.io as pio
 
 
 class Part(dict):
-    """A part of a figure, such as a trace or an axis: items are attributes too, None where it has none."""
+    """A part of a figure, such as a trace or an axis; items are also attributes, None if missing."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -26,12 +26,12 @@ class Part(dict):
         self[name] = value
 
     def to_plotly_json(self) -> dict[str, Any]:
-        """Return a copy in plain values, as Plotly's classes do; lists of numbers or names are shared."""
+        """Return a copy in plain values, as Plotly's classes do; lists of numbers or names are not copied."""
         return _copy(self)
 
 
 class Draft:
-    """What functions that draw need of a go.Figure, by the same names and without its checks (see `checked`)."""
+    """The methods of go.Figure that drawing functions need, without its validation (see `checked`)."""
 
     def __init__(self, traces: Iterable[Mapping[str, Any]] = ()):
         self.data = [_part({"type": "scatter", **trace}) for trace in traces]
@@ -59,7 +59,7 @@ class Draft:
         self.layout.annotations.append(_part(_python(annotation)))
 
     def update_layout(self, changes: Mapping[str, Any] | None = None, overwrite: bool = True, **more: Any) -> "Draft":
-        """Set parts of the layout; unlike Plotly's, they always take the place of those before."""
+        """Set parts of the layout; unlike in Plotly, they always replace the previous ones."""
         self.layout |= _part(_python({**(changes or {}), **more}))
         return self
 
@@ -71,7 +71,7 @@ class Draft:
 
 
 def _part(values: Mapping[str, Any]) -> Part:
-    """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None that nothing is set."""
+    """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None means unset."""
     found = Part()
     for name, value in values.items():
         if value is None:
@@ -86,7 +86,7 @@ def _part(values: Mapping[str, Any]) -> Part:
 
 
 def _python(value: Any) -> Any:
-    """Return a setting of the layout without numbers of NumPy: Python's own JSON writes the layouts of files."""
+    """Return a setting of the layout without NumPy numbers, which Python's json cannot write to files."""
     if isinstance(value, Mapping):
         return {name: _python(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

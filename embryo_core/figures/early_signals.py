@@ -1,4 +1,4 @@
-"""Early signals: how well a measure at each step ranks the runs as the tasks rank them in the end."""
+"""Early signals: how well a measure at each step predicts the final ranking of the runs by each task."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ from embryo_core.figures.finetuning_tables import label, read_scores
 from embryo_core.types import Run
 from embryo_core.words import percent, span
 
-STRONG = 0.9  # rank correlation
-MAX_SHOWN = 5  # tasks that are drawn at first; of more, the legend shows the others
+STRONG = 0.9  # rank correlation of an early signal
+MAX_SHOWN = 5  # tasks that are drawn at first; the legend shows the others
 CURVES = Curves(
     by="task",
     value="rho",
@@ -38,7 +38,7 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
 def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
     """Return how far the order of `runs` by a measure at each step agrees with their order in each task at the end.
 
-    Seeds of a design are runs of their own. Raises FigureError for fewer than three runs with common steps, and
+    Seeds of a design are separate runs. Raises FigureError for fewer than three runs with common steps, and
     ResultsError.
     """
     table = compare.early_signals({run.name: _values(run) for run in runs}, measure)
@@ -82,7 +82,7 @@ def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
-    """Return since when the runs' order by a measure stays near that by its last value; "" of a single step."""
+    """Return a sentence on when the order by a measure comes close to the final one; "" for a single step."""
     step = held_from(own["step"].to_numpy(), own["rho"], STRONG)
     if step is None or len(own) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""One page is drawn at a time; one that waits steps aside for others."""
+"""One page is drawn at a time; one that waits releases the lock for others."""
 
 import threading
 from importlib import import_module
@@ -53,7 +53,7 @@ def test_who_waits_steps_aside(lock: threading.Lock) -> None:
     with drawing.drawing():
         assert slow(run) and not quick(run)
         assert not free(lock)
-    with drawing.aside():  # outside a page
+    with drawing.lock_released():  # outside a page
         assert free(lock)
     assert free(lock)
 
@@ -76,7 +76,7 @@ def test_a_page_waits_for_another_for_a_limited_time(
     seen = []
     monkeypatch.setattr(overview, "show", lambda: seen.append(free(lock)))
     dashboard.open("overview")
-    with drawing.drawing(), drawing.drawing(), drawing.aside():
+    with drawing.drawing(), drawing.drawing(), drawing.lock_released():
         seen.append(free(lock))
     assert seen == [False, False] and blocked.is_alive()
     go_on.set()

@@ -34,5 +34,5 @@ def test_a_change_of_the_view_is_one_message(monkeypatch: pytest.MonkeyPatch) ->
 def test_several_values_are_one_and_several_again() -> None:
     """Whatever they contain; a name without commas stays as it is."""
     names = ["a, b", "50 %", "%2C", "plain"]
-    assert permalink.parts(permalink.joined(names)) == names
-    assert permalink.joined(["plain", "other"]) == "plain,other"
+    assert permalink.split(permalink.join(names)) == names
+    assert permalink.join(["plain", "other"]) == "plain,other"

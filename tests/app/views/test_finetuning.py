@@ -123,7 +123,7 @@ def test_no_task_chosen_is_a_message(look, tuned):
     test = look(tuned, tasks="none")
     assert not test.exception and any("'none'" in info.value.replace("\\", "") for info in test.info)
     test.session_state["permalink"]["tasks"] = ""  # as the reader does who clears the pills
-    test.session_state["permalink_of_link"] = (None, set())
+    test.session_state["permalink_link"] = (None, set())
     test.run()
     assert any("Choose at least one task" in info.value for info in test.info)
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from embryo_core.engine import tensor_files, tensor_names
-from embryo_core.engine.tensor_files import let_go, read_file, read_tensors
+from embryo_core.engine.tensor_files import free_pages, read_file, read_tensors
 from embryo_core.errors import BrokenCheckpoint
 
 ZIPPED = pytest.mark.parametrize("zipped", [True, False], ids=("zip", "before torch 1.6"))
@@ -177,7 +177,7 @@ def test_let_go_frees_what_was_read_and_it_is_read_again(tmp_path: Path, pickled
     assert resident() - before < 2**23
     assert torch.equal(tensors["a"], numbers) and torch.equal(tensors["b"], numbers + 1)
     assert resident() - before > 2**25
-    let_go(mapped)
+    free_pages(mapped)
     assert resident() - before < 2**23
     assert torch.equal(tensors["b"], numbers + 1)
 
@@ -198,5 +198,5 @@ def test_another_byte_order_and_old_files_are_read_into_memory(tmp_path: Path, m
     old.mkdir()
     for file in (other, save({"a": numbers}, old, zipped=False)):
         tensors, mapped = read_mapped(file, monkeypatch)
-        let_go(mapped)
+        free_pages(mapped)
         assert torch.equal(tensors["a"], numbers) and len(mapped) == 1
