@@ -1,4 +1,4 @@
-"""Metrics: what turns a checkpoint into findings, the data it reads, and its options."""
+"""The base classes of metrics: how a metric reads data and turns a checkpoint into findings, and its options."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Properties of a run's models, the same at every step, that decide how data are read."""
+    """Properties of a run's models, equal at every step, on which reading the data depends."""
 
     positions: int  # pieces in a sequence, including [CLS] and [SEP]
-    frequencies: Path | None = None  # frequencies.tsv, if pretraining counted its words
-    decoder: bool = False  # the models predict next words, and no masked ones
+    frequencies: Path | None = None  # frequencies.tsv, if pretraining counted words
+    decoder: bool = False  # whether the models predict next words instead of masked ones
 
     @classmethod
     def of(cls, model: "Model") -> "Limits":
@@ -30,13 +30,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Source:
-    """The data of a metric and how much of them it uses; made by `corpora.open_source`."""
+    """The data of a metric, and the part of them that it uses; made by `corpora.open_source`."""
 
     path: Path
-    sha256: str  # of the content, regardless of file names and compression
-    limit: int | None = None  # the first sentences, facts of each relation, examples of each split; None: all
+    sha256: str  # of the content, independent of file names and compression
+    limit: int | None = None  # number of sentences, facts of each relation, or examples of each split; None: all
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's options
-    second: "Source | None" = None  # of a metric that reads two
+    second: "Source | None" = None  # the second source of a metric that reads two
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Option:
     default: Any
     help: str
     choices: tuple[Any, ...] | None = None
-    identifies: bool = False  # results with different values never mix
+    identifies: bool = False  # whether results with different values must not be mixed
 
 
 class MetricData(Protocol):
-    """What a metric reads and encodes once for all checkpoints; each metric has its own class."""
+    """The data that a metric reads and encodes once for all checkpoints; each metric has its own class."""
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -62,17 +62,17 @@ class Metric(ABC):
     """Base of all metrics. Adding one: its own file in metrics/ and one entry in METRICS."""
 
     name: str
-    page: str  # that shows it: tokens, knowledge, attention, ...
+    page: str  # page that shows it: tokens, knowledge, attention, ...
     source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
-    form: str  # what PATH must be, for --help
-    second: str | None = None  # another source that it reads, such as the text in which words are looked for
+    form: str  # expected form of PATH, for --help
+    second: str | None = None  # a second source, such as the text in which words are searched
     second_form: str = ""
-    needs: frozenset[str]  # capabilities of a model (engine/capabilities.py)
+    needs: frozenset[str]  # required capabilities of a model (engine/capabilities.py)
     limited: bool = True  # whether --limit applies
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
     variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on the user's data
-    # Computes all metrics that share it, on one source, in one pass.
+    # Computes all metrics that share this function, on one source, in one pass.
     shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
 
     @property
@@ -86,7 +86,7 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, model: "Model", data: Any) -> Findings:
-        """Evaluate one loaded checkpoint on what `read` returned."""
+        """Evaluate one loaded checkpoint on the data that `read` returned."""
 
     def variant(self, name: str) -> "Metric":
         """Return the variant of this name on the user's data, for metrics with `variants`. Raises CorpusError."""

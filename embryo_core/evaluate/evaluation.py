@@ -51,7 +51,7 @@ Compute = Callable[[Sequence[Work]], Outcomes]  # yields outcomes in any order
 
 
 def run_locally(work: Sequence[Work], device: Device = CPU, discard: bool = False) -> Outcomes:
-    """Compute on this machine, step by step; prefetch one checkpoint's weights; with `discard`, remove them after use."""
+    """Compute on this machine, by step; prefetch the next step's weights; with `discard`, remove them after use."""
     evaluator, requests = CheckpointEvaluator(device), dict(work)
     for checkpoint, missing in fetched_ahead([*requests], discard):
         for outcome in evaluator.evaluate(checkpoint, requests[checkpoint], missing):

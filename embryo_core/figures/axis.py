@@ -143,7 +143,7 @@ class StepAxis:
         return f"{step:,}" if self.progress is None else self.short([step])[0]
 
     def between(self, first: int, last: int) -> str:
-        """Return a range without the word "step": "1,000 to 2,000", "1 to 8.39 M tokens", "920 k tokens to 2 M tokens"."""
+        """Return a range without the word "step": "1,000 to 2,000", or "920 k tokens to 2 M tokens"."""
         low, high = self.number(first), self.number(last)
         start, _, unit = low.partition(" ")
         return f"{start if unit and high.endswith(f' {unit}') else low} to {high}"
@@ -233,7 +233,7 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
     def _ticks(self, low: float, high: float) -> list[float]:
-        """Return the ticks of a log axis: powers of ten, every n-th if they are many, with multiples if they are few."""
+        """Return the ticks of a log axis: powers of ten, every n-th if they are many, and multiples if they are few"""
         least = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:

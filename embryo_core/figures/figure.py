@@ -1,4 +1,4 @@
-"""What a reader sees: a plotly figure with its title, the table of its numbers, and its caption."""
+"""The value that figures return: a plotly figure with its title, the table of its numbers, and its caption."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,18 +34,18 @@ BIBTEX = """\
   doi = {10.18653/v1/2020.emnlp-main.553}
 }"""
 NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
-WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are those named n_...
+WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values, like those named n_...
 PICTURES = {".svg": "svg", ".png": "png"}
 
 
 @dataclass(frozen=True)
 class Caption:
-    """The words below a figure, as plain text: the app escapes them once, where it shows them."""
+    """The text below a figure, in plain text: the app escapes it once, where it shows it."""
 
     summary: str  # one sentence: what is drawn
     details: str = ""  # what lines and bands mean, what was left out
-    data: str = ""  # what was measured on, with n
-    hint: str = ""  # what a click does; files leave it out
+    data: str = ""  # the data behind the numbers, with n
+    hint: str = ""  # what a click does; left out of files
 
     @property
     def rest(self) -> str:
@@ -53,25 +53,25 @@ class Caption:
         return " ".join(part for part in (self.details, self.data, self.hint) if part)
 
     def __str__(self) -> str:
-        """Return the caption as it is printed: without the hint."""
+        """Return the caption for print, without the hint."""
         return " ".join(part for part in (self.summary, self.details, self.data) if part)
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A plotly figure, the table of its numbers, and the words that go with it; nothing may change it."""
+    """A plotly figure, the table of its numbers, and its text; it is never modified."""
 
-    name: str  # of its files, unique on a page
+    name: str  # prefix of its files' names, unique on a page
     title: str
     drawn: go.Figure | Draft
-    table: pd.DataFrame  # a row for each point that is drawn
+    table: pd.DataFrame  # a row for each drawn point
     caption: Caption
-    runs: tuple[str, ...]  # names
-    data: Mapping[str, str] = field(default_factory=dict)  # what the results of each run were measured on
-    headline: str = ""  # what the figure shows, in one sentence computed from the table
-    missing: tuple[str, ...] = ()  # runs that were asked for and have nothing to draw
-    drawing: str = ""  # how curves were smoothed and thinned; the caption has it too
-    at: str = ""  # what the numbers belong to where it is not the whole run, such as "step-1000"
+    runs: tuple[str, ...]  # names of the runs
+    data: Mapping[str, str] = field(default_factory=dict)  # data behind the results of each run
+    headline: str = ""  # the result in one sentence, computed from the table
+    missing: tuple[str, ...] = ()  # requested runs without data
+    drawing: str = ""  # how curves were smoothed and thinned; also in the caption
+    at: str = ""  # part of the run that the numbers belong to, such as "step-1000"; "" for all of it
 
     @cached_property
     def plot(self) -> go.Figure:
@@ -91,11 +91,11 @@ class Figure:
 
     @property
     def citation(self) -> str:
-        """Title, runs, caption and the BibTeX of the paper, to be pasted next to the figure."""
+        """Title, runs, caption and the BibTeX of the paper, to paste next to the figure."""
         return citation(self.title, self.runs, self.caption)
 
     def to_csv(self) -> str:
-        """Return the table as CSV: each row names its run and data, and counts are whole numbers."""
+        """Return the table as CSV; each row names its run and data, and counts are integers."""
         table = self.table if "run" in self.table else self.table.assign(run=", ".join(self.runs))
         shared = {*self.data.values()}
         notes = table["run"].map(dict(self.data)).fillna(shared.pop() if len(shared) == 1 else "")
@@ -110,7 +110,7 @@ class Figure:
 
     @cached_property
     def file_sizes(self) -> dict[str, Any]:
-        """What a browser needs to draw it as SVG and PNG, by size: inches, layout, kept columns, and long names."""
+        """The data for SVG and PNG in a browser, by size: inches, layout, kept columns, and long names."""
         return {
             columns: {
                 "inches": size.inches,
@@ -140,7 +140,7 @@ class Figure:
 
     def _draw(self, path: Path, columns: str) -> None:
         size = file_layout.SIZES[columns]
-        dots = 300 if path.suffix == ".png" else 96  # per inch
+        dots = 300 if path.suffix == ".png" else 96  # dots per inch
         plot = go.Figure(self.plot.data, file_layout.layout(self.plot, columns, self.title, self.small_print))
         try:
             plot.write_image(path, scale=size.inches * dots / size.pixels)
@@ -151,7 +151,7 @@ class Figure:
             ) from error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
-        """Return what a notebook displays: the plot as plotly's JSON and as HTML, title and caption as text."""
+        """Return what notebooks display: the plot as plotly's JSON and as HTML, title and caption as text."""
         return {
             "application/vnd.plotly.v1+json": json.loads(self.plot.to_json()),
             "text/html": self.plot.to_html(full_html=False, include_plotlyjs="cdn"),
@@ -160,12 +160,12 @@ class Figure:
 
 
 def small_print(runs: Sequence[str], note: str, more: str = "") -> str:
-    """Return the line below a figure in a file: runs, what was measured on, `more`, and the paper."""
+    """Return the line below a figure in a file: runs, data (`note`), `more`, and the paper."""
     return sentences(f"{_name_runs(runs)}{f'; {note}' if note else ''}.", more, PAPER)
 
 
 def citation(title: str, runs: Sequence[str], caption: Caption) -> str:
-    """Return what is copied with a figure: title, runs, caption, and the BibTeX of the paper."""
+    """Return the text that is copied with a figure: title, runs, caption, and the BibTeX of the paper."""
     return f"{title}{'' if title.endswith('.') else '.'} {_name_runs(runs)}. {caption}\n\n{BIBTEX}\n"
 
 
@@ -183,9 +183,9 @@ def make_figure(
     metric: str = "",
     **more: Any,
 ) -> Figure:
-    """Return the Figure of some runs; its caption says too how curves are smoothed and thinned, and of which network.
+    """Return the Figure of some runs; add to its caption how curves are smoothed and thinned, and of which network.
 
-    `metric` names the metric whose results are drawn, if it is one. `more` are other fields of Figure.
+    `metric` names the metric whose results are drawn, if any. `more` are other fields of Figure.
     """
     smoothed = thinned = ""
     if WINDOW in table:
@@ -210,7 +210,7 @@ def make_figure(
 
 
 def data_note(run: Run, metric: str, default: str = "") -> str:
-    """Return what the results of a metric were measured on, in a few words; `default` if the evaluation did not say."""
+    """Return a short description of the data behind a metric's results; `default` if none is recorded."""
     try:
         return results.read_sources(run).get(metric, {}).get("note", default) if metric else default
     except EmbryoError:
@@ -218,7 +218,7 @@ def data_note(run: Run, metric: str, default: str = "") -> str:
 
 
 def describe_readings(runs: Sequence[Run], metric: str) -> str:
-    """Return which runs read sentences as running text, if others read words one by one; "" where all do the same."""
+    """Return a note on which runs read sentences as running text, if others read words one by one; "" otherwise."""
     if len(runs) < 2:
         return ""
     try:
@@ -235,13 +235,13 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
 
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:
-    """Return a metric as a heading shows it; "prediction" if some runs predict masked words, and others next words."""
+    """Return a metric's name for a heading; "prediction" if some runs predict masked words, and others next words."""
     several = len({measured_as(run, metric) for run in runs}) > 1
     return "prediction" if several else measured_as(runs[0], metric).replace("_", " ")
 
 
 def describe_measures(runs: Sequence[Run], metric: str) -> str:
-    """Return which runs are drawn by which measure, if they differ; "" otherwise."""
+    """Return a note on the measure of each run, if they differ; "" otherwise."""
     by_measure: dict[str, list[str]] = {}
     for run in runs:
         by_measure.setdefault(measured_as(run, metric), []).append(run.name)
@@ -255,7 +255,7 @@ def describe_measures(runs: Sequence[Run], metric: str) -> str:
 
 
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
-    """Return which network of an ELECTRA gives what a figure needs (see `Metric.needs`); "" for other families."""
+    """Return a note on which network of an ELECTRA a figure is about (see `Metric.needs`); "" for other families."""
     two = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
     if not two or not needs or "replaced_tokens" in needs:
         return ""
@@ -265,11 +265,11 @@ def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Return the non-empty parts as one text."""
+    """Join the non-empty parts into one text."""
     return " ".join(part for part in parts if part)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence: "a, b and c"."""
+    """Join names into a list in a sentence: "a, b and c"."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last

@@ -1,4 +1,4 @@
-"""A figure laid out for a file: light, in a generic font, with title and small print, one or two columns wide."""
+"""The layout of a figure's file: light, in a generic font, with title and small print, one or two columns wide."""
 
 import re
 import textwrap
@@ -14,38 +14,38 @@ from embryo_core.figures.axis import STEP_LINE, STEP_MARK
 from embryo_core.figures.file_panels import LETTER, fit_panels
 from embryo_core.figures.file_words import describe_left_out, draw_columns, legible_columns
 
-# Arial's widths, which each system has under one of these names: text takes as much room in a file as it was given.
+# Fonts with Arial's widths, of which every system has one: text has the width that was reserved for it.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
-SIDES = 28  # pixels beside the plot and its legend, both together
+SIDES = 28  # pixels left and right of the plot and its legend, in total
 ROW = 21  # pixels of a row of a legend
-NUMBERS = 56  # pixels that the numbers and the title of the vertical axis take; a legend is as wide as the plot alone
-KEY = 46  # pixels of a legend's line and marker, and the gap to the next entry
+NUMBERS = 56  # pixels for the numbers and the title of the vertical axis, which a legend leaves free
+KEY = 46  # pixels of a legend's line and marker, with the gap to the next entry
 SMALL = 10.5  # pixels of the small print
-LINE = 14  # pixels from one of its lines to the next
-MARKS = (STEP_LINE, STEP_MARK)  # of the step that is chosen on the page
+LINE = 14  # pixels between lines of the small print
+MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
 AXIS = re.compile(r"[xy]axis\d*")
-BESIDE = 120  # pixels that the numbers or names of the vertical axis may take
-NAMED = 0.3  # of a file's width that names of rows may take
-BASELINE = 21  # pixels from the upper edge to the foot of the title's first line
-# Plotly sets the lines of a title that hangs from its upper edge too close.
+BESIDE = 120  # pixels: largest width of the numbers or names of the vertical axis
+NAMED = 0.3  # share of a file's width that names of rows may take
+BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
+# Plotly sets the lines of a title that is anchored at its top too close.
 TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
 PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
 
 @dataclass(frozen=True)
 class Size:
-    """How wide a file is laid out, in pixels, and how wide it is printed, in inches; fonts are printed at 7 to 8 pt."""
+    """The width of a file's layout, in pixels, and of its print, in inches; fonts are printed at 7 to 8 pt."""
 
     pixels: int
     inches: float
 
 
-SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # columns of a paper in the ACL's style
+SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # widths of one and two columns in the ACL's style
 
 
 def map_sizes(small_print: str) -> dict[str, Any]:
-    """Return inches, pixels and small print for each size of a file of maps, which draw their files themselves."""
+    """Return inches, pixels and small print for each size of a file of maps, which components draw themselves."""
     return {name: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for name, size in SIZES.items()}
 
 
@@ -56,8 +56,8 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     if kept:
         small_print += describe_left_out(figure, kept)
     heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
-    file = figure.layout.to_plotly_json()  # a copy, changed as a dictionary: Plotly's updates take many times as long
-    file.pop("meta", None)  # is of the page
+    file = figure.layout.to_plotly_json()  # a copy as a dictionary: Plotly's updates take many times as long
+    file.pop("meta", None)  # only for the page
     beside, rows = _name_rows(figure, file, width)
     lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * SMALL / 14)), break_on_hyphens=False)
     file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS]
@@ -89,7 +89,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
-    """Break long names of rows into lines; return the pixels that they take in width and in height (0: short)."""
+    """Break long names of rows into lines; return their width and height in pixels (0 for short names)."""
     room = max(BESIDE, NAMED * width)
     letter = LETTER * (style.FONT - 1) / 14
     letters, rows, most = int((room - 8) / letter), 0, 0
@@ -123,7 +123,7 @@ def _break_title(file: dict[str, Any], width: float) -> int:
 
 
 def _tall(figure: go.Figure, width: int) -> float:
-    """Return the pixels that the plot takes in height: as on the page, but fewer for square maps in a narrower file."""
+    """Return the height of the plot in pixels: as on the page, but less for square maps in a narrower file."""
     narrower = min(1, width / figure.layout.width) if figure.layout.yaxis.scaleanchor else 1
     return narrower * ((figure.layout.height or 400) - 60)
 
@@ -135,7 +135,8 @@ def _joined(lines: list[str]) -> str:
 def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dict[str, dict[str, Any]], int]:
     """Return the legends above the plot, and their height in pixels: one, or a second with long names below it.
 
-    Entries are in columns as wide as the longest name. The y of a legend is yet in pixels below the first one's.
+    Entries are in columns as wide as the longest name. At this point the y of a legend is in pixels below the first
+    one.
     """
     names = _names(figure, file)
     long = _long_names(names, width)
@@ -159,7 +160,7 @@ def second_legend(figure: go.Figure, file: dict[str, Any]) -> list[str]:
 
 
 def _long_names(names: Sequence[str], width: float) -> list[str]:
-    """Return the names that have a legend of their own below the others, where that takes fewer rows."""
+    """Return the names for a second legend below the first, if two legends take fewer rows."""
     splits = [[name for name in names if len(name) > most] for most in sorted(map(len, names), reverse=True)]
 
     def rows(long: list[str]) -> int:
@@ -181,5 +182,5 @@ def _rows(names: Sequence[str], width: float) -> int:
 
 
 def _entry(names: Sequence[str]) -> float:
-    """Return the pixels that the longest of these entries of a legend takes."""
+    """Return the width in pixels of the longest of these legend entries."""
     return KEY + LETTER * max(map(len, names))

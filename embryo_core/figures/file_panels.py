@@ -1,4 +1,4 @@
-"""Panels of a figure's file, or on a phone: as many in a row as the width has room for, without overlapping text."""
+"""Panels of a figure's file, or on a phone: as many in a row as fit into the width, without overlapping text."""
 
 import math
 import textwrap
@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 
 from embryo_core.figures import style
 
-LETTER = 8.4  # pixels: the widest mean letter of a generic font of 14 pixels
+LETTER = 8.4  # pixels: mean width of a letter in the widest generic font of 14 pixels
 PHONE = 342  # pixels of a figure on a phone, without its margins
-PANEL = 122  # pixels that the plot of a panel takes at least
-BESIDE, NUMBERS = 80, 48  # pixels that the numbers of a panel's vertical axis take, with its title and without one
-BELOW, BELOW_SHARED = 70, 16  # pixels below a row: for the numbers and the title of each axis, or without them
-LINE = 18  # pixels from one line of a heading to the next
-HEADING = 12  # pixels of the letters above a panel
+PANEL = 122  # pixels: least width of a panel's plot
+BESIDE, NUMBERS = 80, 48  # pixels for the numbers of a panel's vertical axis, with and without its title
+BELOW, BELOW_SHARED = 70, 16  # pixels below a row, with and without the numbers and the title of each axis
+LINE = 18  # pixels between lines of a heading
+HEADING = 12  # pixels: font size above a panel
 
 Axis = dict[str, Any]
 Layout = dict[str, Any]
@@ -29,7 +29,7 @@ def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
 
 
 def fit_panels(layout: Layout, width: float, height: float) -> float:
-    """Fit the panels of a layout into a width, given the height that they take on the page; return the new height."""
+    """Fit the panels of a layout into a width, given their height on the page; return the new height."""
     found = panels(layout)
     if len(found) > 1:
         height = _reflow(layout, found, width, height)
@@ -40,7 +40,7 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
 
 
 def on_phone(figure: go.Figure) -> dict[str, Any]:
-    """Return what panels.js changes on a phone in a figure of panels, by paths as Plotly.relayout has them."""
+    """Return the changes that panels.js makes to a figure of panels on a phone, by paths of Plotly.relayout."""
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
     around = layout["margin"]["t"] + BELOW
     inner = fit_panels(layout, PHONE, layout["height"] - around)
@@ -54,11 +54,11 @@ def on_phone(figure: go.Figure) -> dict[str, Any]:
 
 
 def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height: float) -> float:
-    """Lay panels out in rows of as many as fit, which keep their height."""
+    """Arrange panels in rows of as many as fit, which keep their height."""
     before = len({tuple(x["domain"]) for x, _ in found})
     beside = BESIDE if any(y.get("title", {}).get("text") for _, y in found) else NUMBERS
     across = min(before, max(1, int(width // (PANEL + beside))))
-    inner = width - beside  # the numbers of the first panel of a row are in the margin
+    inner = width - beside  # the numbers of a row's first panel are in the margin
     wide = (width / across - beside) / inner
     low, high = found[0][1]["domain"]
     tall = (high - low) * height
@@ -95,14 +95,14 @@ def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
 
 
 def _wrapped(text: str, width: float, size: float) -> str:
-    """Break a text into lines that fit into a width at a letter size, both in pixels; existing line breaks stay."""
+    """Break a text into lines that fit into a width at a font size, both in pixels; existing line breaks stay."""
     letters = max(8, int(width / (LETTER * size / style.FONT)))
     lines = [line for own in text.split("<br>") for line in textwrap.wrap(own, letters, break_on_hyphens=False)]
     return "<br>".join(lines)
 
 
 def _thin(axis: Axis, width: float) -> None:
-    """Leave out numbers of an axis that would run into each other."""
+    """Leave out numbers of an axis that would overlap."""
     texts = list(axis.get("ticktext") or ())
     if len(texts) > 1:
         each = max(1, math.ceil(sum(LETTER * (len(text) + 2) for text in texts) / width))

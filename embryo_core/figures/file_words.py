@@ -1,4 +1,4 @@
-"""Words in the cells of a figure's file: where they would be too small to read, fewer columns are drawn."""
+"""Words in the cells of a figure's file: fewer columns are drawn where words would be too small to read."""
 
 import re
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-TAGS = re.compile("<[^>]*>")  # a word's own < is escaped
-WORDS = "words"  # `meta` of a heat map that shows nothing without the words in its cells
+TAGS = re.compile("<[^>]*>")  # a "<" in a word is escaped
+WORDS = "words"  # `meta` of a heat map that is useless without the words in its cells
 LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
 
 
 def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     """Return the columns of a heat map of words that a file this many pixels wide draws, or None for all.
 
-    They are spread evenly over the columns whose step is written below; the last is always among them.
+    They are spread evenly over the columns with a step label, and include the last one.
     """
     maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == WORDS]
     if not maps:
@@ -31,7 +31,7 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
 
 
 def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
-    """Change the layout of such a heat map so that it has the columns `kept` alone, from 0 on, and no empty one."""
+    """Change the layout of such a heat map so that it has only the columns `kept`, counted from 0, and no empty one."""
     axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
     names = dict(zip(axis["tickvals"], axis["ticktext"]))
     axis |= {"tickvals": [*new.values()], "ticktext": [names[old] for old in kept], "range": [-0.55, len(kept) - 0.45]}

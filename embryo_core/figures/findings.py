@@ -18,13 +18,14 @@ from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, quantity, span
 
-SIDES = {  # of a comparison: colour and symbol
+SIDES = {  # side of a comparison -> colour and symbol
     "holds": (style.BLUE, "circle"),
     "not decided": (style.GREY, "circle-open"),
     "opposed": (style.VERMILION, "x"),
 }
-NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}  # others are their own names
-RULES: dict[Verdict, str] = {  # in the order in which they are counted
+# verdicts whose name on pages differs
+NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}
+RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
     "reproduced": "more than half of its comparisons hold, and none is opposed",
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
@@ -32,12 +33,12 @@ RULES: dict[Verdict, str] = {  # in the order in which they are counted
     "cannot be said": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
 PICTURE = (120, 32)  # pixels
-DOES_NOT_APPLY = "does not apply"  # to a model that does not give what a finding needs
-ROW, GAP = 24, 80  # pixels, of a comparison and between panels
+DOES_NOT_APPLY = "does not apply"  # verdict for a model without the outputs that a finding needs
+ROW, GAP = 24, 80  # pixels: height of a comparison, gap between panels
 
 
 def verdict_name(verdict: Verdict) -> str:
-    """Return a verdict as pages write it."""
+    """Return the name of a verdict on pages."""
     return NAMES.get(verdict, verdict)
 
 
@@ -47,8 +48,8 @@ def verdict_name(verdict: Verdict) -> str:
 def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
     """Return a row for each finding: verdict, finding, hold, picture, comparisons, paper.
 
-    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts them ("9 of 9"). Each `compared`
-    run adds a column of verdicts (`verdict_column`), with the measure if it is another.
+    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts them ("9 of 9"). Each `compared` run
+    adds a column of verdicts (`verdict_column`), with the measure if it differs.
     """
     rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
     for judgement in judgements:
@@ -71,7 +72,7 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
 
 
 def verdict_column(place: int) -> str:
-    """Return the column of a compared run's verdicts, by its place from 0."""
+    """Return the name of the column of a compared run's verdicts; `place` counts compared runs from 0."""
     return f"verdict, run {place + 2}"
 
 
@@ -84,7 +85,7 @@ def _beside(judgement: Judgement, other: Judgement | None) -> str:
 
 
 def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
-    """Return how many findings have each verdict, up to the `last` evaluated step; "" if none can be tested."""
+    """Return a sentence with the numbers of verdicts up to the `last` evaluated step; "" if nothing can be tested."""
     tested = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
     if not tested:
         return ""
@@ -103,16 +104,16 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
     """Return the caption of `finding_table`: the rules of the verdicts, and the names of `compared` runs."""
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
-    others = f" The columns {', '.join(compared)} have the verdicts of those runs; everything else is of the first run."
+    others = f" The columns {', '.join(compared)} have the verdicts of those runs; all else is about the first run."
     others = others if compared else ""
     if left_out := len(FINDINGS) - len(judgements):
         others += f" {left_out} others need models of another kind."
     return Caption(
         f"{quantity(len(judgements), 'finding')} of the paper, and how many of their comparisons hold in this run.",
         "Each finding predicts several comparisons. One holds if its whole 95 % interval is on the paper's side, and "
-        f"is opposed if all of it is on the other. Verdicts: {rules}. Bars up hold, bars down are opposed. Small "
-        "pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, or a "
-        f"bar for each comparison.{others}",
+        f"is opposed if the whole interval is on the other. Verdicts: {rules}. Bars up hold, bars down are opposed. "
+        "Small pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, "
+        f"or a bar for each comparison.{others}",
         hint="Click a row to see its comparisons, or a picture to open its page.",
     )
 
@@ -143,7 +144,7 @@ def picture(judgement: Judgement) -> str | None:
 
 
 def _lines(judgement: Judgement) -> Iterator[str]:
-    """Draw a line for each curve, all on one scale."""
+    """Yield a line for each curve, all on one scale."""
     last = max(curve.steps[-1] for curve in judgement.curves)
     low = min(curve.values.min() for curve in judgement.curves)
     high = max(curve.values.max() for curve in judgement.curves)
@@ -155,7 +156,7 @@ def _lines(judgement: Judgement) -> Iterator[str]:
 
 
 def _bars(values: Sequence[float]) -> Iterator[str]:
-    """Draw a bar for each value, from the zero line."""
+    """Yield a bar for each value, from the zero line."""
     low, high = min(0.0, *values), max(0.0, *values)
     for i, value in enumerate(values):
         ends = [_pixel((i + 0.5) / len(values), (end - low) / ((high - low) or 1)) for end in (0.0, value)]
@@ -163,7 +164,7 @@ def _bars(values: Sequence[float]) -> Iterator[str]:
 
 
 def _pixel(x: float, y: float) -> str:
-    """Return a point of the picture, given as shares of its width and of its height from below."""
+    """Return a point of the picture in pixels, from shares of its width and of its height (from below)."""
     width, height = (side - 4 for side in PICTURE)
     return f"{2 + x * width:.1f},{2 + (1 - y) * height:.1f}"
 
@@ -172,7 +173,7 @@ def _pixel(x: float, y: float) -> str:
 
 
 def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
-    """Return the comparisons of a finding, by its name, in the first run, each with its 95 % interval."""
+    """Return the figure of a finding's comparisons in the first run, each with its 95 % interval."""
     run = runs[0]
     judgement = next(iter(judge(run, [name])), None)
     if judgement is None:
@@ -200,7 +201,7 @@ def comparison_table(judgement: Judgement) -> pd.DataFrame:
 
 
 def plot_comparisons(table: pd.DataFrame) -> go.Figure:
-    """Plot the rows of a `comparison_table`, at least one, from above; those of one unit share a panel."""
+    """Plot the rows of a `comparison_table` (at least one) from top to bottom; those with one unit share a panel."""
     panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
     heights = [len(rows) + 1 for _, rows in panels]
     height = ROW * sum(heights) + GAP * len(panels)

@@ -19,11 +19,11 @@ from embryo_core.results import of_other_data
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
-PANELS, PANELS_WIDTH = 4, 1280  # in a row, and pixels of the figure
-MAX_TICKS = 8  # evaluations of a fine-tuning up to which each has a tick
+PANELS, PANELS_WIDTH = 4, 1280  # panels in a row, and width of the figure in pixels
+MAX_TICKS = 8  # evaluations of a fine-tuning that have a tick each, at most
 # ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
 PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
-PUBLISHED_SQUAD = {  # versions 1.1 and 2.0
+PUBLISHED_SQUAD = {  # F1 of versions 1.1 and 2.0
     SQUAD: (0.893, 0.800),
     EXACT: (0.823, 0.771),
 }
@@ -34,10 +34,10 @@ PUBLISHED_SQUAD = {  # versions 1.1 and 2.0
 def scores(
     runs: Sequence[Run], axis: Axis, tasks: Sequence[str], panels: bool = False, published: bool = False
 ) -> Figure:
-    """Return the scores of some tasks over pretraining, with the spread of their seeds and their controls.
+    """Return the figure of tasks' scores over pretraining, with the range of their seeds, and their controls.
 
-    With `panels` each task has its own, and with `published` the scores of ALBERT-base are lines. With several tasks of
-    GLUE their average is a curve too, over the tasks that all runs have.
+    With `panels` each task has a panel, and with `published` the scores of ALBERT-base are lines. Several tasks of GLUE
+    have another curve, their average over the tasks that all runs have.
     """
     run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
     described = next((one for one in runs if len(tables[one])), run)
@@ -65,7 +65,7 @@ def scores(
         headline=lambda _: headline(tables[described], axis.of(described, runs)),
     )
     for trace in figure.plot.data:
-        if trace.customdata is not None:  # the highest score of each curve has a large marker
+        if trace.customdata is not None:  # a large marker for the highest score of each curve
             values = np.array(trace.y, float)
             trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
     if published and len(figure.runs) == 1:
@@ -74,7 +74,7 @@ def scores(
 
 
 def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and symbol of each curve; SQuAD's two share a colour, which leaves nine for the others."""
+    """Return colour and symbol of each curve; SQuAD's two curves share a colour, so that nine colours suffice."""
     ways = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
     found = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
     colour, _ = found.get(SQUAD, ways[len(found) % len(ways)])
@@ -113,7 +113,7 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
         name = label(task)
         curve, colour = curves[name], curves[name].marker.color
         line: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": "dashdot"}}
-        if min(x) == max(x):  # a line would have no length
+        if min(x) == max(x):  # the line would have no length
             line = {
                 "mode": "markers",
                 "marker": {"symbol": "line-ew", "size": 40, "line": {"color": colour, "width": 2}},
@@ -130,12 +130,12 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
 
 
 def gaining_most(table: pd.DataFrame) -> str:
-    """Return the task of a `score_table` that gains most, or is farthest above its control at its only step."""
+    """Return the task of a `score_table` with the largest gain, or farthest above its control if all have one step."""
     return str(_gains(table)["gain"].idxmax())
 
 
 def _gains(table: pd.DataFrame) -> pd.DataFrame:
-    """Return first and last score and last step of each task, and its gain: over its control if none has two steps."""
+    """Return each task's first and last score, last step, and gain (over its control if no task has two steps)."""
     by_task = table.sort_values("step").groupby("task", sort=False)
     found = by_task.agg(
         first=("value", "first"), last=("value", "last"), control=("control", "last"), step=("step", "last")
@@ -145,7 +145,7 @@ def _gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
-    """Return which score gains most from pretraining or, with one step each, is farthest above its control."""
+    """Return a sentence on the score that gains most or, with one step each, is farthest above its control."""
     gains = _gains(table)
     best = gains.loc[gains["gain"].idxmax()]
     if not best["rises"] and not best["gain"] > 0:
@@ -166,11 +166,11 @@ def describe_scores(
     `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
     """
     first = int(table["step"].min())
-    random = f"{point(first, unit).capitalize()}, random weights fine-tuned in the same way, is another control."
+    random = f"{point(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
     if first:
-        random = f"Random weights, another control, were not fine-tuned: the first are those of {point(first, unit)}."
+        random = f"Random weights, a second control, were not fine-tuned: the first ones are at {point(first, unit)}."
     least, most = int(table["seeds"].min()), int(table["seeds"].max())
-    seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: no spread is known"
+    seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
     tasks = set(table["task"])
     noted = {
         name: source
@@ -244,7 +244,7 @@ def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
 
 
 def describe_tuning(noted: Mapping[str, Any]) -> Caption:
-    """Return the caption of `tuning_curve`, with how a tied learning rate was chosen, as sources.json has it."""
+    """Return the caption of `tuning_curve`, with the choice among tied learning rates; `noted` is from sources.json."""
     summary = (
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
         "the development set after every epoch."

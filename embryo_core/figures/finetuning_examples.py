@@ -22,10 +22,10 @@ def read_seeds(run: Run, task: str) -> list[int]:
 
 
 def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = None) -> pd.DataFrame:
-    """Return what one seed answered to each development example at each step.
+    """Return one seed's answer to each development example at each step.
 
-    Classes and questions have their history (see `answer_histories`, `span_histories`), values have none; `contexts`
-    are the paragraphs of questions by id, if they are known. Raises ResultsError.
+    Classes and questions have a history (see `answer_histories`, `span_histories`), values have none; `contexts` are
+    the paragraphs of questions by id, if known. Raises ResultsError.
     """
     if task == SQUAD:
         spans = results.read_spans(run, task)
@@ -41,7 +41,7 @@ def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = N
 def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
     """Return the answers of one seed by example: gold, history (by the rules for facts), a column for each step.
 
-    `answers` has the columns step, example, gold and answer, the latter two indices of the `labels` if these are known.
+    `answers` has the columns step, example, gold and answer; the latter two are indices of `labels`, if given.
     """
     table = answers.pivot(index="example", columns="step", values="answer")
     gold = answers.groupby("example")["gold"].first()
@@ -53,10 +53,11 @@ def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.Da
 
 
 def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of one seed to a regression, in which nothing is right or wrong: gold, a column per step."""
+    """Return the answers of one seed to a regression task, without a history: gold, a column for each step."""
     table = answers.pivot(index="example", columns="step", values="answer")
     gold = answers.groupby("example")["gold"].first()
-    return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))  # float32 has 2.0799999 for 2.08
+    # float32 stores 2.0799999 for 2.08
+    return _by_example(table.astype(float).round(2), gold=gold.astype(float).round(2))
 
 
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
@@ -74,12 +75,12 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
 
 
 def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
-    """Return a table whose columns are steps, with these columns before them."""
+    """Put the columns `before` in front of a table whose columns are steps."""
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
 def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
-    """Return examples, those that change first, at most MAX_STEPS log-spaced steps, and the chosen one."""
+    """Reduce a table of examples to MAX_STEPS log-spaced steps and the chosen one; sort changing examples first."""
     if "history" in table:
         changing = ("learned", "forgotten", "oscillating")
         table = table.sort_values("history", key=lambda names: ~names.isin(changing), kind="stable")
@@ -90,7 +91,7 @@ def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.Data
 
 
 def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, with_texts: bool) -> Caption:
-    """Return the caption of a table of examples: how many are `listed`, their histories, and where their texts are."""
+    """Return the caption of a table of examples: the number `listed`, histories, and the source of the texts."""
     by = "the id of their question" if task == SQUAD else "their row in the validation file"
     steps = sum(not isinstance(column, str) for column in table)
     which = "each step" if steps <= MAX_STEPS else f"the chosen step and {MAX_STEPS} of the {steps:,} steps"

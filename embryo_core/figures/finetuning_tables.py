@@ -1,4 +1,4 @@
-"""Tables of the Fine-tuning page: scores of tasks, when they reach their last score, and what predicts them."""
+"""Tables of the Fine-tuning page: scores, the steps at which tasks reach their last score, and predictors."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -18,8 +18,8 @@ from embryo_core.types import Run, StepUnit
 from embryo_core.words import point, span
 
 AVERAGE = "glue average"
-EXACT = "squad exact match"  # a curve next to SQuAD's F1
-MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these that it has
+EXACT = "squad exact match"  # second curve of SQuAD, next to its F1
+MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these metrics that it has
 NAMES = {
     "cola": "CoLA",
     "sst2": "SST-2",
@@ -46,12 +46,12 @@ EVALUATED = "the accuracy of mask prediction over all words of the treebank"
 
 
 def label(task: str) -> str:
-    """Return a task's name as people write it."""
+    """Return the usual spelling of a task's name."""
     return NAMES.get(task, task)
 
 
 def task_of(curve: str) -> str:
-    """Return the task that a curve belongs to: SQuAD has two curves."""
+    """Return the task of a curve, since SQuAD has two."""
     return SQUAD if curve == EXACT else curve
 
 
@@ -71,7 +71,7 @@ def score_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return each task's score over the steps: task, metric, step, value, low, high, seeds, n, control.
 
     The value is the mean over the seeds, `low` and `high` the ends of their range, missing for a single seed. `control`
-    is the score of a predictor that reads no text. SQuAD's exact match is another task, EXACT.
+    is the score of a predictor that reads no text. SQuAD's exact match is a separate task, EXACT.
     """
     exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
     known = pd.concat([scores, exact], ignore_index=True)
@@ -91,7 +91,7 @@ def score_table(scores: pd.DataFrame) -> pd.DataFrame:
 def glue_average(table: pd.DataFrame) -> pd.DataFrame:
     """Return the mean score of the GLUE tasks of a `score_table` at the steps that all have: step, value, control, ...
 
-    Empty if only one GLUE task was run. Two more columns name it: task, and tasks, over which it is the mean.
+    Empty if only one GLUE task was run. Two more columns are task, its name, and tasks, over which it is the mean.
     """
     glue = table[table["task"].isin(GLUE)]
     several = glue if glue["task"].nunique() > 1 else glue[:0]
@@ -114,7 +114,7 @@ def task_table(
 ) -> pd.DataFrame:
     """Return a row for each task of a `score_table`: task, metric, now, last, best, control, n, seeds, 95 %, 99 %.
 
-    `now` is the score at a step, `best` the step of the highest score, and the shares are when they were `reached`.
+    `now` is the score at a step, `best` the step of the highest score; the last two are the steps in `reached`.
     """
     rows = []
     for task, own in scores.groupby("task", sort=False):
@@ -144,14 +144,14 @@ def _with_interval(found: Reached | None, axis: StepAxis) -> str:
 
 
 def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
-    """Return the caption of `task_table`: the GLUE average, how to read it, and tasks that end at their control."""
+    """Return the caption of `task_table`: the GLUE average, an explanation, and tasks that end at their control."""
     reading = (
         "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
         "interval from 400 bootstrap samples of the development examples."
     )
     last = scores.groupby("task", sort=False).last()
     unlearned = [label(task) for task in last.index[last["value"] <= last["control"]]]
-    left = f"At or below the control at the end, so nothing was learned to reach: {', '.join(unlearned)}."
+    left = f"At or below the control at the end, so without such a step: {', '.join(unlearned)}."
     left, hint = left if unlearned else "", "Click a row to see a task in detail."
     average = glue_average(scores)
     if average.empty:
@@ -166,7 +166,7 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
 
 
 def read_associations(run: Run, scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return `associations` of scores with the run's accuracy on masked words, and which. Raises ResultsError."""
+    """Return the `associations` of scores with the accuracy on masked words, and its name. Raises ResultsError."""
     masked, accuracy = read_masked_accuracy(run, scores["step"].unique())
     return associations(scores, masked), accuracy
 
@@ -190,10 +190,10 @@ def associations(scores: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame, str]:
-    """Return the accuracy on masked words, with columns step and value, and what it is.
+    """Return the accuracy on masked words, with columns step and value, and its name.
 
-    It is that of the training log, of the widest sample of held-out text over these `steps` if the log has several;
-    else that of mask prediction, or of next words for a decoder. Raises ResultsError.
+    It comes from the training log (from the sample of held-out text that covers most of these `steps`, if there are
+    several), else from mask prediction, or next-word prediction for a decoder. Raises ResultsError.
     """
     widest = widest_sample(positions.measure_table(run), steps)
     if len(widest):
@@ -214,8 +214,9 @@ def _logged(n: pd.Series) -> str:
 def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFrame:
     """Return the accuracy, masked as in training, of one sample of the shortest sequences: step, value, n.
 
-    It is the sample that most of the `steps` have, of several the largest, since accuracies of two samples cannot be
-    compared. `measures` is the table of `runs.read_measures`; the result is empty if nothing was masked so.
+    It is the sample that covers most of the `steps`, and the largest of several such samples, since accuracies of two
+    samples cannot be compared. `measures` is the table of `runs.read_measures`; the result is empty without such a
+    sample.
     """
     rows = measures[measures["masking"] == "training"]
     rows = rows[rows["length"] == rows["length"].min()].drop_duplicates(["step", "sample", "first"])
@@ -237,8 +238,8 @@ def describe_associations(table: pd.DataFrame, accuracy: str) -> Caption:
         f"Spearman's correlation, over the steps, of each task's score with {accuracy}, with a 95 % interval (Bonett "
         "and Wright; n is the number of steps; if two orders are equal, it has no width).",
         sentences(
-            f"{'; '.join(tied)}: such ranks say next to nothing." if tied else "",
-            "Near 1, steps with a higher accuracy also score higher on the task. The interval takes steps as "
+            f"{'; '.join(tied)}: such ranks are nearly meaningless." if tied else "",
+            "Near 1, steps with a higher accuracy also score higher on the task. The interval treats steps as "
             "independent, which those of one run are not.",
         ),
     )

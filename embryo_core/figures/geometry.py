@@ -1,4 +1,4 @@
-"""Geometry of states over pretraining: how many dimensions the words of a sample fill in each layer, and how."""
+"""Geometry of states over pretraining: the dimensions and the shape of a sample of words in each layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,27 +25,26 @@ class Measure:
     label: str
     means: str
     details: str
-    form: str  # of a value, as Python formats it
+    form: str  # Python's format of a value
 
 
 MEASURES = {
     "rank_me": Measure(
         "Effective rank",
-        "Effective rank: over how many dimensions the states spread (RankMe; Garrido et al., 2023).",
-        "The exponential of the entropy of their singular values. It cannot be above the number of words or of "
-        "dimensions.",
+        "Effective rank: the number of dimensions over which the states spread (RankMe; Garrido et al., 2023).",
+        "The exponential of the entropy of their singular values. It is at most the number of words or of dimensions.",
         ".1f",
     ),
     "participation": Measure(
         "Participation ratio",
-        "Participation ratio: how many directions have a large part of the variance (Gao et al., 2017).",
+        "Participation ratio: the number of directions with a large part of the variance (Gao et al., 2017).",
         "The squared sum of the eigenvalues of the covariance, divided by the sum of their squares.",
         ".1f",
     ),
     "alpha": Measure(
         "Alpha",
         "Alpha: how fast the eigenvalues of the covariance decay (alpha-ReQ; Agrawal et al., 2022).",
-        "The i-th eigenvalue falls about as i to the power of minus alpha, fitted from rank 11 to 100. High: few "
+        "The i-th eigenvalue is about proportional to i ** -alpha, fitted from rank 11 to 100. High: few "
         "directions have all the variance. States with fewer than 20 directions have none.",
         ".2f",
     ),
@@ -58,13 +57,13 @@ MEASURES = {
     "dimension": Measure(
         "Intrinsic dimension",
         "Intrinsic dimension: that of the surface on which the states are (TwoNN; Facco et al., 2017).",
-        "It is read off the distances to the two nearest states. Of equal states one is kept; n counts the others.",
+        "Estimated from the distances to the two nearest states. Of equal states one is kept; n counts distinct ones.",
         ".1f",
     ),
     "cka_below": Measure(
         "Similarity to the layer below",
         "Similarity to the layer below: linear CKA of the states of the same words, debiased (Murphy et al., 2024).",
-        "1: the layer only turns and scales the states; about 0: nothing is left of how they were arranged.",
+        "1: the layer only rotates and scales the states; about 0: nothing of their arrangement is left.",
         ".3f",
     ),
     "cka_step": Measure(
@@ -86,7 +85,7 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
 
 
 def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
-    """Return a measure over the steps, a curve for each layer; the layer `bold` is thick."""
+    """Return the figure of a measure over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], MEASURES[measure]
 
     def caption(rows: pd.DataFrame) -> Caption:
@@ -133,7 +132,7 @@ def _phases(ranks: pd.Series) -> list[Stretch]:
 
 
 def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
-    """Return how the effective rank of the last layer grows and shrinks."""
+    """Return a sentence on how the effective rank of the last layer grows and shrinks."""
     ranks = _last_layer(rows)
     start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {axis.counted(int(ranks.index[0]))}"
     if len(ranks) == 1:
@@ -146,12 +145,12 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int | None = None) -> Figure:
-    """Return a measure of the first run, layer by step; the cell of `layer` at the chosen step is outlined."""
+    """Return the heat map of a measure of the first run, layer by step; `layer` at the chosen step is outlined."""
     run, drawn = runs[0], MEASURES[measure]
     rows = measure_table(run, measure, to)
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"
-    cell = f".{int(drawn.form[1]) - 1}f"  # a decimal less
+    cell = f".{int(drawn.form[1]) - 1}f"  # one decimal fewer
     how = cells.CellFormat(lambda value: f"{value:{cell}}", drawn.form, "words", style.colour_bar(drawn.label))
     return cells.layer_map(runs, axis, rows, layer, how, name, title, METRIC)

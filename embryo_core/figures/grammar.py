@@ -1,4 +1,4 @@
-"""Grammar over pretraining: accuracy on minimal pairs, a panel for each paradigm in the order in which they rise."""
+"""Grammar over pretraining: accuracy on minimal pairs, with a panel for each paradigm in the order of their rise."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,15 +24,15 @@ from embryo_core.types import Run
 from embryo_core.words import percent, point, quantity, span
 
 METRIC = "minimal_pairs"
-LEVELS = {"paradigms": 2, "phenomena": 1}  # slashes in their names, which begin with the set's
-MAX_PANELS = 24  # of paradigms where a page opens; more would hide what is below them
+LEVELS = {"paradigms": 2, "phenomena": 1}  # number of slashes in a group's name, which begins with the set's
+MAX_PANELS = 24  # panels of paradigms when a page opens; more would push the rest out of view
 TITLE_WIDTH = 34  # characters of a line above a panel
 COLOURS = {"": style.SKY, "flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
     "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
 )
 SUM = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
-HOW = {  # the score of a sentence
+HOW = {  # how a sentence is scored
     WORD_L2R: f"{SUM} masked together with the pieces of its word after it (PLL-word-l2r).",
     PLAIN: f"{SUM} masked alone (plain PLL).",
     "from the left": f"{SUM} predicted from those before it.",
@@ -47,7 +47,7 @@ SHAPES = Caption(
 
 
 def label(group: str) -> str:
-    """Return the name of a paradigm or phenomenon without its set and underscores; of a set, its own."""
+    """Return the name of a paradigm or phenomenon without its set and underscores, or the name of a set."""
     return group.rpartition("/")[2].replace("_", " ")
 
 
@@ -61,7 +61,7 @@ def pair_sets(run: Run) -> list[str]:
 
 
 def levels(shapes: pd.DataFrame) -> list[str]:
-    """Return the levels of a set with these `shapes`; the one that a page shows first comes first."""
+    """Return the levels of a set with these `shapes`; the first one is the default of the page."""
     return sorted(LEVELS, reverse=len(shapes) <= MAX_PANELS, key=lambda level: LEVELS[level])
 
 
@@ -85,12 +85,12 @@ def _of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
 
 
 def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
-    """Return how the accuracy of each paradigm of a set develops, in the order in which they rise.
+    """Return a row for each paradigm of a set on how its accuracy develops, in the order of their rise.
 
     Columns: group, paradigm, phenomenon, onset, earliest, latest (`curves.onset` from chance), first, lowest, highest,
     last, end (whether the last value is significantly "above" or "below" chance, or "at" it), shape (see
     `turns.find_turns`), turns (the steps where it turns), fallen (whether it falls after a rise), n, ties (at the last
-    step). Those without an onset come last, the best of them first. Raises ResultsError.
+    step). Rows without an onset come last, sorted by their last value. Raises ResultsError.
     """
     table = accuracy_table(run, pairs)
     rows = [_shape(run, str(group), own) for group, own in table[table["group"] != pairs].groupby("group")]
@@ -129,7 +129,7 @@ def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
 
 
 def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
-    """Return the turns of `shapes` as text, in what the axis counts."""
+    """Return the turns of `shapes` as text, in the unit of the axis."""
     return [", ".join(map(axis.bare, steps)) for steps in table["turns"]]
 
 
@@ -147,7 +147,7 @@ CURVES = Curves(
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigms") -> Figure:
-    """Return a panel for a set as a whole and for each of its paradigms or phenomena, in the order of their rise."""
+    """Return the figure of a set and its paradigms or phenomena, a panel each, in the order of their rise."""
     run = runs[0]
     known = paradigm_shapes(run, pairs)
     if known.empty:
@@ -162,7 +162,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
         return "\n".join([*lines, rows["shape"][group]] if group in rows.index else lines)
 
     def colour(group: str) -> str:
-        shape = rows["shape"].get(group, "")  # a phenomenon has none; of several moves the last counts
+        shape = rows["shape"].get(group, "")  # a phenomenon has no shape; the last of several moves counts
         return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
 
     def styles(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -191,7 +191,7 @@ def _phenomena(run: Run, pairs: str) -> list[str]:
 
 
 def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool) -> Caption:
-    """Return what the accuracy is, how the panels are sorted and `coloured` by shape, and how many ties there are."""
+    """Return the caption: the accuracy, the order of panels, their colours if `coloured` by shape, and the ties."""
     whole = table[~table["group"].str.contains("/")]
     ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
     method = "from the left"
@@ -215,7 +215,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
 
 
 def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
-    """Return when each paradigm of a set rises from chance, in each run."""
+    """Return the figure of when each paradigm of a set rises from chance, in each run."""
     groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
     name = f"{runs[0].name}-grammar-{pairs}"
     return acquisition(runs, axis, METRIC, groups, "chance", name, label, "pairs")
@@ -225,7 +225,7 @@ def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
 
 
 def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
-    """Return how far a run gets on a set, and how many of its paradigms end above chance and fall after a rise."""
+    """Return a sentence on the accuracy on a set, and its paradigms that end above chance or fall after a rise."""
     whole = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fallen = int(table["fallen"].sum())
@@ -238,7 +238,7 @@ def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: St
 
 
 def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
-    """Return how far the orders of every two runs agree on the paradigms of a set, a sentence each, seeds apart."""
+    """Return a sentence for every two runs (also seeds) on how far their orders of a set's paradigms agree."""
     groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
     found = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []

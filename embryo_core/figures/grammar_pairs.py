@@ -1,4 +1,4 @@
-"""The sentences behind a point of the Grammar page: pairs at a step, one pair over the steps, its words at a step."""
+"""The sentences behind a point of the Grammar page: pairs at a step, one pair over the steps, words at a step."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,8 +34,8 @@ NATS = Curves(
 def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair] = ()) -> pd.DataFrame:
     """Return the pairs of a paradigm at a step: pair, good, bad, difference, good_score, bad_score, right, history.
 
-    `good` and `bad` are the sentences, if they are given. Scores are in nats; `history` is that of
-    `curves.classify_histories`, a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
+    `good` and `bad` are the sentences, if given. Scores are in nats; `history` is that of `curves.classify_histories`,
+    a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
     """
     table = results.read_pairs(run, paradigm)
     table = table.assign(difference=table["good"] - table["bad"])
@@ -52,7 +52,7 @@ def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair
 
 
 def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> Caption:
-    """Return how many pairs of a paradigm are right at a step, and what the columns are."""
+    """Return the caption: the number of right pairs of a paradigm at a step, and the columns."""
     right, n = int(table["right"].sum()), len(table)
     ties = int((table["difference"] == 0).sum())
     tied = f", {quantity(ties, 'tie')} counting half" if ties else ""
@@ -67,7 +67,7 @@ def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> C
 
 
 def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
-    """Return by how much the good sentence of a pair is preferred at every step."""
+    """Return the figure of how much the good sentence of a pair is preferred at every step."""
 
     def read(run: Run) -> pd.DataFrame:
         table = results.read_pairs(run, paradigm)
@@ -89,7 +89,7 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
 
 
 def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) -> Figure:
-    """Return which words of a pair make the difference at a step, from the table of `pair_sentences.score_words`."""
+    """Return the figure of a pair's difference by word at a step, from the table of `pair_sentences.score_words`."""
     own = table[table["step"] == step]
     if own.empty:
         raise FigureError(f"The words of this pair were not scored at {point(step, run.step_unit)}.")

@@ -1,4 +1,4 @@
-"""What the Overview plays: a run's best example, and the parts of speech that change most, chosen by stored results."""
+"""The content of the Overview's tiles: a run's best example, and the parts of speech that change most."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,11 +14,11 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import family_name
 
-CURVES = 3  # parts of speech
+CURVES = 3  # number of parts of speech
 METRIC = "mask_prediction"
-SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar
-KNOWING = 0.2  # precision at 1 over all facts from which it knows more than a few
-LEADING = {  # findings that need scores alone, the first ones preferred, and what each means
+SURE = 0.5  # least accuracy of the best part of speech of a model that has learned some grammar
+KNOWING = 0.2  # least precision at 1 over all facts of a model that knows more than a few
+LEADING = {  # findings that need only scores, by preference, and the meaning of each
     "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
     "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
     "knowledge_fluctuates": "Facts come and go: a later checkpoint does not know all that an earlier one knew.",
@@ -30,7 +30,7 @@ PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
 
 
 def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
-    """Return the learned example with many different answers on the way and a sure one at the end; None without one."""
+    """Return the learned example with many different answers on the way and a confident last one; None without one."""
 
     def worth(example: ExampleQuestion) -> float:
         leaders = {next(iter(answers.words)) for answers in example.answers if answers.words}
@@ -41,7 +41,7 @@ def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
 
 
 def changed_most(run: Run) -> pd.DataFrame:
-    """Return group, step, accuracy of the parts of speech that change most, if two steps have any."""
+    """Return group, step, accuracy of the parts of speech that change most; empty without two evaluated steps."""
     scores = results.read_scores(run, measured_as(run, METRIC))
     table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
     if table["step"].nunique() < 2:
@@ -57,9 +57,9 @@ def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
 
 
 def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
-    """Return what there is to watch, in Markdown with the paper, and what the model is and what it learns.
+    """Return two sentences: what there is to watch, and what the model is and learns.
 
-    `last` is the last step of the run, and `seen` how many tokens it has seen by then.
+    `last` is the last step of the run, and `seen` the number of tokens seen by then.
     """
     unit = "training steps" if run.step_unit == "updates" else run.step_unit
     family = family_name(run.family)
@@ -73,7 +73,7 @@ def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
 
 
 def _learned(run: Run) -> list[str]:
-    """Return what a run's scores at the last step say that it has learned."""
+    """Return what a run has learned, by its scores at the last step."""
     try:
         facts, words = results.read_scores(run, "world_knowledge"), changed_most(run)
     except EmbryoError:

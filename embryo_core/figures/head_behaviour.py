@@ -1,4 +1,4 @@
-"""Figures of what each head does: a score by layer and head and over the steps, and since when a pattern is present."""
+"""Figures of what each head does: a score by layer and head, over the steps, and the step at which it appears."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,15 +26,15 @@ from embryo_core.types import Run, StepUnit
 from embryo_core.words import percent, point, quantity, sentence_case
 
 METRIC = "head_behaviour"
-CHOSEN = style.VERMILION  # a colour that the scale does not have
+CHOSEN = style.VERMILION  # a colour outside the scale
 NEVER = "–"
-BASELINE_RULE = "baseline"  # the rule by which a head has to reach the best fixed offset
+BASELINE_RULE = "baseline"  # rule: a head has to reach the best fixed offset
 
 Head = tuple[int, int]  # layer and head, both from 1
 
 
 def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -> Figure:
-    """Return a pattern at one step by layer and head of the first run; colours cover the values of all steps."""
+    """Return the map of a pattern by layer and head of the first run at one step, on the colour scale of all steps."""
     run, pattern = runs[0], PATTERNS[what]
     rows = _rows(run, what)
     here = rows[rows["step"] == step]
@@ -58,7 +58,7 @@ def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head)
 
 
 def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
-    """Return since when each head of the first run shows a pattern; `change` as in `Pattern`."""
+    """Return the map of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, along = runs[0], axis.of(runs[0], runs)
     frame = read_behaviour(run, what)
     since = appearances(frame, what, change)
@@ -74,7 +74,7 @@ def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, c
 
 
 def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
-    """Return a pattern of every head of the first run over the steps, the chosen head bold."""
+    """Return the figure of a pattern in every head of the first run over the steps; the chosen head is bold."""
     run = runs[0]
     rows = smoothing.with_smoothed(_rows(run, what), "value", axis.smoothing, ["layer", "head"])
     return make_figure(
@@ -93,7 +93,7 @@ def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None,
 
 
 def describe_rule(option: str, first: int, unit: StepUnit) -> str:
-    """Return a rule of presence as its picker shows it: "baseline", or a change since the `first` step."""
+    """Return the label of a rule of presence: "baseline", or a change since the `first` step."""
     if option == BASELINE_RULE:
         return "reached the best fixed offset"
     return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, unit)}"
@@ -102,7 +102,7 @@ def describe_rule(option: str, first: int, unit: StepUnit) -> str:
 def describe_presence(
     frame: pd.DataFrame, change: float | None, since: pd.DataFrame, axis: StepAxis
 ) -> tuple[str, str]:
-    """Return the rule by which a pattern counts as present, and the heads that have it, the earliest layer first."""
+    """Return the rule by which a pattern counts as present, and a sentence on the heads that show it."""
     if change is None:
         best = baseline(frame)
         assert best is not None, "without a baseline every pattern has a change"
@@ -137,7 +137,7 @@ def _rows(run: Run, what: str) -> pd.DataFrame:
 
 
 def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
-    """Return how a head's pattern changed from the first step to the last, as the sentence that opens the page."""
+    """Return the page's headline: how a head's pattern changed from the first step to the last."""
     rows = _rows(run, what)
     own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
     if own.empty:
@@ -171,7 +171,7 @@ def plot_values(rows: pd.DataFrame, what: str, step: int, chosen: Head) -> go.Fi
 
 
 def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: StepAxis) -> go.Figure:
-    """Plot `appearances` by layer and head, the earlier among the evaluated `steps` the brighter; empty for none."""
+    """Plot `appearances` by layer and head: brighter is earlier among the evaluated `steps`, empty is never."""
     order = {step: number for number, step in enumerate(steps)}
     names = axis.short(steps)
     here = since.assign(
@@ -186,7 +186,7 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
 
 
 def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
-    """Plot cells with colour and text, the column `exact` under the pointer if there is one, by layer and head."""
+    """Plot cells with colour and text by layer and head; the column `exact`, if it exists, is the hover text."""
     colours = here.pivot(index="layer", columns="head", values="colour")
     texts = here.pivot(index="layer", columns="head", values="text")
     figure, z = go.Figure(), colours.to_numpy(float, na_value=np.nan)
@@ -218,7 +218,8 @@ def plot_heads(
 ) -> go.Figure:
     """Plot a pattern of every head over the steps: the chosen head bold, the others faint in their layer's colour.
 
-    `rows` are of `of_pattern`, `base` of `baseline`. Only the chosen head is smoothed. Customdata: layer, head, step.
+    `rows` come from `of_pattern`, `base` from `baseline`. Only the chosen head is smoothed. Customdata: layer, head,
+    step.
     """
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
@@ -272,7 +273,7 @@ def _described(rows: pd.DataFrame, what: str) -> list[list[Any]]:
 def _mark_appearance(
     figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
-    """Draw the level at which the pattern counts as present, and the step from which it is in the chosen head."""
+    """Draw the level at which the pattern counts as present, and the step at which it appears in the chosen head."""
     least = level(change, own["value"].iloc[0], base)
     first = axis.counted(int(own["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"

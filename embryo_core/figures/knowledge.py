@@ -66,8 +66,8 @@ def label(relation: str) -> str:
 def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError.
 
-    It is over all facts or, if `unnamed`, over those whose subject's name does not contain the object. With `types`,
-    those of all facts and of each type come first, then the relations by type and number.
+    It covers all facts or, if `unnamed`, only those whose subject's name does not contain the object. With `types`, all
+    facts and each type come first, then the relations by type and number.
     """
     facts = results.read_histories(run)
     if unnamed:
@@ -95,7 +95,7 @@ def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _order(relations: Sequence[str]) -> list[str]:
-    """Return all facts, the types, then the relations by type and number."""
+    """Sort names: all facts, the types, then the relations by type and number."""
 
     def place(relation: str) -> tuple[int, int, str]:
         kind, digits = TYPES.get(relation), relation[1:]
@@ -112,7 +112,7 @@ def best_first(table: pd.DataFrame) -> list[str]:
 
 
 def default_relations(table: pd.DataFrame) -> list[str]:
-    """Return the relations to show first: all together, and the six with the highest rise of those ever learned."""
+    """Return the default relations: all together, and the six learned ones with the largest rise."""
     by_relation = list(table[table["relation"] != ALL].groupby("relation"))
     rises = {
         name: own["value"].max() - own["value"].iloc[0]
@@ -136,7 +136,7 @@ CURVES = Curves(
 
 
 def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed: bool = False) -> Figure:
-    """Return precision at 1 of relations by step, if `unnamed` of facts whose subject does not contain the object."""
+    """Return the figure of relations' precision at 1; `unnamed` as in `precision_table`."""
 
     def read(run: Run) -> pd.DataFrame:
         table = precision_table(run, unnamed)
@@ -156,7 +156,7 @@ def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed
 
 
 def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> Figure:
-    """Return a panel for all facts, each type of relation and each relation, with its template (Figure 14)."""
+    """Return the figure with a panel for all facts, each type and each relation with its template (Figure 14)."""
     templates = results.read_sources(runs[0]).get(METRIC, {}).get("templates", {})
 
     def title(relation: str) -> str:
@@ -193,7 +193,7 @@ def _precision(
 
 
 def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool) -> Caption:
-    """Return what precision at 1 is, and which facts are left out; `types` explains the types of relations."""
+    """Return the caption: precision at 1, left-out facts, and if `types`, the types of relations."""
     named = int(baselines.named_by_subject(results.read_histories(run)).sum()) if unnamed else 0
     left_out = f"Left out: {quantity(named, 'fact')} whose subject's name contains the object." if unnamed else ""
     kinds = (
@@ -215,7 +215,7 @@ def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
-    """Return how many facts of a `precision_table` are right at the last step and at the best one."""
+    """Return a sentence on the share of right facts in a `precision_table` at the last step and at the best one."""
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     end = axis.counted(int(last["step"]))
@@ -228,7 +228,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
-    """Return what the last precision at 1 over all facts is worth; `without` is the table over unnamed facts."""
+    """Return a comparison of the last precision at 1 with its baseline; `without` is the table over unnamed facts."""
     ends = pd.concat([own[own["relation"] == ALL].sort_values("step").tail(1) for own in (table, without)])
     every, others = ends.iloc[0], ends.iloc[-1]
     at = point(int(every["step"]), run.step_unit)
@@ -247,7 +247,7 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
 
 
 def _compare(row: pd.Series) -> str:
-    """Return whether a precision is above its baseline; both are counted on the same facts."""
+    """Return in words whether a precision is above its baseline; both are over the same facts."""
     if row["low"] > row["baseline"]:
         return "above"
     return "below" if row["high"] < row["baseline"] else "not significantly different from"
@@ -257,7 +257,7 @@ def _compare(row: pd.Series) -> str:
 
 
 def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
-    """Return what the first run answered to one fact over the steps (Table 9)."""
+    """Return the figure of the first run's answers to one fact over the steps (Table 9)."""
     run = runs[0]
     answers = results.read_relation(run, relation)
     answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
@@ -284,7 +284,7 @@ def fact_history(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Return the plot of a `fact_history`: the probability of the true object, smoothed or not, and of the answer."""
+    """Return the plot of a `fact_history`: the probability of the true object and of the answer."""
     figure = go.Figure()
     x = axis.values(history["step"])
     answers = history[["step", "prediction", "rank"]].values

@@ -21,9 +21,9 @@ RULES = (
 
 
 def first_fact(run: Run) -> tuple[str | None, str | None]:
-    """Return relation and fact to open on: the one right at most steps of those that were forgotten, else learned.
+    """Return relation and fact to open on: the forgotten fact that was right at most steps, else such a learned fact.
 
-    Its subject's name does not hold the answer. (None, None) if no such fact was ever right. Raises ResultsError.
+    Its subject's name does not contain the answer. (None, None) if no such fact was ever right. Raises ResultsError.
     """
     facts = results.read_histories(run)
     facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~named_by_subject(facts)]
@@ -75,7 +75,7 @@ def summarize_relations(
 
 
 def describe_relations(facts: pd.DataFrame) -> Caption:
-    """Return how many facts have each history, and the rules of these."""
+    """Return the caption: the number of facts with each history, and the rules of histories."""
     total = facts["history"].value_counts().reindex(curves.HISTORIES, fill_value=0)
     counted = ", ".join(f"{count:,} {name}" for name, count in total.items())
     return Caption(
@@ -100,7 +100,7 @@ def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
-    """Return how many facts of a relation (`table`) are right at a step, and how many of them are `listed`."""
+    """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed` ones."""
     right = int((table["rank"] == 1).sum())
     return Caption(
         f"At {point(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "

@@ -18,7 +18,7 @@ from embryo_core.words import span
 
 METRIC = "lama_variants"
 RIGHT = "right"
-KINDS = {  # of the curves: name, colour, symbol
+KINDS = {  # kind of a curve -> name, colour, symbol
     RIGHT: ("right as asked", style.GREY, "circle"),
     PARAPHRASED: ("most paraphrases right", style.BLUE, "square"),
     NEGATED: ("same answer when negated", style.PURPLE, "diamond"),
@@ -26,7 +26,7 @@ KINDS = {  # of the curves: name, colour, symbol
     "low": ("lost after a dissimilar word", style.ORANGE, "triangle-down"),
     "random": ("lost after a random word", style.OLIVE, "cross"),
 }
-NAMES = {  # of the variants of a fact
+NAMES = {  # names of the variants of a fact
     PARAPHRASED: "paraphrase",
     NEGATED: "negation",
     "high": "similar word",
@@ -58,7 +58,7 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
     def caption(rows: pd.DataFrame) -> Caption:
         counts = ", ".join(f"{span(own['n'])} ({KINDS[kind][0]})" for kind, own in rows.groupby("kind", sort=False))
         return Caption(
-            "What the model answers when the facts that it gets right at a step are asked in other ways.",
+            "The model's answers when the facts that it gets right at a step are asked in other ways.",
             "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half "
             "of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by pairs of paraphrases "
             "instead). Purple: the negated question gets the same answer, which is wrong. The others: the answer is "
@@ -81,7 +81,7 @@ OF_FACT = Caption(
 def of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
     """Return a row for each variant of a fact: kind, question, answer (at a step), kept, steps. Raises ResultsError.
 
-    `steps` counts those at which the fact was right, `kept` those of them at which the variant was right too.
+    `steps` is the number of steps at which the fact was right; at `kept` of them the variant was right too.
     """
     rows = []
     for (kind, text), own in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):

@@ -1,4 +1,4 @@
-"""The lens as a grid: layer by step, the top word written in each cell, its probability as colour."""
+"""The lens as a grid: layer by step, with the top word in each cell and its probability as colour."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,22 +15,23 @@ from embryo_core.types import Run
 from embryo_core.words import percent, quantity
 
 LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
-TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # of the colour bar
+TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # ticks of the colour bar
 BAR = {"title": {"text": "probability", "side": "top", "font_size": style.FONT - 2}, "orientation": "h", "len": 0.3}
 BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
 BAR |= {"tickfont_size": style.FONT - 3}
 LETTER = 6.4  # pixels of a letter of a word in a cell
 AROUND = 12  # pixels around a word
-MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900  # pixels of a column, of one of few, and of all together
-LAYER_NAMES = 60  # pixels of the names of the layers
-NOTHING = "no word reaches 10 %"  # written in the column of folded steps
-SURE = 0.1  # the probability that some word has in some layer once there is something to read
+# pixels: narrow column, wide column (of few), least width of the grid
+MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900
+LAYER_NAMES = 60  # pixels of the layer names
+NOTHING = "no word reaches 10 %"  # text in the column of folded steps
+SURE = 0.1  # least probability of a word in any layer, at steps that are not folded
 FILLED = (
-    "The model's own masked-word head, which was trained on the last layer alone, is applied to every hidden state "
+    "The model's masked-word head, which was trained only on the last layer, is applied to every hidden state "
     "(layer 0: the embeddings). Other masks stay in place."
 )
 CONTINUED = (
-    "The model's own final norm and head, which were trained on the last layer alone, are applied to every layer's "
+    "The model's final norm and head, which were trained only on the last layer, are applied to every layer's "
     "state at the last position (layer 0: the embeddings)."
 )
 COLOURED = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
@@ -76,7 +77,7 @@ def lens(
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:
-    """Return the first steps of a table, at which no layer gives a word a probability of SURE; none if none does."""
+    """Return the first steps of a table, at which no layer gives a word a probability of SURE."""
     surest = table.groupby("step")["probability"].max().sort_index()
     if surest.max() < SURE:
         return []
@@ -92,12 +93,12 @@ def grid(
 ) -> Draft:
     """Draw the grid of a lens, with a line around the pinned cell (layer, step) and the column of the chosen step.
 
-    Without a pin the line is around the last layer at the chosen step. `table` has the columns step, layer, rank,
-    token, probability; `marked` gives the roles of words that are outlined where they are on top. The first steps that
+    Without a pin the outline is around the last layer at the chosen step. `table` has the columns step, layer, rank,
+    token, probability; `marked` has the roles of words that are outlined where they are on top. The first steps that
     are `folded` become one empty column; the other columns are wide enough for every word, so the grid sets its own
-    width. Colour goes with the square root of the probability, the same on every grid. Its scale is drawn in files
-    alone; that of the page (`colour_scale`) stays in sight when a wide grid is scrolled. Every cell carries its layer
-    and step as customdata.
+    width. The colour shows the square root of the probability, the same on every grid. Only files have a colour bar;
+    the page's (`colour_scale`) stays visible when a wide grid is scrolled. Every cell has its layer and step as
+    customdata.
     """
     rows = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
     top = list(zip(*(rows[name].tolist() for name in ("layer", "step", "token", "probability")), strict=True))
@@ -132,7 +133,7 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
 
 
 def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -> None:
-    """Draw the cells; folded steps have none."""
+    """Draw the cells, except at folded steps."""
     _, of_cells, words, values = zip(*top, strict=True)
     steps = [*dict.fromkeys(of_cells)]
     z = np.sqrt(np.reshape(values, (len(steps), -1)).T)

@@ -1,9 +1,9 @@
-"""Text from outside, in Markdown that is never read as markup."""
+"""Escape untrusted text for Markdown."""
 
 import re
 
-JOINER = "\u2060"  # word joiner: has no width, and no line breaks there
-# Streamlit makes links, icons and arrows of these after the marks were read, so that a backslash does not stop it.
+JOINER = "\u2060"  # word joiner: no width, no line break
+# Streamlit makes links, icons and arrows of these after parsing the Markdown, so that a backslash does not prevent it.
 MADE_LATER = (
     re.compile(r"(:)(?=//|[\w+/-]+:)"),  # https://, :icon:
     re.compile(r"(?<=[\w.+-])(@)(?=[\w-])"),  # someone@example.org
@@ -13,7 +13,7 @@ MADE_LATER = (
 
 
 def literal(text: str) -> str:
-    """Return Markdown that shows a text as it is, on one line: all punctuation escaped, no link and no icon made."""
+    """Return Markdown that shows a text literally, on one line: punctuation escaped, no links, no icons."""
     line = " ".join(text.split())
     for pattern in MADE_LATER:
         line = pattern.sub(rf"\1{JOINER}", line)

@@ -1,4 +1,4 @@
-"""Words that a run gave pieces of their own, apart from all others: accuracy by part of speech, run beside run."""
+"""Accuracy on words for which a run added pieces, and on all other words, by part of speech and run."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ from embryo_core.types import Run
 from embryo_core.words import percent, point, quantity
 
 NEW, OTHER = "new pieces", "other words"
-MIN_WORDS = 5  # of a row
+MIN_WORDS = 5  # words of a row
 
 
 def new_words(run: Run) -> frozenset[str]:
-    """Return the words that continued pretraining gave pieces of their own; none if its tokenizer cannot be read."""
+    """Return the words for which continued pretraining added pieces; empty if the tokenizer cannot be read."""
     try:
         return frozenset(load_tokenizer(run).new_words.values())
     except EmbryoError:
@@ -29,10 +29,10 @@ def new_words(run: Run) -> frozenset[str]:
 
 
 def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
-    """Return the accuracy at the last step, of words with new pieces in `tokenizer` and of others, by group.
+    """Return the accuracy at the last step on words with new pieces in `tokenizer` and on others, by group.
 
-    Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if no
-    MIN_WORDS with new pieces were measured. Raises ResultsError.
+    Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if fewer
+    than MIN_WORDS with new pieces were measured. Raises ResultsError.
     """
     metric, new = measured_as(run, metric), {*tokenizer.new_words.values()}
     scores = results.read_scores(run, metric)
@@ -52,7 +52,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:
-    """Plot the accuracy of words with new pieces, and of the others, at each run's last step."""
+    """Return the figure of the accuracy on words with new pieces, and on others, at each run's last step."""
     owner = next((run for run in runs if new_words(run)), None)
     if owner is None:
         raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")

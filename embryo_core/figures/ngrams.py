@@ -1,4 +1,4 @@
-"""How far predictions are from the unigram and bigram distributions of the text, over the steps."""
+"""The divergence of predictions from the unigram and bigram distributions of the text, over the steps."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ CURVES = Curves(
 
 
 def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the divergence of predictions from unigrams and from bigrams."""
+    """Return the figure of the divergence of predictions from unigrams and from bigrams."""
     run = runs[0]
     return curves_figure(
         runs,
@@ -40,7 +40,7 @@ def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with 95 % intervals by their standard `errors`: group, step, value, low, high, n."""
+    """Return `scores` with 95 % intervals from their standard `errors`: group, step, value, low, high, n."""
     table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
     reach = Z * table["value_error"]
     table = table.assign(low=(table["value"] - reach).clip(lower=0), high=table["value"] + reach)
@@ -48,10 +48,10 @@ def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataF
 
 
 def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Caption:
-    """Return at which step predictions are nearest to unigrams, and at which they are nearer to bigrams."""
+    """Return the caption: when predictions are nearest to unigrams, and when they are nearer to bigrams."""
     by_group = {group: rows.set_index("step") for group, rows in table.groupby("group")}
     unigram, bigram = by_group["unigram"], by_group["bigram"]
-    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # significantly
+    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # significantly nearer
     step = int(unigram["value"].idxmin())
     if step in nearer:
         phase = ", when they are nearer to bigrams: no unigram phase is among these steps"

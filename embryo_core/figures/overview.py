@@ -1,4 +1,4 @@
-"""Figures of the Overview: losses and accuracies of the training log, and where learning takes off."""
+"""Figures of the Overview: losses and accuracies of the training log, and the step at which learning takes off."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,14 +24,14 @@ from embryo_core.types import Run
 T = TypeVar("T")
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
-LOSS_WEIGHTS = {  # settings that weight a loss in what training minimizes
+LOSS_WEIGHTS = {  # settings that weight a loss in the training objective
     "sentence_order_weight": "the sentence-order loss",
     "generator_weight": "the generator's loss",
     "discriminator_weight": "the discriminator's loss",
 }
 
 
-COUNTS = {  # columns of n, and what they count
+COUNTS = {  # column of n -> what it counts
     "n_masked": "masked pieces",
     "n_predicted": "pieces",
     "n_sequences": "sentence pairs",
@@ -46,9 +46,9 @@ class Quantity:
     title: str
     count: str
     about: str
-    per: str | None = None  # nats of a loss; None: an accuracy
-    more: str = ""  # that n counts
-    baseline: float | None = None  # chance, if it is the same for all runs
+    per: str | None = None  # end of the unit of a loss; None: an accuracy
+    more: str = ""  # addition to the unit of n
+    baseline: float | None = None  # chance level, if all runs share it
 
     @property
     def unit(self) -> str:
@@ -77,7 +77,7 @@ QUANTITIES = {
     "next_token_accuracy": Quantity(
         "Next-piece accuracy", "n_predicted", f"Share of pieces predicted exactly from those before. {WORD}"
     ),
-    "loss": Quantity("Total loss", "n_masked", "", "", OTHERS),  # see describe_total_loss
+    "loss": Quantity("Total loss", "n_masked", "", "", OTHERS),  # the caption comes from describe_total_loss
     "sentence_order_loss": Quantity(
         "Sentence-order loss",
         "n_sequences",
@@ -97,18 +97,18 @@ QUANTITIES = {
         "not masked. Dashed, where the log has it: always “original”.",
     ),
 }
-WORDS = {  # quantities that have a section even if the log lacks them, by what the models give
+WORDS = {  # quantities that have a section even if the log lacks them, by capability
     "masked_words": ("masked_lm_loss", "masked_lm_accuracy"),
     "next_words": ("next_token_loss", "next_token_accuracy"),
 }
-BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # whose baseline is always the same word
+BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities whose baseline is one word
 
 
 # === The log ===
 
 
 def _while_unchanged(of: Callable[[Run], Path], entries: int) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
-    """Decorate a reader of a run: its last results are kept, and shared, while this file of the run stays the same."""
+    """Decorate a reader of a run: cache its last results, without copies, until this file of the run changes."""
 
     def version(path: Path) -> tuple[int, int] | None:
         with suppress(OSError):
@@ -127,7 +127,7 @@ def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
     Measures by length and position are left out. A row without counts gets those of its first measure, whose numbers
-    are the row's. The table is shared, so never modify it. Raises BrokenRun.
+    are the row's. The table is cached; do not modify it. Raises BrokenRun.
     """
     rows = [_counts_of_first(row.get("measures")) | row for row in run_files.read_log(run)]
     return pd.DataFrame(rows).drop(columns=["measures", "by_length"], errors="ignore")
@@ -147,18 +147,18 @@ def training_phases(run: Run) -> tuple[Phase, ...]:
 
 
 def logged_quantities(run: Run) -> list[str]:
-    """Return the quantities that the Overview draws: those of words, and all others that the log has."""
+    """Return the quantities of the Overview: those of words, and all others that the log has."""
     log, always = training_log(run), WORDS["next_words" if "next_words" in run_gives(run) else "masked_words"]
     return [name for name in QUANTITIES if name in always or name in log]
 
 
 def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
-    """Return a row for each measurement of a quantity: split, step, the quantity, n and, if it is known, baseline."""
+    """Return a row for each measurement of a quantity: split, step, the quantity, n and, if known, baseline."""
     log, count = training_log(run), QUANTITIES[quantity].count
     if quantity not in log:
         return pd.DataFrame(columns=["split", "step", quantity, "n"])
     table = log[["split", "step", quantity]].assign(n=log.get(count, pd.NA))[log[quantity].notna()]
-    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have it
+    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have a baseline
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return table.assign(baseline=word[1])
     if QUANTITIES[quantity].baseline is not None:
@@ -176,7 +176,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 
 
 def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
-    """Return one quantity of the log over the steps: training averages as a thin line, held-out text as a thick one."""
+    """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick one."""
     run, drawn = runs[0], QUANTITIES[quantity]
     of_words = quantity == loss_of_words(training_log(run))
     curves = Curves(
@@ -215,7 +215,7 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
 
 
 def baseline_name(run: Run, quantity: str) -> str:
-    """Return what a baseline always answers, or that it is chance."""
+    """Return the name of a baseline: its constant answer, or chance."""
     if quantity == "replaced_token_accuracy":
         return "always “original”"
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
@@ -224,20 +224,20 @@ def baseline_name(run: Run, quantity: str) -> str:
 
 
 def describe_total_loss(config: Mapping[str, Any]) -> str:
-    """Return what the total loss sums up, and what training minimizes if that is a weighted sum."""
+    """Describe the total loss, and the training objective if that is a weighted sum."""
     if weights := weighted_losses(config):
         return f"Plain sum of the losses of all objectives; training minimizes it with {weights}."
     return "Sum of the losses of all objectives, which training minimizes."
 
 
 def weighted_losses(config: Mapping[str, Any]) -> str:
-    """Return the losses that training weights by another factor than 1: "the sentence-order loss × 0.5"."""
+    """Return the losses whose weight is not 1: "the sentence-order loss × 0.5"."""
     factors = {loss: config.get(setting, 1) for setting, loss in LOSS_WEIGHTS.items()}
     return ", ".join(f"{loss} × {factor:g}" for loss, factor in factors.items() if factor != 1)
 
 
 def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
-    """Return how far the loss on words fell, and where it took off; "" if it was measured fewer than two times."""
+    """Return a sentence on how the loss on words fell, and where learning takes off; "" without two values."""
     loss = loss_of_words(log)
     split = "heldout" if (log["split"] == "heldout").any() else "train"
     rows = log[(log["split"] == split) & log[loss].notna()].sort_values("step")

@@ -1,4 +1,4 @@
-"""Patterns of attention heads: their names and units, tables of their scores, and when a head begins to show one."""
+"""Patterns of attention heads: names and units, tables of scores, and the step at which a head begins to show one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from embryo_core.types import Run
 
 PREFIX = "head_behaviour_"
 BASELINE = "fixed_offset"
-FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head to open on where none was measured
+FIRST_HEAD = ("previous", 1, 1)  # default pattern, layer and head without measurements
 COLUMNS = ["what", "layer", "head", "step", "value", "n", "offset"]
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One score of a head: its names, how its values are written, and when it counts as present.
+    """One score of a head: its names, the format of its values, and the rule by which it counts as present.
 
     It is present once it has risen (fallen, if the change is negative) by a change since the first evaluated step, or
     has reached the baseline if the change is None. The first of the changes is the default.
@@ -24,14 +24,14 @@ class Pattern:
 
     label: str
     axis: str
-    means: str  # what one number is, for captions
+    means: str  # definition of a value, for captions
     changes: tuple[float | None, ...]
     write: Callable[[float], str] = "{:.2f}".format
     tickformat: str = ""
 
     @property
     def falls(self) -> bool:
-        """Return whether the pattern shows as low values."""
+        """Return whether low values show the pattern."""
         return (self.changes[0] or 0) < 0
 
 
@@ -70,7 +70,8 @@ PATTERNS = {
         "Syntax: head → dependent", "whose syntactic head is the word that attends most to them"
     ),
 }
-IN_MAPS = ("previous", "next", "same", "cls")  # that an averaged map shows, as a diagonal or as its first column
+# patterns that an averaged map shows, as a diagonal or as its first column
+IN_MAPS = ("previous", "next", "same", "cls")
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
@@ -125,7 +126,7 @@ def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int
 
 
 def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.DataFrame:
-    """Return since when each head shows the pattern: layer, head, step (missing if it does not at the last step)."""
+    """Return the step from which each head shows the pattern to the end: layer, head, step (missing if it does not)."""
     base = baseline(frame)
     rows = [
         {"layer": layer, "head": head, "step": appearance(curve, change, base)}
@@ -159,7 +160,7 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
 def strongest(frame: pd.DataFrame, among: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
     """Return pattern, layer and head of the clearest of some patterns at the last step; None if none was measured.
 
-    By default of those that averaged maps show: sentences end at different positions, so that [SEP] is no picture.
+    By default the patterns are those that averaged maps show; [SEP] is not, since sentences end at different positions.
     """
     last = frame[frame["what"].isin(among) & (frame["step"] == frame["step"].max())]
     if last.empty:

@@ -1,4 +1,4 @@
-"""The table of a run's phases: where each begins, and what changes in it."""
+"""The table of a run's phases: the beginning of each, and the changes in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,13 +23,14 @@ ACCURACIES = {
     "Next-word prediction": "next_word_prediction",
     "Facts": "world_knowledge",
 }
-METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))  # whose scores are needed
+# metrics whose scores are needed
+METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 NO_PHASES = Caption("No phases can be distinguished: the loss on words does not turn, or has too few measurements.")
 
 
 def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
-    """Return a run's phases with what changes in each, and the caption of this table. Raises ResultsError."""
+    """Return the table of a run's phases and the changes in each, and its caption. Raises ResultsError."""
     found = training_phases(run)
     if not found:
         return pd.DataFrame(), NO_PHASES
@@ -38,7 +39,7 @@ def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
 
 
 def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Caption:
-    """Return how phases are found and what their columns are, with n of each column."""
+    """Return the caption: how phases are found, and the columns with n of each."""
     return Caption(
         "Phases are the stretches between breakpoints of lines fitted to the loss on words over the logarithm of "
         "the step.",
@@ -61,10 +62,10 @@ def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Captio
 
 
 def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
-    """Return a row for each phase: name, steps, interval, fall of the loss, and what changes from its start to its end.
+    """Return a row for each phase: name, steps, interval, fall of the loss, and changes from its start to its end.
 
-    These are accuracies, the deviation of position embeddings divided by that of words, the mean cosine between the
-    last layer's states of a sentence (both if they were measured), and the head that changes most.
+    The changes are in accuracies, the deviation of position embeddings divided by that of words, the mean cosine
+    between the last layer's states of a sentence (both if measured), and the head that changes most.
     """
     rows, measured, heads = [], _measured(scores), _fixed_places(scores)
     for number, phase in enumerate(phases):
@@ -93,7 +94,7 @@ def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     found = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
     decoder = len(found["Next-word prediction"]) > 0
     for title in ("Reconstruction", "Mask prediction") if decoder else ("Next-word prediction",):
-        if found[title].empty:  # does not apply
+        if found[title].empty:  # not measured
             del found[title]
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
     positions, words = (_by_step(deviations[deviations["group"] == group]) for group in (POSITIONS, WORDS))
@@ -109,9 +110,10 @@ def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
-    """Return the evaluated steps nearest to the start and the end of a phase; None if there are no two.
+    """Return the evaluated steps nearest to the start and the end of a phase; None if there are not two.
 
-    Each is the last up to that step; if that of the start is less than half as far, it is the first in the phase.
+    Each is the last step up to that point; if the first one is less than half as far, the first step in the phase
+    replaces it.
     """
     steps = np.unique(steps)
     first, last = (steps[steps <= step].max(initial=-1) for step in (phase.start, phase.end))
@@ -126,7 +128,7 @@ def _is_near(found: int, step: int) -> bool:
 
 
 def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[[int, int], str]) -> str:
-    """Return what `describe` says of the ends of a phase, with the evaluated steps if they are far; "" without two."""
+    """Return `describe` of the ends of a phase, with the evaluated steps if they are far from these; "" without two."""
     ends = _ends(steps, phase)
     if ends is None:
         return ""
@@ -135,19 +137,19 @@ def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[
 
 
 def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
-    """Return a quantity, given by step, at two of them: "0.05 → 0.41", or "5.0 → 41.0 %"."""
+    """Return the change of a quantity between two steps: "0.05 → 0.41", or "5.0 → 41.0 %"."""
     if percent:
         return f"{100 * values[first]:.1f} → {100 * values[last]:.1f} %"
     return f"{values[first]:.2f} → {values[last]:.2f}"
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the attention weights of every head on fixed places."""
+    """Return the attention weights of every head on fixed positions."""
     return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
 
 
 def _head(rows: pd.DataFrame, first: int, last: int) -> str:
-    """Return the head and fixed place whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
+    """Return the head and fixed position whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
     ends = rows[rows["step"].isin((first, last))]
     table = ends.pivot(index=["metric", "layer", "group"], columns="step", values="value")
     metric, layer, head = at = (table[last] - table[first]).abs().idxmax()

@@ -25,15 +25,15 @@ Y_TITLES = {DEVIATION: "standard deviation", COSINE: "mean cosine"}
 WORDS, POSITIONS = "words", "positions"
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
 SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
-MAX_SAMPLES = 4  # to choose from
-MASKINGS = {"training": "as in training"}  # names of ways of masking; others are named as they are
+MAX_SAMPLES = 4  # samples to choose from
+MASKINGS = {"training": "as in training"}  # labels of ways of masking; others are their own labels
 
 
 # === Accuracy by length and position ===
 
 
 def measure_table(run: Run) -> pd.DataFrame:
-    """Return held-out accuracy by length, masking and position: the fields of `runs.Measured`; empty if unmeasured."""
+    """Return held-out accuracy by length, masking and position (the fields of `runs.Measured`); empty if unmeasured."""
     try:
         return pd.DataFrame(run_files.read_measures(run), columns=run_files.Measured._fields)
     except EmbryoError:
@@ -41,7 +41,7 @@ def measure_table(run: Run) -> pd.DataFrame:
 
 
 def maskings(table: pd.DataFrame) -> list[str]:
-    """Return the ways of masking in a `measure_table`; 15 % of single pieces, which runs share, comes first."""
+    """Return the ways of masking in a `measure_table`; 15 % of single pieces, common to all runs, comes first."""
     found = list(dict.fromkeys(table["masking"]))
     return sorted(found, key=lambda masking: (not masking.startswith("single"), masking == "training"))
 
@@ -49,8 +49,8 @@ def maskings(table: pd.DataFrame) -> list[str]:
 def samples(table: pd.DataFrame, masking: str) -> list[int]:
     """Return the samples of the text by their number of masked pieces in the shortest sequences, the largest first.
 
-    Samples with less than a quarter of the steps of another come last: they show no development. Empty if there are
-    too many to choose from, for example a new text at each step.
+    Samples with less than a quarter of another's steps come last: they show no development. Empty if there are too many
+    to choose from, for example if each step has a new text.
     """
     rows = table[table["masking"] == masking]
     shortest = rows[rows["length"] == rows["length"].min()]
@@ -63,7 +63,8 @@ def samples(table: pd.DataFrame, masking: str) -> list[int]:
 def position_table(table: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:
     """Return the accuracies of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n.
 
-    `sample` is one of the `samples`, by default the first; of longer sequences that of the same rank by size is taken.
+    `sample` is one of the `samples`, by default the first; for longer sequences the sample of the same rank by size is
+    used.
     """
     rows = table[table["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
     if found := samples(table, masking):
@@ -80,7 +81,7 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
 
 
 def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: int | None = None) -> Figure:
-    """Return held-out accuracy by length and position; `sample` is that of the first run, others show their first."""
+    """Return the figure of held-out accuracy by length and position; `sample` applies to the first run."""
     run = runs[0]
 
     def read(one: Run) -> pd.DataFrame:
@@ -108,12 +109,12 @@ def _position_styles(curves: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _by_number(names: Iterable[str]) -> list[str]:
-    """Return names in the order of the numbers in them."""
+    """Sort names by the numbers in them."""
     return sorted(names, key=lambda name: [int(number) for number in re.findall("[0-9]+", name)])
 
 
 def describe_positions(table: pd.DataFrame, masking: str) -> Caption:
-    """Return the difference between the ends of the longest sequences at the last step, and n of each curve."""
+    """Return the caption: the difference between the ends of the longest sequences at the last step, and each n."""
     last = table.groupby("curve", sort=False).last()
     about = (
         f"Share of masked pieces of held-out text predicted exactly, masked {MASKINGS.get(masking, masking)}; the same "
@@ -127,7 +128,7 @@ def describe_positions(table: pd.DataFrame, masking: str) -> Caption:
 
 
 def _compare_ends(last: pd.DataFrame) -> str:
-    """Return how the last positions of the longest sequences compare with the first; "" if there is one group."""
+    """Return a sentence that compares the last positions of the longest sequences with the first; "" for one group."""
     length = last.index[-1].partition(",")[0]
     longest = last[[name.startswith(f"{length},") for name in last.index]]
     if len(longest) < 2:
@@ -145,7 +146,7 @@ def _compare_ends(last: pd.DataFrame) -> str:
 
 
 def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
-    """Return the deviation of embeddings, a curve for each table, or the cosine of states, a curve for each layer."""
+    """Return the figure of the deviation of embeddings (a curve per table) or the cosine of states (one per layer)."""
     run = runs[0]
     describe = describe_deviation if metric == DEVIATION else describe_cosine
     curves = Curves(
@@ -164,14 +165,14 @@ def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
         metric.replace("_", "-"),
         TITLES[metric],
         lambda table: describe(table, run),
-        METRIC if metric == COSINE else "",  # deviations are those of the weights, not of data
+        METRIC if metric == COSINE else "",  # deviations are of weights, not of data
     )
 
 
 def embedding_table(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return one of the two metrics as curve, step, value, n; a curve is a table of embeddings, or a layer.
 
-    If positions are measured in several groups, all positions together are left out.
+    If positions are measured in several groups, the row of all positions is left out.
     """
     by = "group" if metric == DEVIATION else "layer"
     rows = scores[scores["metric"] == metric].rename(columns={by: "curve"})
@@ -194,7 +195,7 @@ def _styles(curves: Sequence[Any]) -> Mapping[Any, tuple[str, str]]:
 
 
 def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
-    """Return how large position embeddings are in comparison with those of words: the smallest and the last ratio."""
+    """Return the caption: the size of position embeddings relative to word embeddings, smallest and last ratio."""
     n = table.groupby("curve", sort=False)["n"].last()
     counted = f"n = {', '.join(f'{rows:,} ({name})' for name, rows in n.items())} rows of an embedding table."
     by_curve = table.pivot(index="step", columns="curve", values="value")
@@ -215,7 +216,7 @@ def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
 
 
 def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
-    """Return when the states of a sentence are most similar in the last layer, and what they are measured on."""
+    """Return the caption: when the states of a sentence are most similar in the last layer, and the data."""
     last = table[table["curve"] == table["curve"].max()].set_index("step")["value"]
     step = int(last.idxmax())
     return Caption(
@@ -228,6 +229,6 @@ def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
 
 
 def _at_last(values: pd.Series, named: int, run: Run) -> str:
-    """Return the value at the last evaluated step, unless that is the step that was named before."""
+    """Return the value at the last evaluated step, or "" if that step is the `named` one."""
     last = int(values.index[-1])
     return "" if last == named else f", and {values.iloc[-1]:.2f} at {point(last, run.step_unit)}, the last"

@@ -34,7 +34,7 @@ STYLES = {  # colour and marker
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
-RING = 9  # pixels from its middle to its line
+RING = 9  # pixels: radius of the ring
 OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -58,7 +58,7 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = False, bands: bool = True) -> Figure:
-    """Return F1 of all tasks in a layer (BEST, LAST or a number), with 95 % intervals and majority baselines."""
+    """Return the figure of all tasks' F1 in a layer (BEST, LAST or a number), with intervals and majority baselines."""
     run = runs[0]
     curves = Curves(
         by="task",
@@ -110,7 +110,7 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
 
 
 def headline(best: pd.DataFrame, axis: StepAxis) -> str:
-    """Return which task gains most and least from the first step to the last in the `best` layer of each step."""
+    """Return a sentence on the tasks that gain most and least between the first and last step, in the `best` layers."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     begin, end = (axis.counted(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
@@ -142,13 +142,13 @@ EXPECTED = Curves(
 
 
 def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
-    """Return in which layer each task is found over the steps; of one run, with half of its layers as a dashed line."""
+    """Return the figure of each task's expected layer; for one run with a dashed line at half of its layers."""
     run = runs[0]
     frame = read_probe_scores(run)
     layers = int(frame["layer"].max()) if len(frame) else 0
 
     def caption(table: pd.DataFrame) -> Caption:
-        alone = "Above the dashed line, the upper layers have the larger share of these weights."
+        alone = "Above the dashed line, most of this weight is in the upper layers."
         return Caption(
             f"Expected layer: the mean of the layers 0 (embeddings) to {layers}, each weighted by how far its F1 is "
             "above the majority baseline.",
@@ -177,7 +177,7 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
 
 
 def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_task: str) -> Figure:
-    """Return the path of two tasks of the first run through the steps, in one layer (see `tasks`)."""
+    """Return the figure of the first run's path through the scores of two tasks, in one layer (see `tasks`)."""
     run = runs[0]
     frame = read_probe_scores(run)
     table = path(of_layer(frame, layer), x_task, y_task)

@@ -1,4 +1,4 @@
-"""One task layer by layer, the peaks of all, and how a probe was trained (Section 4, Figures 3, 10 and 11)."""
+"""Figures of one task layer by layer, of all peaks, and of a probe's training (Section 4, Figures 3, 10 and 11)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from embryo_core.words import layer_name, point, sentence_case, span
 
 @dataclass(frozen=True)
 class LayerScore:
-    """A score of a probe: its name, the title of its axis, and what it means."""
+    """A score of a probe: its name, the title of its axis, and its definition."""
 
     label: str
     axis: str
@@ -83,7 +83,7 @@ def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
 def layers(
     runs: Sequence[Run], axis: Axis, task: str, quantity: str, bold: int | None = None, bands: bool = True
 ) -> Figure:
-    """Return a score of one task over the steps, a curve for each layer; the layer `bold` is thick."""
+    """Return the figure of a task's score, a curve for each layer; the layer `bold` is thick."""
     drawn = QUANTITIES[quantity]
     drawn_curves = by_layer(
         bold,
@@ -119,7 +119,7 @@ def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
 
 
 def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:
-    """Return a score of one task in the first run, layer by step; the cell of `layer` at the chosen step outlined."""
+    """Return the heat map of a task's score in the first run, layer by step; `layer` at the chosen step is outlined."""
     run, drawn = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
     if table.empty:
@@ -129,7 +129,7 @@ def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: i
 
 
 def cell_format(quantity: str) -> cells.CellFormat:
-    """Return how a score is written into the cells of a heat map: in hundredths."""
+    """Return the format of a score in the cells of a heat map: in hundredths."""
     bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
     return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", bar, " in hundredths")
 
@@ -138,7 +138,7 @@ def cell_format(quantity: str) -> cells.CellFormat:
 
 
 def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return where each layer of the first run peaks on each task, and how far it has fallen since."""
+    """Return the figure of each layer's peak on each task in the first run, and its decay since."""
     run = runs[0]
     frame = read_probe_scores(run)
     if frame.empty:
@@ -162,7 +162,7 @@ def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
-    """Return the plot of a `peak_table`: a row for each layer, in it a mark for each task; peaks left, decays right.
+    """Return the plot of a `peak_table`: a row per layer with a mark per task; peaks on the left, decays on the right.
 
     `steps` are those of the run. A mark is hollow if the 95 % interval of its decay contains zero.
     """
@@ -204,7 +204,7 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
 
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
-    """Set the axes of both panels, with `tasks` in a row; a log axis runs from the first peak to the last step."""
+    """Set the axes of both panels, with `tasks` marks in a row; a log axis begins at the first peak."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     figure.update_xaxes(title_text=axis.headed("peak at"), row=1, col=1)
     if figure.layout.xaxis.type == "log":
@@ -230,7 +230,7 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 
 
 def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) -> Figure:
-    """Return how one probe of the first run and its control were trained."""
+    """Return the figure of the training of one probe of the first run and of its control."""
     run = runs[0]
     table = results.read_probes(run, task, layer, step)
     if table.empty:

@@ -13,10 +13,10 @@ from embryo_core.words import layer_name
 
 METRIC = "edge_probing"
 PREFIX = "edge_probing_"
-ORDER = ("pos", "constituent", "coref", "srl")  # of the paper
-BEST, LAST = "best", "last"  # a layer can be chosen by these or by its number
-MASKED = "masked accuracy"  # the curve of the training log among the tasks; no task has a space in its name
-HELD_OUT = "held-out text of the pretraining"  # the data of that curve
+ORDER = ("pos", "constituent", "coref", "srl")  # order of the paper's tasks
+BEST, LAST = "best", "last"  # a layer is chosen by one of these or by its number
+MASKED = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
+HELD_OUT = "held-out text of the pretraining"  # data of this curve
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
 
@@ -29,7 +29,7 @@ def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Return stored scores of edge probing as a row for each task, layer (0: embeddings) and step, sorted by these.
 
     Columns: task, layer, step, n (targets of the test set), f1, control, selectivity (f1 - control), majority (all in
-    [0, 1], missing if they were not measured). The four tasks of the paper come first.
+    [0, 1], missing if not measured). The four tasks of the paper come first.
     """
     frame = _column(scores, "f1", ["task", "layer", "step", "n"])
     for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
@@ -49,7 +49,7 @@ def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
 
 
 def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
-    """Return the `probe_scores` of one layer: the BEST by F1 of each task and step, the LAST, or that of a number."""
+    """Return the `probe_scores` of one layer: the BEST by F1 for each task and step, the LAST, or a number."""
     if layer == BEST:
         return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
     return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
@@ -65,7 +65,7 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
     """Return the curves of the tasks in a layer (see `of_layer`), and the masked accuracy on held-out text of `log`.
 
     Columns: task (or MASKED, with its `data`), step, layer, n, value, low, high (Wilson, 95 %), majority; shown,
-    shown_low, shown_high, shown_majority: the last four or, if `rescaled`, the same divided by the last value.
+    shown_low, shown_high, shown_majority: the previous four or, if `rescaled`, these divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     parts = []
@@ -78,7 +78,7 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
 
 
 def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
-    """Return held-out rows of the training log with their n; none if the run has no held-out text."""
+    """Return held-out rows of the training log with their n; empty without held-out text."""
     if not {"split", "masked_lm_accuracy", "n_masked"} <= set(log.columns):
         return pd.DataFrame()
     rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
@@ -105,7 +105,7 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
-    """Return step, f1_x, n_x, layer_x, task_x, and the same of y, at the steps of one layer that both tasks have."""
+    """Return step, f1_x, n_x, layer_x, task_x, and the same for y, at the common steps of both tasks in one layer."""
     sides = []
     for task, side in ((x_task, "x"), (y_task, "y")):
         rows = frame[frame["task"] == task].set_index("step").sort_index()
@@ -114,26 +114,26 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
 
 
 def label(task: str) -> str:
-    """Return the name of a task for readers; the user's own tasks keep theirs."""
+    """Return the display name of a task; users' own tasks keep their names."""
     return NAMES.get(task, task)
 
 
 def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:
-    """Return which layer of `probe_scores` is chosen (see `of_layer`)."""
+    """Describe the layer of `probe_scores` that is chosen (see `of_layer`)."""
     if isinstance(layer, int):
         return layer_name(layer)
     return "the layer with the best F1 at each step" if layer == BEST else f"the last layer ({frame['layer'].max()})"
 
 
 def of_evaluation(run: Run, task: str) -> dict[str, Any]:
-    """Return what was noted of the evaluation that probed a task: the metric's, or that of a task of the user's own."""
+    """Return the provenance of a task's probing: that of the metric, or of the user's own task."""
     sources = results.read_sources(run)
     known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
     return next((about for about in known if task in about.get("tasks", {})), {})
 
 
 def describe_sizes(run: Run, task: str) -> str:
-    """Return how many targets each split of a task has, and how many labels it has; "" if this was not noted."""
+    """Return the numbers of targets by split, and of labels, of a task; "" if not recorded."""
     sizes = of_evaluation(run, task).get("tasks", {}).get(task)
     if not sizes:
         return ""

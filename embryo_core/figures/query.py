@@ -20,13 +20,14 @@ from embryo_core.types import Prediction, Run, StepUnit
 from embryo_core.words import percent, point, quantity
 
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
-MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # roles and their lines
-COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)  # then grey
+MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role of a marked word -> its line
+# of the first answers; others are grey
+COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
 OTHERS = "other answers"  # the legend entry of the grey curves
-SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of an axis that reaches no further
-MIN_PROBABILITY = 1e-30  # at which a log axis ends
+SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of an axis that ends within them
+MIN_PROBABILITY = 1e-30  # lower end of a log axis
 COLUMNS = ("token", "role", "step", "probability", "rank", "exact", "leads", "final")
-NEEDS = frozenset({"masked_words"})  # of the network that answers
+NEEDS = frozenset({"masked_words"})  # capability of the network that answers
 AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = Caption(
     "Several masks are answered jointly, from left to right.",
@@ -46,17 +47,17 @@ WIDENED = (
 
 @dataclass(frozen=True)
 class Subject:
-    """What a figure is about: one mask of a text (or TOGETHER), or its end; and the question's number on its page."""
+    """The question of a figure: one mask of a text (or TOGETHER), or its end; and its number on the page."""
 
     text: str
     mask: int
     masks: int
     number: int = 1
-    continues: bool = False  # whether the text is continued; if not, its masks are filled
+    continues: bool = False  # whether the text is continued, or else its masks are filled
 
     @property
     def which(self) -> str:
-        """Which of several masks is answered, for titles and captions; "" for a text with one mask."""
+        """The answered one of several masks, for titles and captions; "" for a text with one mask."""
         if self.masks == 1:
             return ""
         return " (all masks together)" if self.mask == TOGETHER else f" ([MASK] {self.mask} of {self.masks})"
@@ -69,7 +70,7 @@ class Subject:
         return name + (f"-{self.number}" if self.number > 1 else "")
 
     def label(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the table with the text and the mask in each row."""
+        """Add the text and the mask to each row of a table."""
         mask = "after the text" if self.continues else "all together" if self.mask == TOGETHER else self.mask
         return table.assign(text=self.text, mask=mask)
 
@@ -77,8 +78,8 @@ class Subject:
 def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd.DataFrame:
     """Return a row for each answer and step: token, role, step, probability, rank, exact, leads, final.
 
-    `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. If a rank
-    is not `exact`, the true one is at least it. `final` marks the answer that leads at the last step.
+    `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. A rank
+    that is not `exact` is a lower bound. `final` marks the answer that leads at the last step.
     """
     tracked = {role: found.question.tracked for role, found in words.items()}
     roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1}
@@ -103,19 +104,19 @@ def continuation_table(answers: Answers) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Shared:
-    """What the figures of several questions share: the range of each axis, and the colours of answers."""
+    """What figures of several questions share: the range of each axis, and the colours of answers."""
 
     steps: tuple[int, ...]
-    ends: tuple[float, float]  # of the axis of steps, in what it counts
+    ends: tuple[float, float]  # of the axis of steps, in its unit
     zero: float  # the place of 0 on a log axis of steps
     log_probability: bool
-    probabilities: tuple[float, float]  # the smallest and the largest
+    probabilities: tuple[float, float]  # smallest and largest
     worst_rank: int
-    colours: Mapping[str, str]  # by answer; others are grey
+    colours: Mapping[str, str]  # answer -> colour; others are grey
 
 
 def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> Shared:
-    """Return axes that hold all of these tables (see `curve_table`), each of a run with its own axis of steps."""
+    """Return axes that cover all of these tables (see `curve_table`); each table has its run's axis of steps."""
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
     ranges = [(table["step"].min(), table["step"].max()) for table in tables]
@@ -136,7 +137,7 @@ def _colours(together: pd.DataFrame) -> dict[str, str]:
 
 
 def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
-    """Return the ends of the axis of steps as Plotly takes them, with a small margin."""
+    """Return the ends of the axis of steps for Plotly, with a small margin."""
     low, high = shared.ends
     if axis.scale == "log":
         low, high = log10(low if low > 0 else shared.zero), log10(max(high, 1))
@@ -150,10 +151,10 @@ def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
 def answer_curves(
     runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared, column: str
 ) -> Figure:
-    """Return the "probability" or the "rank" (1 at the top) of each answer over the steps; `table` as of `curve_table`.
+    """Return the figure of the "probability" or "rank" (1 at the top) of each answer; `table` is a `curve_table`.
 
-    Stars mark the final answer at the steps where it first led and from which it led for good, if there are several
-    steps. A point whose rank is not exact is hollow.
+    If there are several steps, stars mark the steps at which the final answer first led, and from which it led to the
+    end. A point whose rank is not exact is hollow.
     """
     (run,) = runs
     table = with_smoothed(table, column, axis.smoothing, ["token", "role"])
@@ -221,7 +222,7 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        if final and len(set(own["step"])) > 1:  # one step says nothing about since when
+        if final and len(set(own["step"])) > 1:  # one step does not show when the answer began to lead
             traces += _stars(own, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
@@ -250,7 +251,7 @@ def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]
 def _stars(
     final: Mapping[str, np.ndarray], column: str, lead: Lead, axis: StepAxis, colour: str
 ) -> list[dict[str, Any]]:
-    """Return marks on the final answer's curve: where it first led, and where it began to lead for good."""
+    """Return marks on the final answer's curve: where it first led, and from where it led to the end."""
     labels = {lead.first: ("star-open", "first leads")} if lead.first < lead.for_good else {}
     labels |= {lead.for_good: ("star", lead.says(int(final["step"].max())))}
     marks = []
@@ -281,18 +282,18 @@ def _hover(curves: pd.DataFrame) -> np.ndarray:
 
 # === Words of the page ===
 
-NOISE = 0.01  # of the best answer: below it the answers are a list of chance
-LEARNED = 0.05  # of the best answer at the last step, from which it counts as one
+NOISE = 0.01  # probability of the best answer below which all answers are noise
+LEARNED = 0.05  # least probability of the best answer at the last step of a learned question
 NOT_LEARNED = f"No answer is above {percent(LEARNED, 0)}: this model has not learned that."
 
 
 def describe_noise(at: str) -> str:
-    """Return why a step has no list of answers."""
+    """Return a sentence on why a step has no list of answers."""
     return f"No answer is above {percent(NOISE, 0)} at {at}: the model has not learned this yet."
 
 
 def describe_single(run: Run, at: str, loadable: Mapping[Run, int]) -> str:
-    """Return why a run has answers at one step, and which has them over time: that with most `loadable` checkpoints."""
+    """Return why a run has answers at only one step, and name the run with the most `loadable` checkpoints."""
     only = f"Only {at} of '{run.name}' kept its weights"
     most = max(loadable, key=loadable.__getitem__, default=run)
     if loadable.get(most, 0) < 2:
@@ -301,9 +302,9 @@ def describe_single(run: Run, at: str, loadable: Mapping[Run, int]) -> str:
 
 
 def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axis: StepAxis) -> str:
-    """Return how many examples a run learns and the first step that has one; "" without any.
+    """Return a sentence on how many examples a run learns, and the first step that has one; "" without examples.
 
-    `checkpoints` is how many have weights: with one, nothing is known of when.
+    `checkpoints` is the number with weights: a single one does not show when they are learned.
     """
     since = [example.since for example in examples if example.since is not None]
     if not examples:
@@ -317,7 +318,7 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axi
 
 
 def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) -> Caption:
-    """Return how many checkpoints have been asked, and which come next if the rounds go on."""
+    """Return the caption: how many checkpoints have been asked, and which are next if the rounds continue."""
     where = "where the answer changes" if narrowing else "between them"
     return Caption(
         f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {where}." if goes_on else "."),
@@ -328,7 +329,7 @@ def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) ->
 
 
 def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Caption:
-    """Return the probability of a tracked word at a step, and its pieces; `masks` are those of the text."""
+    """Return the caption: a tracked word's probability at a step, and its pieces; the text has `masks` masks."""
     word = answers.question.tracked
     row = answers.table[answers.table["step"] == step].iloc[0]
     spelled, at = query.spell_rank(row["rank"], row["exact"]), point(step, unit)
@@ -341,17 +342,17 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
 
 
 def describe_continuation(greedy: Prediction) -> Caption:
-    """Return how the greedy continuation of a text was made, and its probability."""
+    """Return the caption of a greedy continuation: its probability, and how it was made."""
     return Caption(
         f"Greedy continuation, probability {greedy.probability:.3g}.",
         f"Each piece is the most probable one after the text and the pieces before it, for up to {query.CONTINUED} "
         "pieces or to the end of the text; the probability is the product of theirs. Other continuations may be more "
-        "probable. A word after ## continues without a blank.",
+        "probable. A word after ## continues without a space.",
     )
 
 
 def describe_fact(true_object: str, evaluated: bool) -> Caption:
-    """Return the true object of a fact, and where the stored row of its table is from or why it is missing."""
+    """Return the caption: the true object of a fact, and the source of the "stored" row or why it is missing."""
     stored = "“stored” is the answer stored when the run was evaluated on LAMA."
     return Caption(
         f"The true object is {true_object}; {stored if evaluated else 'the run has not been evaluated at this step.'}"

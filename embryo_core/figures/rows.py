@@ -1,4 +1,4 @@
-"""Rows with marks: a row for each name, and in it a mark with its interval for each run."""
+"""Plots of rows: a row for each name, with a mark and its interval for each run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 
 from embryo_core.figures import style
 
-SPREAD = 0.5  # of a row's height, over which its runs are spread
+SPREAD = 0.5  # share of a row's height over which its runs are spread
 
 
 def shift(i: int, runs: int) -> float:
-    """Return how far below the middle of a row the i-th run is drawn."""
+    """Return the distance of the i-th run below the middle of a row."""
     return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
 
 
@@ -39,7 +39,7 @@ def places(table: pd.DataFrame) -> pd.Series:
 def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     """Plot marks with their intervals, and a line at 0.
 
-    `table` has the columns row, run, value, low, high, n or, in place of what these say, text for each mark.
+    `table` has the columns row, run, value, low, high, n and optionally text, a hover text that replaces theirs.
     """
     names, heights, plot = list(dict.fromkeys(table["row"])), places(table), go.Figure()
     if "text" not in table:

@@ -16,12 +16,12 @@ from embryo_core.types import Run
 from embryo_core.words import span
 
 METRIC = "geometry"
-MIN_WORDS = 20  # that two runs share
-NEAR = 1.25  # ratio of two steps that are compared
+MIN_WORDS = 20  # words that two runs share
+NEAR = 1.25  # largest ratio of two steps that are compared
 MAX_NAMED = 6  # pairs of steps in a caption
 COLUMNS = ["layer", "step", "value", "n", "low", "high"]
 DETAILS = (
-    "Linear CKA is 1 if one set of states is the other one turned and scaled, and about 0 if they have nothing in "
+    "Linear CKA is 1 if one set of states is the other one rotated and scaled, and about 0 if they have nothing in "
     "common (Kornblith et al., 2019). It is debiased, so that many dimensions do not raise it (Murphy et al., 2024). "
     "Bands: 95 % intervals of a jackknife over the words."
 )
@@ -34,7 +34,7 @@ def steps(run: Run) -> list[int]:
 
 
 def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
-    """Return the similarity of every layer at every step to itself at one: the last up to `step`, by default the last.
+    """Return the similarity of every layer at every step to itself at one step: the last one up to `step` or of all.
 
     Columns: layer, step, value, n (words), low, high (95 %). Raises ResultsError.
     """
@@ -49,8 +49,8 @@ def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
 def to_run(run: Run, other: Run) -> pd.DataFrame:
     """Return the similarity of every layer of a run to the same layer of another at the nearest step.
 
-    Columns are those of `to_step`, and other_step; see `nearest_steps`. There are no rows if no steps are near. Raises
-    FigureError if the runs were measured on other words or count steps in other units, and ResultsError.
+    Columns are those of `to_step`, and other_step (see `nearest_steps`). Empty if no steps are near. Raises FigureError
+    if the runs were measured on different words or count steps in different units, and ResultsError.
     """
     here, there = shared_words(run, other)
     nearest = nearest_steps(steps(run), steps(other))
@@ -70,7 +70,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
 
 
 def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]:
-    """Return the steps of one run with those of another, each the other's nearest and less than NEAR times as far."""
+    """Match steps of one run with those of another: both are nearest to each other, with a ratio below NEAR."""
     if not first or not second:
         return {}
     ours, theirs = (np.array(one, float) + 1 for one in (first, second))
@@ -82,7 +82,7 @@ def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]
 
 
 def _table(run: Run, compare: Compare) -> pd.DataFrame:
-    """Return the rows of all layers; `compare` returns those of a layer that are compared, and both grams."""
+    """Return the rows of all layers; `compare` returns the compared rows of a layer, and both grams."""
     parts = []
     for _, rows in results.read_grams(run).groupby("layer"):
         grams = geometry.unpack(rows["products"].tolist(), int(rows["n"].iloc[0]))
@@ -94,7 +94,7 @@ def _table(run: Run, compare: Compare) -> pd.DataFrame:
 
 
 def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
-    """Return the places in two runs' samples of the words that both compare. Raises FigureError, ResultsError."""
+    """Return the indices of the common words in two runs' samples. Raises FigureError, ResultsError."""
     if run.step_unit != other.step_unit:
         raise FigureError(
             f"Run '{run.name}' counts {run.step_unit} and '{other.name}' {other.step_unit}; compare runs that "
@@ -121,7 +121,7 @@ def _of_words(grams: Floats, places: list[int]) -> Floats:
 
 
 def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
-    """Return the similarity of the first run's layers to those of the run named `other`, at the nearest steps."""
+    """Return the figure of the similarity of the first run's layers to those of run `other`, at the nearest steps."""
     run, second = runs[0], next(one for one in runs if one.name == other)
 
     def caption(rows: pd.DataFrame) -> Caption:
@@ -144,7 +144,7 @@ def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
 
 
 def _name_steps(rows: pd.DataFrame, other: str) -> str:
-    """Return which steps are compared, naming those that differ."""
+    """Return a sentence on the compared steps, which names those that differ."""
     pairs = rows[["step", "other_step"]].drop_duplicates().itertuples(index=False)
     differing = [f"{own:,} beside {their:,}" for own, their in pairs if own != their]
     if not differing:

@@ -1,4 +1,4 @@
-"""Smoothing: curves as measured, with markers, and a smoothed line next to them."""
+"""Smoothing: measured curves with markers, and a smoothed line next to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ import plotly.graph_objects as go
 from embryo_core import curves
 from embryo_core.figures import style
 
-WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points, of which the mean is taken; 1 is off, 3 is the paper's
-SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that a table has where smoothing is on
+WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points of the running mean; 1 is off, 3 is the paper's
+SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that smoothing adds to a table
 COLUMNS = (SMOOTHED, WINDOW)
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:
-    """Return the table with the column `value` smoothed, curve `by` curve; as it is if the window is 1."""
+    """Add the column `value` smoothed, separately for each curve (`by`), to a table; unchanged if the window is 1."""
     if window == 1:
         return table
     means = pd.Series(0.0, table.index)
@@ -33,9 +33,9 @@ def curve(
     colour: str,
     **measured: Any,
 ) -> list[dict[str, Any]]:
-    """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if there is one.
+    """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if it exists.
 
-    The measured points are then joined by a faint line. `measured` are further settings of the measured trace.
+    With a smoothed line, a faint line joins the measured points. `measured` are further settings of the measured trace.
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})

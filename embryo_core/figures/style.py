@@ -11,16 +11,16 @@ import plotly.graph_objects as go
 
 from embryo_core.corpora.groups import ALL, SINGLE_TAGS, UNIVERSAL_TAGS
 
-# Okabe and Ito's palette in tones that show on a light and on a dark page, by 3 : 1 on each; its black and yellow are
+# Okabe and Ito's palette in tones with a contrast of 3 : 1 on a light and on a dark page; its black and yellow are
 # replaced by olive, purple and grey.
 BLUE, ORANGE, GREEN, SKY = "#1C6DB0", "#CB8400", "#009E73", "#2E9BD6"
 VERMILION, PINK, OLIVE, PURPLE, GREY = "#B83E10", "#CC79A7", "#748F2A", "#A050C0", "#888888"
-DASHED = {"color": GREY, "width": 1.5, "dash": "dash"}  # of baselines of all curves
+DASHED = {"color": GREY, "width": 1.5, "dash": "dash"}  # line of baselines that all curves share
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 
 RUN_SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
-LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs; dashes are baselines
+LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs; dashes mark baselines
 LAYER_COLOURS = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # RGB of the lowest, middle, highest layer
 
 PARTS_OF_SPEECH = {
@@ -55,7 +55,7 @@ def _symbols() -> dict[str, str]:
 SYMBOL_OF = _symbols()
 
 FONT = 14  # pixels
-INK = "#000037"  # of text: on a page Streamlit replaces it by its text colour; in files it is almost black
+INK = "#000037"  # colour of text, almost black; on a page Streamlit replaces it by its own text colour
 
 
 def plain(text: str) -> str:
@@ -74,7 +74,7 @@ def default_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def layer_colours(layers: Sequence[int]) -> dict[int, str]:
-    """Return a sequential scale from the lowest layer to the highest, readable on a light and on a dark page."""
+    """Return a sequential scale from the lowest layer to the highest, legible on a light and on a dark page."""
     fractions = np.linspace(0, 1, max(len(layers), 2))
     channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(*LAYER_COLOURS)]
     return {layer: "#" + "".join(f"{round(one[i]):02x}" for one in channels) for i, layer in enumerate(layers)}
@@ -108,7 +108,7 @@ def add_band(
 ) -> None:
     """Add a band behind the curve named `of`; the legend hides and shows both together."""
     figure.add_scatter(
-        x=np.array([*x, *x[::-1]]),  # arrays: Plotly checks a list number by number
+        x=np.array([*x, *x[::-1]]),  # as arrays: Plotly validates a list number by number
         y=np.concatenate([high, low[::-1]]),
         name=f"{of}, {what}",
         legendgroup=of,
@@ -122,7 +122,7 @@ def add_band(
 
 
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:
-    """Set size, fonts, margins and grid; the legend is above the plot, where it fits on a phone too."""
+    """Set size, fonts, margins and grid; the legend is above the plot, where it also fits on a phone."""
     above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
@@ -146,24 +146,24 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
 
 
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
-    """Return a narrow colour bar whose title is as large as that of an axis; `more` are settings of Plotly."""
+    """Return a narrow colour bar with a title in the size of axis titles; `more` are settings of Plotly."""
     return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
 
 
 def few_ticks(first: int, last: int) -> list[int]:
-    """Return the places from the first to the last that a colour bar names: both ends and the quarters between."""
+    """Return the ticks of a colour bar from the first to the last: both ends and the quarters between."""
     return sorted({first + (last - first) * quarter // 4 for quarter in range(5)})
 
 
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
-    """Return colours, lowest first, as HTML that stays in sight, with the `ticks` at their shares of the width."""
+    """Return a colour scale, lowest first, as HTML, with the `ticks` at their shares of the width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
     named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
     return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
-    """Give all "x" or "y" axes these nested settings and keep others, several times as fast as Plotly's own update."""
+    """Set these nested settings of all "x" or "y" axes and keep others, several times as fast as Plotly's update."""
     axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
     changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
     return figure.update_layout(changed, overwrite=True)
@@ -184,7 +184,7 @@ def short(number: float) -> str:
 
 
 def apart(numbers: Iterable[float]) -> list[str]:
-    """Return each number in few characters, or in full if another number would look the same."""
+    """Return each number in few characters, or in full if two numbers would look equal."""
     numbers = list(numbers)
     counts = Counter(map(short, set(numbers)))
     return [name if counts[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]

@@ -56,5 +56,5 @@ NAMES = {
 
 
 def named(tag: str) -> str:
-    """Return a tag with its name, "VBD, past tense"; other texts as they are."""
+    """Return a tag with its name, "VBD, past tense"; other texts unchanged."""
     return f"{tag}, {NAMES[tag]}" if tag in NAMES else tag

@@ -1,4 +1,4 @@
-"""Lines for the screen: long curves have no more points than a screen shows, and break where a step is missing."""
+"""Lines for the screen: thin long curves to what a screen can show, and break curves where a step is missing."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from embryo_core.curves.step_scales import Scale
 
-STRETCHES = 100  # of an axis, each a few pixels wide
+STRETCHES = 100  # stretches of an axis, each a few pixels wide
 OF_POINTS = ("x", "y", "customdata", "text", "hovertext")
 OF_MARKERS = ("size", "symbol", "color")
 
@@ -31,7 +31,7 @@ def thin_curves(figure: go.Figure, scale: Scale) -> None:
     for trace in figure.data:
         if trace.type == "scatter" and trace.fill and trace.legendgroup in kept:
             points, few = kept[trace.legendgroup]
-            if len(trace.x) == 2 * points:  # there along its upper edge, and back along the lower
+            if len(trace.x) == 2 * points:  # forward along its upper edge, and back along the lower
                 _keep(trace, np.concatenate([few, 2 * points - 1 - few[::-1]]))
 
 
@@ -42,7 +42,7 @@ def _curves(figure: go.Figure) -> list[go.Scatter]:
 
 
 def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
-    """Return which points [K] of a curve (`x` [N] ascending, `y` [N]) stay: all of few, and those without a value."""
+    """Return the kept points [K] of a curve (`x` [N] ascending, `y` [N]): all of a short curve, and missing values."""
     everything = np.arange(len(x))
     if len(x) <= 4 * STRETCHES or (np.diff(x) < 0).any():
         return everything

@@ -36,15 +36,15 @@ TASKS = {
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
-ONE_WORD_SHARE = 0.9  # of a category's right answers, above which one word alone makes its curve
-MIN_ANSWERS = 10  # right answers from which that share is given
+ONE_WORD_SHARE = 0.9  # share of a category's right answers above which a single word determines its curve
+MIN_ANSWERS = 10  # right answers needed to report that share
 
 
 # === Tables ===
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the sets of categories to choose from: the paper's that the scores have, else the metric's own."""
+    """Return the sets of categories to choose from: those of the paper with scores, else the metric's own."""
     groups = scores["group"].dropna().unique().tolist()
     sets: dict[str, list[str]] = {}
     missing = set(groups)
@@ -56,7 +56,7 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def default_categories(name: str, groups: Sequence[str]) -> list[str]:
-    """Return the categories of a set that are drawn at first: those that the paper draws, else all."""
+    """Return the default categories of a set: those that the paper draws, else all."""
     return [group for group in groups if group in IN_PAPER.get(name, groups)]
 
 
@@ -98,7 +98,7 @@ def with_baselines(table: pd.DataFrame, known: pd.DataFrame, rescaled: bool) -> 
 
 
 def most_changed(table: pd.DataFrame, count: int) -> list[str]:
-    """Return the categories of an `accuracy_table` whose accuracies as measured have the widest ranges."""
+    """Return the categories of an `accuracy_table` with the widest ranges of measured accuracy."""
     accuracy = table.groupby("group", sort=False)["accuracy"]
     return (accuracy.max() - accuracy.min()).nlargest(count).index.tolist()
 
@@ -112,7 +112,7 @@ def is_cased(run: Run) -> bool:
 
 
 def merge_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
-    """Return counts of words (see `results.read_words`); for an uncased model, words that differ in case are one."""
+    """Return counts of words (see `results.read_words`), merged across case for an uncased model."""
     if cased or words.empty:
         return words
     key = ["metric", "step", "tag", "word", "band"]
@@ -149,7 +149,7 @@ def accuracy(
     rescaled: bool = False,
     bands: bool = True,
 ) -> Figure:
-    """Return the accuracy of a metric in some categories over the steps, each with its 95 % interval and baseline."""
+    """Return the figure of a metric's accuracy in some categories, each with its 95 % interval and baseline."""
     run, name = runs[0], name_measures(runs, metric).removesuffix(" accuracy").capitalize()
     curves = Curves(
         by="group",
@@ -181,7 +181,7 @@ def accuracy(
 
 
 def title_of(metric: str) -> str:
-    """Return the name of a metric of words as a heading shows it."""
+    """Return the name of a metric of words for a heading."""
     return metric.removesuffix("_accuracy").replace("_", " ").capitalize()
 
 
@@ -219,7 +219,7 @@ def _accuracy_caption(
 
 
 def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
-    """Return the categories whose right answers are nearly all one word, and the steps where that is so."""
+    """Return a sentence on categories whose right answers are nearly all one word, with the steps; "" without any."""
     cased = is_cased(run)
     found = [
         commonest_answers(merge_case(results.read_words(run, metric, group), cased)).assign(group=group)
@@ -229,7 +229,7 @@ def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
 
 
 def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
-    """Return the categories of `commonest_answers` whose right answers are nearly all one word; "" if there is none."""
+    """Return a sentence on categories whose `commonest_answers` are nearly all right answers; "" without any."""
     alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):
@@ -242,7 +242,7 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
 
 
 def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
-    """Return which categories come first and last, by half of their last accuracy."""
+    """Return a sentence on the categories that reach half of their last accuracy first and last."""
     known = order.dropna(subset="onset")
     if known.empty:
         return "No category is above 0 at the last step."
@@ -263,7 +263,7 @@ def _plural(groups: Sequence[str], first: bool = True) -> str:
 
 
 def describe_words(found: pd.DataFrame, words: pd.DataFrame) -> Caption:
-    """Return how many words were `found` among all `words` of a category, and how many occurrences are right."""
+    """Return the caption: the number of words `found` among all `words` of a category, and of right occurrences."""
     return Caption(
         f"{found['word'].nunique():,} of {words['word'].nunique():,} words; {found['correct'].sum():,} of "
         f"{found['n'].sum():,} occurrences predicted correctly.",

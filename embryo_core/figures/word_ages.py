@@ -1,4 +1,4 @@
-"""Ages of words: in their order, beside children's, and what predicts them."""
+"""Figures of the ages of words: their order, their correlation with children's, and their predictors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ AGES = "Age: the step at which a word's surprisal is half-way from chance to its
 
 
 def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
-    """Return the words with an age, whole steps, of each run that has some and that the axis supports."""
+    """Return the words with an age, in whole steps, of each run that has any and that the axis supports."""
     found = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
     tables = {
         name: own.assign(category=own["category"].fillna(UNKNOWN), age=own["age"].round().astype(int))
@@ -45,7 +45,7 @@ def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
 
 
 def ages(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the age of every word with its interval, in the first run's order; other runs share its rows."""
+    """Return the figure of every word's age with its interval, in the first run's order; other runs share its rows."""
     tables = _tables(runs, axis)
     drawn = [run for run in runs if run.name in tables]
     first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
@@ -146,7 +146,7 @@ def children_table(run: Run) -> pd.DataFrame:
 
 
 def children(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the rank correlation of the ages of words with children's, by category, for each run."""
+    """Return the figure of the rank correlation of the ages of words with children's, by category and run."""
 
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
         seeds, own = next(iter(tables.items()))
@@ -176,10 +176,10 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 def predictor_table(run: Run) -> pd.DataFrame:
-    """Regress log10 of a run's ages on what is known of the words; empty if there are too few.
+    """Regress log10 of a run's ages on properties of the words; empty if there are too few words.
 
-    Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high
-    (95 %), n, r2. Words without one of the predictors are left out; a predictor that most words lack is too.
+    Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high (95
+    %), n, r2. Words without one of the predictors are left out, and so is a predictor that most words lack.
     """
     table = age_table(run).dropna(subset="age")
     numbers = {
@@ -199,7 +199,7 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 
 def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot what predicts the ages of words, for each run."""
+    """Return the figure of what predicts the ages of words, for each run."""
     tables = _of_designs(runs, predictor_table, "predictor", "value")
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
@@ -227,10 +227,10 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
 def _of_designs(
     runs: Sequence[Run], read: Callable[[Run], pd.DataFrame], key: str, value: str
 ) -> dict[tuple[Run, ...], pd.DataFrame]:
-    """Return what `read` returns of each run, and of the seeds of a design their mean, by the runs that have a table.
+    """Return the table of each design, read by `read` and averaged over its seeds; keys are the runs with a table.
 
-    The mean has one standard error on both sides as `low` and `high`, the number of `seeds`, and the sum of n. The
-    column sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
+    `low` and `high` of a mean are one standard error from it, `seeds` is their number, and n is the sum. The column
+    sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
     """
     found = {}
     for seeds in compare.group_by_design(runs):
@@ -250,7 +250,7 @@ def _of_designs(
 
 
 def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
-    """Return what marks of several seeds show, and what those of one do not; "" for one run."""
+    """Return the caption's part on seeds: what marks of several seeds show, and those of one do not; "" for one run."""
     counts = [*map(len, tables)]
     several = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
     alone = "A mark of a single seed does not show what another seed would give."
@@ -266,7 +266,7 @@ def _compare(
     title: str,
     caption: Caption,
 ) -> Figure:
-    """Return the figure of the tables of some designs, `names` being those of their columns in `plot_rows`."""
+    """Return the figure of the tables of some designs; `names` maps their columns to those of `plot_rows`."""
     drawn = [run for seeds in tables for run in seeds]
     parts = [own.assign(run=design_name(seeds)).drop(columns="sure") for seeds, own in tables.items()]
     table = pd.concat(parts, ignore_index=True)

@@ -1,4 +1,4 @@
-"""Words beside unigrams and bigrams: nearest to their frequency, then to what the word before says, then below both.
+"""Words compared with unigrams and bigrams: surprisals near the former, then near the latter, then below both.
 
 Chang and Bergen (2022) find that models first learn unigrams, then bigrams, then context.
 """
@@ -26,7 +26,7 @@ from embryo_core.figures.words import (
 from embryo_core.types import Run
 from embryo_core.words import percent
 
-PHASES = {  # that a word may be in at a step: colour and symbol
+PHASES = {  # phase of a word at a step -> colour and symbol
     "chance": (style.GREY, "circle"),
     "unigram": (style.BLUE, "square"),
     "bigram": (style.VERMILION, "diamond"),
@@ -35,14 +35,14 @@ PHASES = {  # that a word may be in at a step: colour and symbol
 
 
 def distance_table(run: Run) -> pd.DataFrame:
-    """Return how far words are from their frequency at each step, of all and of each category.
+    """Return the mean distance of words from their frequency at each step, for all words and each category.
 
     Columns: group, step, value (mean distance of the surprisal from that by frequency, bits), low, high (95 %), n
     (words), below (the share whose surprisal is significantly below that and chance). Empty if no frequency is known.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
-    table["unigram"] = table["word"].map(ages["unigram"]).astype(float)  # without words it would be text
+    table["unigram"] = table["word"].map(ages["unigram"]).astype(float)  # float: without words the column would be text
     table = table[table["unigram"].notna()]
     below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
@@ -56,7 +56,7 @@ def distance_table(run: Run) -> pd.DataFrame:
 
 
 def distance(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return how far the surprisal of words is from that by their frequency."""
+    """Return the figure of the distance of words' surprisal from that by their frequency."""
     run = runs[0]
     if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
@@ -84,8 +84,9 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
 def phase_table(run: Run) -> pd.DataFrame:
     """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
 
-    A word is in context if its surprisal is significantly below those by chance, unigram and bigram; else it is in the
-    phase to whose surprisal its own is nearest. Empty if one of the two is known of no word. Raises ResultsError.
+    A word is in the phase "context" if its surprisal is significantly below those by chance, unigram and bigram, else
+    in the phase with the nearest surprisal. Empty if unigrams or bigrams are unknown for all words. Raises
+    ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -102,7 +103,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 
 def phases(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the share of words nearest to chance, unigram and bigram, or below all three."""
+    """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
     run, along = runs[0], axis.of(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(

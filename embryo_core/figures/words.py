@@ -34,13 +34,14 @@ BITS = Curves(
 )
 MASKED = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
 UNMASKED = "A piece is predicted from those before it."
-MIN_WORDS = 5  # of a category that a headline names
+MIN_WORDS = 5  # words of a category that a headline names
 FITTED = ("top", "bottom", "rate", "middle")
 AGE_COLUMNS = "word category age earliest latest why n pieces count unigram bigram beyond children concreteness".split()
 AGE_COLUMNS += ["chance", "first", "lowest", *FITTED]
-LISTED = "word category age earliest latest why children beyond lowest n count".split()  # in tables of all words
+# columns of tables of all words
+LISTED = "word category age earliest latest why children beyond lowest n count".split()
 PARTLY = "measured at some steps alone"
-EXPECTED = {  # surprisals of a word without context: label of its line, what it is by, and how it is drawn
+EXPECTED = {  # surprisal without context -> label of its line, its definition, and its style
     "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
 }
@@ -57,7 +58,7 @@ def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 @results.remembered
 def age_table(run: Run) -> pd.DataFrame:
-    """Return every word of the list with the step at which the run acquires it, or why there is none.
+    """Return every word of the list with the step at which the run acquires it, or the reason why it has none.
 
     Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
     count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
@@ -68,7 +69,7 @@ def age_table(run: Run) -> pd.DataFrame:
     table = results.read_surprisals(run)
     if table.empty:
         return pd.DataFrame(columns=AGE_COLUMNS)
-    starts = np.flatnonzero((table["word"] != table["word"].shift()).to_numpy())  # of the rows of each word
+    starts = np.flatnonzero((table["word"] != table["word"].shift()).to_numpy())  # first row of each word
     ends = np.append(starts[1:], len(table))
     steps, n, surprisal = (table[name].to_numpy() for name in ("step", "n", "surprisal"))
     rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
@@ -78,7 +79,7 @@ def age_table(run: Run) -> pd.DataFrame:
     whole = ends - starts == len(known)
     whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
     each = table["occurrences"].tolist()
-    curves_of = [  # of each word [S, n], the surprisals of its occurrences at every step
+    curves_of = [  # per word, the surprisals [S, n] of its occurrences at every step
         np.frombuffer(b"".join(each[start:end]), "<f2").astype(float).reshape(end - start, -1)
         for start, end in zip(starts[whole], ends[whole], strict=True)
     ]
@@ -104,7 +105,7 @@ def age_table(run: Run) -> pd.DataFrame:
 
 
 def half_intervals(table: pd.DataFrame) -> np.ndarray:
-    """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN of one occurrence."""
+    """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN for one occurrence."""
     n = table["n"].to_numpy()
     if not len(n):
         return np.zeros(0)
@@ -115,19 +116,19 @@ def half_intervals(table: pd.DataFrame) -> np.ndarray:
 
 
 def _left_out(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield each word of the list that was not measured, with the reason that the evaluation noted."""
+    """Yield each word of the list that was not measured, with the reason that the evaluation recorded."""
     noted = results.read_sources(run).get(METRIC, {}).get("left_out", {})
     for why, words in noted.items() if isinstance(noted, dict) else ():
         yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
 
 
 def counted_text(run: Run) -> str:
-    """Return the text whose counts give frequencies: that of the training, or the measured one if it is unknown."""
+    """Return the name of the text with the frequencies: the training text, or the measured one if that is unknown."""
     return "training text" if run_files.has_counts(run.frequencies) else "measured text"
 
 
 def _noted(run: Run, kind: str) -> dict[str, float]:
-    """Return the surprisals of words by "unigrams" or "bigrams" that the evaluation noted; earlier versions did not."""
+    """Return the recorded surprisals of words by "unigrams" or "bigrams"; empty for results of earlier versions."""
     noted = results.read_sources(run).get(METRIC, {}).get(kind, {})
     known = noted.items() if isinstance(noted, dict) else ()
     return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
@@ -142,12 +143,12 @@ def _counts(run: Run) -> Counter[str]:
 
 
 def describe_data(run: Run) -> str:
-    """Return which list of words was measured, as a sentence of a caption."""
+    """Return the sentence of a caption on the list of words."""
     return f"Words: {data_note(run, METRIC, 'a list of words')}."
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
-    """Return how many words of an `age_table` are acquired, and which category comes first and last."""
+    """Return a sentence on how many words of an `age_table` are acquired, and the first and last category."""
     measured, there = table[table["n"].notna()], table.dropna(subset="age")
     if there.empty:
         return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
@@ -161,7 +162,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def default_word(table: pd.DataFrame) -> str | None:
-    """Return the word to open on: of the middle third by age the one whose age is surest, else the first measured."""
+    """Return the default word: the one with the surest age in the middle third by age, else the first measured."""
     known = table.dropna(subset="age")
     if known.empty:
         return min(table.loc[table["n"].notna(), "word"], default=None)
@@ -171,14 +172,14 @@ def default_word(table: pd.DataFrame) -> str | None:
 
 
 def listed(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of an `age_table` that tables of all words have; ages have two digits."""
+    """Reduce an `age_table` to the columns of tables of all words; ages have two digits."""
     ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
     return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))[LISTED]
 
 
 def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:
-    """Describe how many words have an age, and how many the search found."""
+    """Return the caption: how many words have an age, and how many the search found."""
     listed = f"{len(found):,} of {quantity(len(table), 'word')} listed; " if len(found) < len(table) else ""
     return Caption(
         f"{listed}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
@@ -191,7 +192,7 @@ def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:
 def acquired_table(run: Run) -> pd.DataFrame:
     """Return the share of words acquired by each step, of all and of each category: group, step, value, n, low, high.
 
-    n counts the words that were measured, with an age or without. Raises ResultsError.
+    n counts the measured words, with or without an age. Raises ResultsError.
     """
     table = age_table(run)
     table = table[table["n"].notna()]
@@ -204,7 +205,7 @@ def acquired_table(run: Run) -> pd.DataFrame:
 
 
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Plot the share of words acquired by each step, by category."""
+    """Return the figure of the share of words acquired by each step, by category."""
     run = runs[0]
     shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
 
@@ -237,7 +238,7 @@ def curve_table(run: Run, word: str) -> pd.DataFrame:
 
 
 def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
-    """Return the mean surprisal of a word at every step, with the first run's sigmoid, age and frequency."""
+    """Return the figure of a word's mean surprisal, with the first run's sigmoid, age and frequency."""
     run = runs[0]
 
     def caption(table: pd.DataFrame) -> Caption:
@@ -274,7 +275,7 @@ def _row(run: Run, word: str) -> pd.Series:
 
 
 def describe_estimate(row: Any, axis: StepAxis) -> str:
-    """Write the age of a row with its interval, in what the axis counts; both are estimated between checkpoints."""
+    """Return a row's age with its interval, in the unit of the axis; both are estimated between checkpoints."""
     return f"about {axis.rounded.counted(round(row['age']))} (95 %: {_describe_interval(row, axis.rounded)})"
 
 
@@ -288,7 +289,7 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 
 def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
-    """Return a word's curve with its sigmoid, age and surprisals without context, in plot and table."""
+    """Add the sigmoid, the age and the surprisals without context to a word's curve, in plot and table."""
     row, own = _row(run, word), axis.of(run)
     line_name = figure.table["run"].iloc[0]
     of_run = figure.table["run"] == line_name

@@ -17,10 +17,10 @@ FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.
 
 
 def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
-    """Judge each finding, or those of these `names`, in the order of FINDINGS; left out are those that do not apply.
+    """Judge each finding that applies, or those of these `names`, in the order of FINDINGS.
 
-    A finding applies if the run's models give what it needs, or if what it reads is stored. The verdict on a finding
-    whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
+    A finding applies if the run's models have the capabilities that it needs, or if its results are stored. The verdict
+    on a finding whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
     """
     evidence = Evidence(run)
     gives = run_gives(run)
@@ -30,7 +30,7 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
 
 
 def _applying(finding: Finding | None, evidence: Evidence, gives: frozenset[str]) -> Finding | None:
-    """Return a finding if it applies to the run, else the one that is judged otherwise, if it does."""
+    """Return a finding if it applies to the run, else its alternative (`otherwise`) if that applies."""
     if finding is None or finding.needs <= gives or (finding.metrics and set(finding.metrics) <= evidence.metrics):
         return finding
     return _applying(finding.otherwise, evidence, gives)
@@ -56,7 +56,7 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
 
 
 def _tied(comparisons: tuple[Comparison, ...]) -> str:
-    """Say that nothing was evaluated between most of the onsets compared; "" if it was."""
+    """Return the reason for no verdict: most of the compared onsets are at the same step; "" if they are not."""
     tied = sum(comparison.tied for comparison in comparisons)
     if tied <= len(comparisons) / 2:
         return ""

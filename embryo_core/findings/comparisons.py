@@ -18,7 +18,8 @@ ACCURACY = "score"
 def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
-    The interval goes from the nearest two ends to the farthest. A curve without an onset is after the last step.
+    The interval runs from the difference of the nearest two ends to that of the farthest. A curve without an onset is
+    after the last step.
     """
     if onsets == (None, None):
         return None
@@ -36,10 +37,10 @@ def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
 
 
 def together(what: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
-    """Compare whether two curves have made half of their rise at steps that differ by less than a factor.
+    """Compare whether two curves complete half of their rise at steps that differ by less than a factor.
 
-    The value is the number of doublings of the step to spare; None if one of them does not rise. A rise may have been
-    made any time after the step evaluated before it, where its interval begins.
+    The value is the margin in doublings of the step; None if one of them does not rise. A rise may have happened at any
+    time after the previous evaluated step, where its interval begins.
     """
     one, two = first.rise(), second.rise()
     if one is None or two is None:
@@ -63,7 +64,7 @@ def _doublings(first: int, second: int) -> float:
 def fallen(what: str, curve: Curve) -> Comparison:
     """Compare how far the last value of a share is below the best one before it.
 
-    The best of many values is too high by chance, so the intervals of all differences hold jointly (Bonferroni).
+    The best of many values is too high by chance, so the intervals of all differences are joint (Bonferroni).
     """
     z = NormalDist().inv_cdf(1 - 0.025 / (len(curve.values) - 1))
     before, last = curve.values[:-1], curve.values[-1]

@@ -11,9 +11,9 @@ EARLY = 0.25  # share of the run within which most of the last score should be r
 def gains_flatten(evidence: Evidence) -> Tested:
     """Compare for each task of GLUE how long before a quarter of the run it reached 95 % of its last score.
 
-    Tasks whose last score is not above that of one answer for all, or not significantly above 0 (see
-    `results.read_reached`), have nothing to reach and are named instead. A score that is reached at a step may have
-    been reached any time after the step before it, where the interval ends.
+    Tasks whose last score is not above that of a constant answer, or not significantly above 0 (see
+    `results.read_reached`), cannot be compared and are named instead. A score that is reached at a step may have been
+    reached at any time after the step before it, where the interval ends.
     """
     scores = results.read_task_scores(evidence.run)
     found: list[Comparison] = []

@@ -1,4 +1,4 @@
-"""The stored results of a run as findings read them: curves over the steps, read once."""
+"""The stored results of a run for the tests of findings: curves over the steps, read once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from embryo_core import curves, results, runs
 from embryo_core.curves import step_scales
 from embryo_core.types import Run
 
-PICTURE_POINTS = 24  # of a curve in a small picture
+PICTURE_POINTS = 24  # points of a curve in a small picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,22 +32,22 @@ class Curve:
         return Curve(self.steps[kept], self.values[kept], self.n[kept])
 
     def onset(self) -> curves.Onset | None:
-        """Return from which step the curve stays above half of its last value (see `curves.onset`)."""
+        """Return the step from which the curve stays above half of its last value (see `curves.onset`)."""
         return curves.onset(self.steps, self.values, self.n)
 
     def rise(self) -> curves.Onset | None:
-        """Return from which step the curve stays above half of its rise; None if it does not rise significantly."""
+        """Return the step from which the curve stays above half of its rise; None if it does not rise significantly."""
         first, last = self.values[0], self.values[-1]
         if curves.difference_interval(last, first, self.cases)[0] <= 0:
             return None
         return curves.onset(self.steps, self.values, self.n, floor=float(first))
 
     def before(self, step: int) -> int:
-        """Return the step evaluated before one of the evaluated steps; the first has itself."""
+        """Return the evaluated step before an evaluated one; the first returns itself."""
         return int(self.steps[max(0, int(np.searchsorted(self.steps, step)) - 1)])
 
     def around(self, share: float) -> tuple[int, int]:
-        """Return the indices of the evaluated steps around a share of the last step: at or before, at or after it."""
+        """Return the indices of the evaluated steps at or before, and at or after, a share of the last step."""
         at = share * self.steps[-1]
         return int(np.searchsorted(self.steps, at, side="right")) - 1, int(np.searchsorted(self.steps, at))
 
@@ -61,12 +61,12 @@ class Evidence:
         self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
     def taken(self) -> tuple[Curve, ...]:
-        """Return the curves read since the last call, at a few steps: those behind a finding's verdict."""
+        """Return the curves read since the last call, thinned: those behind a finding's verdict."""
         read, self._read = self._read, {}
         return tuple(curve.thinned() for curve in read.values())
 
     def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
-        """Add a curve that a test computed from other rows to those that were read."""
+        """Add a curve that a test computed itself to those that were read."""
         self._read[metric, group, layer] = curve
 
     @cached_property
@@ -76,11 +76,11 @@ class Evidence:
 
     @cached_property
     def frequencies(self) -> dict[str, int]:
-        """Return how often each word occurs in the training text; empty if it was not counted. Raises BrokenRun."""
+        """Return the count of each word in the training text; empty if words were not counted. Raises BrokenRun."""
         return runs.read_counts(self.run.frequencies)
 
     def scores(self, metric: str) -> pd.DataFrame:
-        """Return the scores of one metric, the only ones that are read: step, layer, group, value, n."""
+        """Return the scores of one metric, without reading others: step, layer, group, value, n."""
         return results.read_scores(self.run, metric)[["step", "layer", "group", "value", "n"]]
 
     def _curves(self, metric: str) -> dict[tuple[str, int], pd.DataFrame]:
@@ -91,7 +91,7 @@ class Evidence:
         return self._rows[metric]
 
     def curve(self, metric: str, group: str = "", layer: int = -1) -> Curve | None:
-        """Return one score at two steps or more, else None; `group` and `layer` if the score has them."""
+        """Return the curve of a score with two or more steps, else None; `group` and `layer` if the score has them."""
         rows = self._curves(metric).get((group, layer))
         if rows is None or len(rows) < 2:
             return None

@@ -20,7 +20,7 @@ class Comparison:
     high: float
     unit: str
     n: int
-    tied: bool = False  # two onsets at one evaluated step, too far from the step before to say more about them
+    tied: bool = False  # two onsets at one evaluated step, too far from the previous one to order them
 
     @property
     def holds(self) -> bool:
@@ -39,7 +39,7 @@ class Tested:
 
     comparisons: Sequence[Comparison]
     statistic: str = ""
-    final: bool = False  # without a comparison, more results of the same kind would not give one
+    final: bool = False  # more results of the same kind would not add a comparison
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Finding:
 
     name: str
     claim: str  # a sentence
-    place: str  # in the paper
-    predicts: str  # a sentence about the stored numbers
-    page: str  # title of the page that shows them
-    view: dict[str, str]  # the state of that page, as in its URL
+    place: str  # place in the paper
+    predicts: str  # the prediction, a sentence about stored numbers
+    page: str  # title of the page that shows these numbers
+    view: dict[str, str]  # choices on that page, as in its URL
     metrics: tuple[str, ...]  # scores that the test reads
-    command: str  # that computes them: its name, then the options after RUN
+    command: str  # the command that computes them: its name, and the options after RUN
     test: Callable[[Evidence], Tested]
-    needs: frozenset[str] = frozenset()  # what the run's models must give (engine/capabilities.py)
-    otherwise: "Finding | None" = None  # judged of models that do not, by another measure; of the same name
-    measure: str = ""  # that the claim names, if other models have another
+    needs: frozenset[str] = frozenset()  # capabilities that the run's models must have (engine/capabilities.py)
+    otherwise: "Finding | None" = None  # alternative of the same name for models without these, by another measure
+    measure: str = ""  # measure that the claim names, if it depends on the models
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class Judgement:
     finding: Finding
     verdict: Verdict
     comparisons: tuple[Comparison, ...]
-    statistic: str  # a further statistic in words, or why nothing can be said
+    statistic: str  # a further statistic in words, or why there is no verdict
     remedy: str = ""  # the command that computes what is missing
-    curves: tuple[Curve, ...] = ()  # behind the comparisons, at a few steps
+    curves: tuple[Curve, ...] = ()  # curves behind the comparisons, thinned
 
     @property
     def described(self) -> dict[str, str]:
-        """Return the finding, the verdict, and what it rests on, by name."""
+        """Return the finding, the verdict, and its basis, by name."""
         of_finding = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
         return of_finding | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
 
@@ -89,7 +89,7 @@ class Judgement:
 
     @property
     def summary(self) -> str:
-        """Describe how many comparisons hold and are opposed, and their n."""
+        """Return a sentence on how many comparisons hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
         hold = "holds" if 1 in (self.holding, len(cases)) else "hold"

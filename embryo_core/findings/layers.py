@@ -1,4 +1,4 @@
-"""Section 4: when layers learn syntax and semantics, and what their heads attend to."""
+"""Section 4: when layers learn syntax and semantics, and where their heads attend."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from embryo_core.findings.finding import Comparison, Finding, Tested
 F1, SAME = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
 NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
-FACTOR = 2.0  # between the steps of two tasks that rise together
-EARLY, SATURATED = 0.25, 0.9  # shares of the run, and of the rise that should be made by then
-PATTERN = 0.05  # gain in attention weight from which a head shows the pattern
+FACTOR = 2.0  # largest ratio of the steps of two tasks that rise together
+EARLY, SATURATED = 0.25, 0.9  # share of the run, and share of the rise that should be complete by then
+PATTERN = 0.05  # least gain in attention weight of a head that shows the pattern
 
 
 def syntax_and_semantics_together(evidence: Evidence) -> Tested:
@@ -27,7 +27,7 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
-    """Compare the rise that each task of syntax has made within a quarter of the run with 90 % of its rise."""
+    """Compare the rise of each task of syntax within a quarter of the run with 90 % of its whole rise."""
     best = _best(evidence, SYNTAX)
     risen = {task: curve for task, curve in best.items() if curve.rise() is not None}
     early = {task: curve for task, curve in risen.items() if curve.steps[0] <= EARLY * curve.steps[-1]}
@@ -51,8 +51,8 @@ def _without_rise(best: Mapping[str, Curve]) -> str:
 def _saturation(what: str, curve: Curve) -> Comparison:
     """Compare the value early in the run with the value at 90 % of its rise.
 
-    The curve begins within a quarter of the run. The value is that of the last step before that; the interval extends
-    to that of the first step after it, since nothing was measured between them.
+    The curve begins within a quarter of the run. The value is that of the last step before its end; the interval
+    extends to that of the first step after it, since nothing was measured between them.
     """
     before, after = curve.around(EARLY)
     shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
@@ -86,14 +86,14 @@ def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison
 
 
 def semantic_roles_decay(evidence: Evidence) -> Tested:
-    """Compare for every layer how far semantic roles have come down from their peak."""
+    """Compare for every layer how far semantic roles have fallen from their peak."""
     layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
     by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
     return Tested([fallen(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
-    """Compare from when a head shows the diagonal, for each layer of the upper half with each of the lower half."""
+    """Compare when a head first shows the diagonal, for each layer of the upper half with each of the lower half."""
     table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
     for layer, values in strongest.items():
@@ -120,7 +120,7 @@ def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, n
 
 
 def best_layer(evidence: Evidence, task: str) -> Curve | None:
-    """Return F1 of a task over the steps, in the layer where it is highest at the last step."""
+    """Return the curve of a task's F1 in the layer where it is highest at the last step."""
     found = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
     return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
 

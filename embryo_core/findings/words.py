@@ -1,4 +1,4 @@
-"""Section 3: in which order words are learned, and what the order follows."""
+"""Section 3: the order in which words are learned, and what determines it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
 VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # those of the paper's Table 4
 RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
-NEXT = "next_word_prediction"  # in place of PREDICTION for decoders
+NEXT = "next_word_prediction"  # replaces PREDICTION for decoders
 PREDICTIONS = (PREDICTION, NEXT)
 SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT: "next-word prediction"}
 PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b", NEXT: "Section 3, Figure 1b"}
@@ -26,7 +26,7 @@ COMMAND = "evaluate --treebank PATH"
 
 
 def measured_as(run: Run, metric: str) -> str:
-    """Return the metric that a run has in place of one: of predictions, a decoder's is that of next words."""
+    """Return the run's equivalent of a metric: for mask prediction, a decoder has next-word prediction."""
     if metric not in PREDICTIONS:
         return metric
     stored = results.read_metrics(run)
@@ -53,12 +53,12 @@ def order_of_content_words(evidence: Evidence, task: str) -> Tested:
 
 
 def paper_ranks(names: Iterable[str]) -> dict[str, int]:
-    """Return the places of categories in the paper's order, 0 for all function words; others are left out."""
+    """Return the ranks of categories in the paper's order, 0 for all function words; others are left out."""
     return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
 
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
-    """Compare every two verb forms, with the one first whose words are more frequent in the training corpus."""
+    """Compare every two verb forms; the one whose words are more frequent in the training corpus should be first."""
     if not evidence.frequencies:
         return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
     if not (frequency := mean_frequencies(evidence, task)):
@@ -74,7 +74,7 @@ def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> Tested:
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
-    """Return how often the words of each verb form occur in the training corpus, as a mean over the treebank's words.
+    """Return the mean frequency in the training corpus of each verb form's words, over the treebank's words.
 
     A word that the corpus lacks counts as 0. Empty if pretraining counted no words, or the task has none.
     """
@@ -92,7 +92,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
-    """Compare for each pair of groups by how many checkpoints the first was acquired earlier."""
+    """Compare for each pair of groups how many checkpoints earlier the first was acquired."""
     ending = f", {note}" if note else ""
     found = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
     return [comparison for comparison in found if comparison]
@@ -106,7 +106,7 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], wha
 
 
 def _findings_of(task: str) -> list[Finding]:
-    """Return the paper's findings on one task, those on prediction with what is judged of decoders."""
+    """Return the paper's findings on one task; those on prediction have an alternative for decoders."""
     shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
     shared |= {"needs": NEEDS[task], "measure": SHORT[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
@@ -138,7 +138,7 @@ def _findings_of(task: str) -> list[Finding]:
 
 
 def _frequent_words(tasks: tuple[str, ...]) -> Finding:
-    """Return the finding on frequency bands, in the tasks of masked language models or of decoders."""
+    """Return the finding on frequency bands, for the tasks of masked language models or of decoders."""
     return Finding(
         name="frequent_words",
         claim="Frequent words are learned before rare ones" + (f" ({SHORT[NEXT]})." if NEXT in tasks else "."),

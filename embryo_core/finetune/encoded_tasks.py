@@ -1,4 +1,4 @@
-"""Encoded tasks: what training needs of a task, and how outputs of a model become scores and answers."""
+"""Encoded tasks: the inputs of training, and the conversion of a model's outputs into scores and answers."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
 
 @dataclass(frozen=True, eq=False)
 class EncodedTextTask:
-    """A task over one or two texts. Values are learned minus their mean and divided by their deviation in training.
+    """A task over one or two texts. Values are standardised by their mean and deviation in training.
 
     Gold values and answers are scored as float32, as they are stored.
     """
@@ -32,7 +32,7 @@ class EncodedTextTask:
 
     @property
     def kind(self) -> str:
-        """What the head predicts: classes or a value; for questions a span."""
+        """The kind of prediction: classes or a value; for questions a span."""
         return "classes" if self.labels else "value"
 
     @property
@@ -121,7 +121,7 @@ class EncodedQuestions:
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = self._exact_and_f1(question.context[start:end], question)
-            stored = float(np.float32(f1))  # so that the mean equals that of the stored values
+            stored = float(np.float32(f1))  # so that the mean equals the mean of the stored values
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
@@ -148,11 +148,11 @@ def encode_task(task: TextTask | squad.QuestionTask, tokenizer: Tokenizer, lengt
 def score(metric: str, gold: np.ndarray, answers: np.ndarray) -> float:
     """Compute one metric, in [-1, 1], of answers [n] against gold answers [n].
 
-    A correlation with a constant, which has no value, counts as 0, as Matthews' does. Correlations use float64.
+    An undefined correlation with a constant counts as 0, as Matthews' does. Correlations use float64.
     """
     with warnings.catch_warnings(action="ignore", category=stats.ConstantInputWarning):
         value = float(METRICS[metric](gold, answers))
-    return 0.0 if np.isnan(value) else min(max(value, -1.0), 1.0)  # rounding may leave the interval
+    return 0.0 if np.isnan(value) else min(max(value, -1.0), 1.0)  # rounding may exceed the interval
 
 
 def scores(names: Sequence[str], gold: np.ndarray, answers: np.ndarray) -> dict[str, float]:
@@ -161,7 +161,7 @@ def scores(names: Sequence[str], gold: np.ndarray, answers: np.ndarray) -> dict[
 
 
 def control(labels: Sequence[str], train: np.ndarray, n: int) -> tuple[str, np.ndarray]:
-    """Return the name and n answers of the control: the most frequent label, or the mean value, of training."""
+    """Return the name and n answers of the control: the most frequent label or the mean value in training."""
     if labels:
         return "majority", np.full(n, np.bincount(train).argmax())
     return "mean", np.full(n, train.mean())
@@ -170,7 +170,7 @@ def control(labels: Sequence[str], train: np.ndarray, n: int) -> tuple[str, np.n
 METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "matthews": metrics.matthews_corrcoef,
     "accuracy": metrics.accuracy_score,
-    "f1": metrics.f1_score,  # of label 1
+    "f1": metrics.f1_score,  # the F1 of label 1
     "spearman": lambda gold, answers: stats.spearmanr(gold, answers).statistic,
     "pearson": lambda gold, answers: stats.pearsonr(gold.astype(float), answers.astype(float)).statistic,
 }

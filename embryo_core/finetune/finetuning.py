@@ -1,6 +1,6 @@
 """Fine-tune the checkpoints of a run on downstream tasks and store scores, answers and curves (Section 5).
 
-Each task at each step with each seed is stored as its own part, so a command that was killed continues where it ended.
+Each task at each step with each seed is stored separately, so a killed command continues where it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from embryo_core.finetune.tasks import TextTask
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
-MIN_PIECES = 16  # of the sequences that a model reads: special tokens, and a few pieces of each of two texts
+MIN_PIECES = 16  # least sequence length of a model: special tokens, and a few pieces of each of two texts
 
 OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[workers.Workers | workers.ClusterWorkers]]
 
@@ -50,10 +50,10 @@ def finetune(
 ) -> Report:
     """Fine-tune checkpoints on tasks, given with their folders, with seeds 1 to `seeds`; skip what is done.
 
-    A task is one of GLUE, squad, or the user's own under any other name. Without `steps`, all checkpoints that have
-    weights are tuned. `jobs` fine-tunings run at once, by default one per core, or one on a GPU; with `ray`, the
-    address of a Ray cluster (see `evaluate.cluster`), as many as it has cores or GPUs. A checkpoint that cannot be
-    read, or a fine-tuning that fails, is reported and skipped.
+    A task is one of GLUE, squad, or the user's own under any other name. Without `steps`, all checkpoints with weights
+    are tuned. `jobs` fine-tunings run at once, by default one per core, or one on a GPU; with `ray`, the address of a
+    Ray cluster (see `evaluate.cluster`), as many as it has cores or GPUs. A checkpoint that cannot be read, or a
+    fine-tuning that fails, is reported and skipped.
 
     Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the stored
     results; OSError if the disk is full. What was written before stays.
@@ -108,7 +108,7 @@ def _finetune(
         for name, found in choose_rates(pool, late, lengths, identities, progress):
             if isinstance(found, str):
                 report.failures.append(found)
-            else:  # noted at once, so that a command that is killed does not choose it again
+            else:  # recorded at once, so that a killed command does not choose it again
                 _settle(run, by_name[name], encoded[name], found)
         settled = {plan.name: plan.settings for plan in plans if plan.settings}
         cost = {
@@ -122,7 +122,7 @@ def _finetune(
 def _do_jobs(
     pool: workers.Workers | workers.ClusterWorkers, jobs: Sequence[workers.TuningJob], report: Report, bar: tqdm
 ) -> None:
-    """Do the jobs; findings of a cluster are written here."""
+    """Run the jobs; write the findings of a cluster."""
     bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
         for job, done in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
@@ -158,7 +158,7 @@ def _encode(
 
 
 def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice | None) -> None:
-    """Fix the settings of a task, and note them with its data under the name of each seed's results."""
+    """Set the settings of a task, and record them with its data under the name of each seed's results."""
     if choice:
         plan.settings = quick_settings(encoded.train.lengths, choice.learning_rate)
     else:

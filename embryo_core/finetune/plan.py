@@ -1,4 +1,4 @@
-"""Plan fine-tuning: which checkpoints and tasks, what is done already, and the jobs that remain."""
+"""Plan fine-tuning: the checkpoints and tasks, the results that exist, and the jobs that remain."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ Pairs = set[tuple[int, int]]  # (step, seed)
 
 @dataclass
 class TaskPlan:
-    """One task that is to be tuned on; its data are read, and its settings filled in, once they are needed."""
+    """A task to tune on; its data are read, and its settings set, when they are needed."""
 
     name: str
     folder: Path
@@ -39,9 +39,9 @@ class TaskPlan:
     sha256: str
     pending: Pairs
     done_before: int
-    overwrite: bool  # results of other data may be removed
+    overwrite: bool  # whether results of other data may be removed
     staying: set[tuple[int, str]]  # steps and seeds of results that --overwrite does not replace
-    more: dict[str, Any] = field(default_factory=dict)  # further parts of the identity of its results
+    more: dict[str, Any] = field(default_factory=dict)  # additions to the identity of its results
     settings: TuningSettings | None = None
 
     @property
@@ -51,7 +51,7 @@ class TaskPlan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return what identifies its results: data and settings."""
+        """Return the identity of its results: data and settings."""
         known = {"data": self.folder.name, "sha256": self.sha256, "limit": None, "protocol": self.protocol, **self.more}
         return known if self.settings is None else known | {"learning_rate": self.settings.learning_rate}
 
@@ -66,7 +66,7 @@ class TaskPlan:
         return isinstance(self.data, QuestionTask) and self.data.unanswerable
 
     def job_task(self, written: bool = True) -> JobTask:
-        """Return the task as a part of a job; its settings have to be known."""
+        """Return the task as a part of a job; its settings must be set."""
         assert self.settings is not None
         return JobTask(self.name, self.settings, self.identity, written, self.from_mnli)
 
@@ -85,7 +85,7 @@ def plan_tasks(
                     "mnli to --tasks, or use --protocol quick."
                 )
             plan.more["mnli_sha256"] = mnli.sha256
-    for plan in plans:  # before anything takes time; all seeds have to agree, because their mean is shown
+    for plan in plans:  # checked before slow work; all seeds must agree, since their mean is shown
         for name in () if plan.overwrite else stored_names(run, plan.name):
             lasting = results.done(run)[name] & runs.steps_without_weights(run)
             results.check_dataset(run, name, plan.identity, lasting)
@@ -100,7 +100,8 @@ def _plan_task(
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}
     stored = {(step, other.rpartition(":")[2]) for other in stored_names(run, name) for step in written[other]}
     again = {(step, str(seed)) for step, seed in pairs}
-    replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)  # or lost
+    # results of steps without weights would be lost
+    replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)
     pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
@@ -109,7 +110,7 @@ def _plan_task(
 
 
 def _data_hash(run: Run, name: str, folder: Path) -> str:
-    """Return the hash of a task's data; that of its whole folder if results of an earlier version have it."""
+    """Return the hash of a task's data; that of its whole folder if it matches results of an earlier version."""
     found, sources = data_sha256(name, folder), results.read_sources(run)
     noted = {str(sources[other].get("sha256")) for other in stored_names(run, name) if other in sources}
     if noted - {found} and (whole := corpora.open_source(folder).sha256) in noted:
@@ -118,7 +119,7 @@ def _data_hash(run: Run, name: str, folder: Path) -> str:
 
 
 def stored_names(run: Run, task: str) -> list[str]:
-    """List the names of a task's results, one for each seed that has some."""
+    """List the names of a task's results, one for each seed with results."""
     prefix = results_name(task, "")
     return sorted(name for name, steps in results.done(run).items() if steps and name.startswith(prefix))
 
@@ -129,7 +130,7 @@ def stored_names(run: Run, task: str) -> list[str]:
 def stored_choice(run: Run, plan: TaskPlan) -> RateChoice | None:
     """Return the learning rate of stored results of this task, of any seed; None if it has to be chosen.
 
-    It is chosen again if all results are overwritten: all scores of one curve share a learning rate.
+    It is chosen again only if all results are overwritten, since all scores of one curve share a learning rate.
     """
     if plan.overwrite and not plan.staying:
         return None
@@ -213,7 +214,7 @@ def _mnli_chain(
 
 
 def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
-    """Remove weights after MNLI whose tasks are done, left by a process that was killed just before it did so."""
+    """Remove weights after MNLI that a killed process left although their tasks are done."""
     after, done = [plan for plan in plans if plan.from_mnli], results.done(run)
     for (step, seed), file in mnli_files(run) if after else ():
         if all(step in done[results_name(plan.name, seed)] for plan in after):

@@ -1,6 +1,6 @@
 """The quick protocol's learning rate: chosen once per task, at a late checkpoint, on a tenth of the training data.
 
-The result of each tried rate is kept until one is chosen, so that a command that was killed tries only the rest.
+The result of each tried rate is stored until one is chosen, so that a rerun after a crash tries only the others.
 """
 
 import logging
@@ -23,8 +23,8 @@ from embryo_core.types import Checkpoint
 
 log = logging.getLogger(__name__)
 
-TRIAL_SEED = 0  # results have seeds from 1
-HELD_OUT = " held out"  # ends the name of a task whose validation split is a part of its training data
+TRIAL_SEED = 0  # seeds of results start at 1
+HELD_OUT = " held out"  # suffix of the name of a task whose validation split is a part of its training data
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class RateTrial:
     checkpoint: Checkpoint
     task: str
     settings: TuningSettings
-    identity: Mapping[str, Any]  # of the task's results
+    identity: Mapping[str, Any]  # identity of the task's results
 
     @property
     def file(self) -> Path:
-        """Return the file that keeps the result."""
+        """Return the file that stores the result."""
         key = fingerprint(self.checkpoint, self.settings, {**self.identity, "task": self.task})
         return cache_folder(self.checkpoint.run) / f"rate-{key}.json"
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """Score and loss of a learning rate on training data held out; the defaults if training diverged or failed."""
+    """Score and loss of a learning rate on held-out training data; the defaults if training diverged or failed."""
 
     score: Annotated[float, Meta(ge=-1, le=1)] = -1.0
     loss: Annotated[float, Meta(ge=0)] = math.inf
@@ -61,8 +61,8 @@ def choose_rates(
 ) -> Iterator[tuple[str, RateChoice | str]]:
     """Yield each task with its best learning rate as soon as all are tried, or a sentence if a trial failed.
 
-    `lengths` are of the training sequences that are not held out, `identities` of the tasks' results. Of equal scores
-    the one with the lower loss wins, then the smaller rate.
+    `lengths` are those of the training sequences that are not held out, `identities` those of the tasks' results. Ties
+    in the score are broken by the lower loss, then by the smaller rate.
     """
     trials = [
         RateTrial(checkpoint, task, quick_settings(lengths[task], rate), identities[task])
@@ -78,19 +78,19 @@ def choose_rates(
         if len(of_task) == len(QUICK_RATES):
             choice = _best_rate(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
             yield trial.task, choice
-            if isinstance(choice, RateChoice):  # noted with the results by now
+            if isinstance(choice, RateChoice):  # no longer needed: the results record it
                 for one in trials:
                     if one.task == trial.task:
                         one.file.unlink(missing_ok=True)
 
 
 def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
-    """Yield every trial with its result: stored ones at once, the others as they finish."""
+    """Yield every trial with its result: stored ones first, the others as they finish."""
     before = [(trial, result) for trial in trials if (result := _read(trial))]
     known = [trial for trial, _ in before]
     yield from before
     for trial, result in workers.do(_try, [trial for trial in trials if trial not in known]):
-        if math.isfinite(result.loss):  # diverged trials end early, and failed ones may succeed another time
+        if math.isfinite(result.loss):  # diverged trials end early, and failed ones may succeed in a rerun
             runs.write_json(trial.file, asdict(result))
         yield trial, result
 
@@ -104,7 +104,7 @@ def _read(trial: RateTrial) -> TrialResult | None:
 
 
 def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> RateChoice | str:
-    """Choose the best of these rates, or return a sentence on what failed."""
+    """Return the best of these rates, or a sentence on the failure."""
     at = f"Choosing the learning rate of '{task}' at step {step} failed"
     if failures := [one.failure for one in tried.values() if one.failure]:
         return f"{at}: {failures[0]}"
@@ -116,7 +116,7 @@ def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> Rate
 
 
 def _try(trial: RateTrial, encoded: EncodedTasks, device: str) -> TrialResult:
-    """Fine-tune with one learning rate, and score it on the data held out."""
+    """Fine-tune with one learning rate, and score it on the held-out data."""
     task = encoded[trial.task + HELD_OUT]
     try:
         tuned = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)
@@ -124,8 +124,8 @@ def _try(trial: RateTrial, encoded: EncodedTasks, device: str) -> TrialResult:
         return TrialResult(tuned.curve[-1].dev_score, loss if math.isfinite(loss) else math.inf)
     except ArithmeticError:
         return TrialResult()
-    except OSError:  # a full disk
+    except OSError:  # such as a full disk
         raise
-    except Exception as reason:  # the batch boundary: the other tasks go on
+    except Exception as reason:  # one failure does not stop the other tasks
         log.debug("A trial on '%s' failed", trial.task, exc_info=True)
         return TrialResult(failure=str(reason))

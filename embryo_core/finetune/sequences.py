@@ -1,4 +1,4 @@
-"""Tokenized sequences of a task, made once for all checkpoints and stored without padding; and their batches."""
+"""Tokenized sequences of a task, encoded once for all checkpoints and stored without padding, and their batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
 
-POOL = 64  # batches cut from one sorted pool: enough to need little padding, few enough to stay mixed
+POOL = 64  # batches per sorted pool: enough for little padding, few enough for random batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Sequences:
 
 
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
-    """Encode each text or pair in at most `length` pieces; of a pair the longer text is cut first."""
+    """Encode each text or pair in at most `length` pieces; in a pair the longer text is cut first."""
     segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
     frame = tokenizer.frame(len(segments))
     room = length - sum(map(len, frame.ids))
@@ -62,7 +62,7 @@ def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None
 
 
 def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
-    """Cut one or two texts to `room` pieces together; of two, the longer first."""
+    """Cut one or two texts to `room` pieces in total, of two the longer one first."""
     if len(parts) == 1:
         return [parts[0][:room]]
     first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))

@@ -1,4 +1,4 @@
-"""SQuAD: its questions, the windows in which a model reads a paragraph, and exact match and F1 of the answers."""
+"""SQuAD: its questions, the windows over paragraphs, and exact match and F1 of the answers."""
 
 import re
 import string
@@ -19,10 +19,10 @@ from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.
-MAX_QUESTION_PIECES = 64  # the rest of a question is cut; at most half of the room of a window
-STRIDE = 128  # pieces from one window to the next; half the room if windows are shorter
+MAX_QUESTION_PIECES = 64  # longer questions are cut; at most half of a window
+STRIDE = 128  # pieces between the starts of two windows; half the space if windows are shorter
 MAX_ANSWER_PIECES = 30
-CANDIDATES = 20  # first pieces of an answer that are tried
+CANDIDATES = 20  # number of first pieces of an answer that are tried
 
 
 # === Questions ===
@@ -35,7 +35,7 @@ class SquadQuestion:
     id: str
     context: str
     text: str
-    answers: tuple[str, ...]  # empty if it cannot be answered (2.0)
+    answers: tuple[str, ...]  # empty if unanswerable (version 2.0)
     starts: tuple[int, ...]
 
 
@@ -55,7 +55,7 @@ class QuestionTask:
         return any(not question.answers for question in self.validation)
 
     def held_out(self) -> "QuestionTask":
-        """Return the task on training data alone: a tenth of them become its validation split."""
+        """Return the task on training data only; a tenth of them become its validation split."""
         train, held = ([self.train[i] for i in rows] for rows in held_out_rows(len(self.train)))
         return replace(self, train=train, validation=held)
 
@@ -119,7 +119,8 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
     encoded = {}
     for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True):
         trimmed = [(end - len(context[start:end].lstrip()), end) for start, end in pieces.characters.tolist()]
-        encoded[context] = Pieces(pieces.ids, np.array(trimmed, np.int32).reshape(-1, 2))  # no blanks before a word
+        # without spaces before a word
+        encoded[context] = Pieces(pieces.ids, np.array(trimmed, np.int32).reshape(-1, 2))
     parts, owners, characters = [], [], []
     for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
         pieces = encoded[question.context]
@@ -180,7 +181,7 @@ def _best_span(logits: np.ndarray, offset: int, pieces: int) -> tuple[float, int
 
 # === Exact match and F1, by the rules of SQuAD's official evaluations, one for each version ===
 
-# They differ if nothing is left of an answer once it is normalised, as of "the": version 2.0 leaves such gold answers
+# They differ if normalisation leaves nothing of an answer, such as "the": version 2.0 leaves such gold answers
 # out, and gives F1 1 if neither answer has words; version 1.1 keeps them, and gives F1 0 unless a word is shared.
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -188,15 +189,16 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> list[str]:
-    """Return the words of an answer that count: in lower case, without ASCII punctuation and articles."""
+    """Return the words of an answer in lower case, without ASCII punctuation and articles."""
     return ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
 
 
 def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[float, float]:
     """Return the best exact match (0 or 1) and the best F1 over the gold answers.
 
-    By version 2.0 if some questions of the data are `unanswerable`: then an answer without words is right for a
-    question whose gold answers have none. Otherwise by version 1.1, whose questions all have a gold answer.
+    The rules are those of version 2.0 if some questions of the data are `unanswerable`: then an answer without words is
+    right for a question whose gold answers have none. Otherwise they are those of version 1.1, whose questions all have
+    a gold answer.
     """
     words, right = normalise(answer), [*map(normalise, gold)]
     if unanswerable:

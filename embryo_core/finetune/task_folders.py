@@ -1,7 +1,7 @@
 """Folders of task data: downloaded from the Hugging Face Hub, remembered when used, and found again for their texts.
 
-Results hold no texts. Where data are is looked up in this user's folders and settings only: a run may come from a
-stranger, and names a hash, never a path.
+Results contain no texts. Data are searched for only in this user's folders and settings: a run may be untrusted, so it
+names a hash, never a path.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +17,7 @@ from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_
 from embryo_core.results import write_foreign
 from embryo_core.types import Run
 
-# Each at one commit, so that the content never changes. SQuAD is version 2.0, as in the paper.
+# Pinned to a commit, so that the content never changes. SQuAD is version 2.0, as in the paper.
 SOURCES = {
     "glue": ("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"),
     SQUAD: ("rajpurkar/squad_v2", "3ffb306f725f7d2ce8394bc1873b24868140c412"),
@@ -71,7 +71,7 @@ def _download(what: str, name: str, folder: Path) -> None:
 
 
 def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
-    """Return the folder of exactly the results' data, below these roots or where this user tuned on it; or None."""
+    """Return the folder with exactly the results' data, below these roots or where this user tuned on it, or None."""
     noted = {
         str(source.get("sha256"))
         for name, source in results.read_sources(run).items()
@@ -79,7 +79,7 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
     }
     known = runs.remembered_folders() if noted else {}
     candidates = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
-    if is_task_name(task):  # a stranger's results may name anything, even a path
+    if is_task_name(task):  # untrusted results may contain any name, even a path
         own = Path("glue", task) if task in GLUE else Path(task)
         candidates = [*(root / "corpora" / own for root in roots), *candidates]
     for folder in candidates:
@@ -89,7 +89,7 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
 
 
 def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
-    """Return whether the data have one of these hashes; earlier versions noted the hash of the whole folder."""
+    """Return whether the data have one of these hashes; earlier versions recorded the hash of the whole folder."""
     try:
         return data_sha256(task, folder) in noted or corpora.open_source(folder).sha256 in noted
     except CorpusError:  # a split is missing

@@ -1,4 +1,4 @@
-"""Downstream tasks: the texts, labels and metrics of each task of GLUE, and the settings with which it is tuned."""
+"""Downstream tasks: texts, labels and metrics of each task of GLUE, and its tuning settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ def is_task_name(task: str) -> bool:
 class TaskSpec:
     """A task over one or two texts; without labels it is a regression. The first metric is the task's score."""
 
-    texts: tuple[str, ...]  # columns
+    texts: tuple[str, ...]  # columns of the texts
     metrics: tuple[str, ...]
     labels: tuple[str, ...] = ("0", "1")
     keys: tuple[int | str, ...] = ()  # values of the label column, one per label; empty: 0, 1, ...
@@ -38,7 +38,7 @@ class TaskSpec:
 
 
 PAIR = ("sentence1", "sentence2")
-GLUE = {  # as in the paper's Table 6, which leaves out WNLI
+GLUE = {  # the tasks of the paper's Table 6, which leaves out WNLI
     "cola": TaskSpec(("sentence",), ("matthews",), ("unacceptable", "acceptable")),
     "sst2": TaskSpec(("sentence",), ("accuracy",), ("negative", "positive")),
     "mrpc": TaskSpec(PAIR, ("f1", "accuracy"), ("not_equivalent", "equivalent"), from_mnli=True),
@@ -64,12 +64,12 @@ TEXTS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=le
 class TuningSettings:
     """Hyperparameters of one task. AdamW; the learning rate rises linearly during warm-up and then falls to 0."""
 
-    learning_rate: float  # the peak
-    batch: int  # examples
+    learning_rate: float  # at the peak
+    batch: int  # examples per batch
     updates: int
     warmup: int  # updates
     length: int  # pieces of a sequence; longer ones are cut
-    dropout: float = 0.0  # in the encoder, on states and on attention weights
+    dropout: float = 0.0  # of the encoder, on states and on attention weights
     classifier_dropout: float = 0.1
 
 
@@ -89,14 +89,14 @@ PAPER = {
     "mrpc": TuningSettings(2e-5, 32, 800, 200, 512),
     "squad": TuningSettings(5e-5, 48, 3649, 365, 384),
 }
-PAPER_UNANSWERABLE = TuningSettings(3e-5, 48, 8144, 814, 512)  # for SQuAD 2.0
+PAPER_UNANSWERABLE = TuningSettings(3e-5, 48, 8144, 814, 512)  # SQuAD 2.0
 
 QUICK_BATCH = 32
 QUICK_EPOCHS = 2
-QUICK_UPDATES = 2000  # maximum: tasks of over 32,000 examples are seen less than twice
-QUICK_PIECES = 4_000_000  # maximum that all updates together read: texts of 128 pieces get half as many updates
+QUICK_UPDATES = 2000  # maximum: less than two epochs of tasks with over 32,000 examples
+QUICK_PIECES = 4_000_000  # maximum in all updates together: tasks with texts of 128 pieces get half as many updates
 QUICK_LENGTH = 128
-QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger ones than the paper's
+QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger rates than the paper's
 PROTOCOLS = ("quick", "paper")
 
 
@@ -122,9 +122,9 @@ class RateChoice:
     """The quick protocol's learning rate of a task, and how each candidate scored on held-out training data."""
 
     learning_rate: float
-    step: int  # of the checkpoint that tried them
-    tried: dict[float, float]  # score by learning rate
-    losses: dict[float, float] = field(default_factory=dict)  # of the candidates that did not diverge
+    step: int  # step of the checkpoint that tried them
+    tried: dict[float, float]  # learning rate -> score
+    losses: dict[float, float] = field(default_factory=dict)  # learning rate -> loss, without diverged candidates
 
     @property
     def is_tied(self) -> bool:
@@ -133,13 +133,13 @@ class RateChoice:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return what sources.json stores of the choice."""
+        """Return the choice in the form of sources.json."""
         noted = {"rate_step": self.step, "rates": _by_name(self.tried)}
         return noted | ({"rate_losses": _by_name(self.losses)} if self.losses else {})
 
     @classmethod
     def read(cls, noted: Mapping[str, Any]) -> Self | None:
-        """Return the choice that sources.json stores; None if it stores none."""
+        """Return the choice in sources.json; None if there is none."""
         try:
             tried, losses = _by_rate(noted["rates"]), _by_rate(noted.get("rate_losses", {}))
             return cls(float(noted["learning_rate"]), noted["rate_step"], tried, losses) if tried else None

@@ -1,4 +1,4 @@
-"""Tasks of one or two texts, read from a folder of parquet files as the Hugging Face Hub has them."""
+"""Tasks of one or two texts, read from a folder of parquet files in the layout of the Hugging Face Hub."""
 
 import hashlib
 import math
@@ -17,8 +17,8 @@ from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
 HELD_OUT_ONE_IN = 10  # one training example in ten is held out to choose a learning rate
-SPLIT_SEED = 5  # of the order that decides which examples are held out
-MAX_VALUE = 1e30  # a value fits into 32 bits, and its square into 64
+SPLIT_SEED = 5  # seed of the split into training and held-out examples
+MAX_VALUE = 1e30  # values fit into 32 bits, and their squares into 64
 MIN_PRECISION = 1000  # rounding to 32 bits may change values by a thousandth of their standard deviation
 
 
@@ -43,7 +43,7 @@ class TextTask:
     metrics: tuple[str, ...]
     train: Split
     validation: Split
-    remark: str = ""  # a sentence on labels that may be misunderstood
+    remark: str = ""  # a note on labels that are easily misunderstood
 
     def held_out(self) -> "TextTask":
         """Return the task on training data alone: a tenth of them become its validation split."""
@@ -52,7 +52,7 @@ class TextTask:
 
 
 def held_out_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Divide n training rows at random: those to train on, and a tenth to hold out."""
+    """Split n training rows at random into those to train on and a tenth to hold out."""
     order = np.random.default_rng(SPLIT_SEED).permutation(n)
     size = max(1, n // HELD_OUT_ONE_IN)
     return order[size:], order[:size]
@@ -62,7 +62,7 @@ def read_task(name: str, folder: Path) -> TextTask:
     """Read a task of GLUE, or a user's own under any other name, from the parquet files in its folder.
 
     A user's task has the text columns of one of GLUE's, and a column label: integers or texts (classes), or fractions
-    (a regression). Raises CorpusError that says what is wrong with the data.
+    (a regression). Raises CorpusError, which describes the fault in the data.
     """
     spec = GLUE.get(name)
     train = read_split(folder, "train")
@@ -92,7 +92,7 @@ def read_split(folder: Path, split: str) -> Columns:
 
 
 def data_sha256(name: str, folder: Path) -> str:
-    """Return the SHA-256 of the files that a task is read from; other files in its folder do not change it.
+    """Return the SHA-256 of the files of a task; other files in its folder do not change it.
 
     Without other files it equals the hash of the folder (`corpora.open_source`). Raises CorpusError.
     """
@@ -106,7 +106,8 @@ def _files(folder: Path, split: str) -> list[Path]:
     """List the files of a split: one, or all of its numbered parts. Raises CorpusError if a part is missing."""
     pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    layouts: dict[tuple[str, int | None], dict[int, Path]] = {}  # by name and number of parts, None for a single file
+    # (name, number of parts or None for a single file) -> files by number
+    layouts: dict[tuple[str, int | None], dict[int, Path]] = {}
     for match in filter(None, map(pattern.fullmatch, there)):
         name, number, of = match.groups()
         layouts.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
@@ -139,14 +140,14 @@ def _split(named: str, columns: Columns, spec: TaskSpec) -> Split:
 
 
 def column(named: str, columns: Columns, name: str) -> list[Any]:
-    """Return a column; `named` names the data at the start of an error. Raises CorpusError."""
+    """Return a column; errors begin with `named`, the name of the data. Raises CorpusError."""
     if name not in columns:
         raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
     return columns[name]
 
 
 def check_count(named: str, count: int, what: str, least: int = 1) -> None:
-    """Raise CorpusError if the data hold fewer than `least`, 1 or 2, of `what`: an example, a question."""
+    """Raise CorpusError if the data have fewer than `least` (1 or 2) of `what`, such as "example"."""
     if not count:
         raise CorpusError(f"{named} hold no {what}; give files with rows.")
     if count < least:

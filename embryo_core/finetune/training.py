@@ -22,9 +22,9 @@ from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.types import Checkpoint, TuningPoint
 
 # As in optimization.py of google-research/albert, whose Adam has no bias correction.
-WEIGHT_DECAY = 0.01  # not applied to biases and normalisation
-EPSILON = 1e-6  # of Adam
-MAX_NORM = 1.0  # gradients are clipped to it
+WEIGHT_DECAY = 0.01  # except for biases and normalisation
+EPSILON = 1e-6  # Adam's epsilon
+MAX_NORM = 1.0  # gradients are clipped to this norm
 EVALUATION_BATCH = 128
 CLASSES = {
     "classes": transformers.AutoModelForSequenceClassification,
@@ -32,9 +32,10 @@ CLASSES = {
     "span": transformers.AutoModelForQuestionAnswering,
 }
 HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
-FUSED = {"gelu_new": "gelu_pytorch_tanh"}  # the same function, in one pass instead of eight
+FUSED = {"gelu_new": "gelu_pytorch_tanh"}  # the same function in one kernel instead of eight
 
-HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")  # of settings of a head's dropout
+# prefixes of settings of a head's dropout
+HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")
 
 Weights = dict[str, Tensor]
 
@@ -91,7 +92,7 @@ def tune(
 def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
     """Return outputs for the validation sequences [m, outputs] float32, for spans logits [m, 2, L], -inf at padding.
 
-    Nothing is rounded to bfloat16 here, which would make different answers equal.
+    Products are not rounded to bfloat16 here, which would make different answers equal.
     """
     model.eval()
     sequences = task.validation
@@ -121,7 +122,7 @@ def _load_model(
     if activation in FUSED:
         config.hidden_act = FUSED[activation]
     _set_dropout_of_functions(config, settings)
-    transformers.logging.set_verbosity_error()  # it warns that the head is new
+    transformers.logging.set_verbosity_error()  # silences the warning about the new head
     transformers.logging.disable_progress_bar()
     tensors = read_finite(checkpoint)
     loaded: Any = _class(config, task.kind).from_pretrained(
@@ -146,7 +147,7 @@ def _load_model(
 
 
 def _padding(task: EncodedTask, pieces: int) -> int:
-    """Return the id of padding for a decoder, whose head reads the last piece that is not; or one that ends no text."""
+    """Return the id of padding, before which a decoder's head reads; without one, an id that ends no sequence."""
     if task.train.pad_id is not None:
         return task.train.pad_id
     lasts = [sequences.ids[sequences.ends[1:] - 1] for sequences in (task.train, task.validation)]
@@ -163,14 +164,14 @@ def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedM
 
 
 def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: TuningSettings) -> None:
-    """Set every dropout probability in the configuration, by any name; functions read it there."""
+    """Set every dropout probability in the configuration, under any name, for functions that read it there."""
     for name, value in config.to_dict().items():
         if "dropout" in name and isinstance(value, int | float | None) and not isinstance(value, bool):
             setattr(config, name, settings.classifier_dropout if name.startswith(HEAD_PREFIXES) else settings.dropout)
 
 
 def _set_dropout_of_modules(model: PreTrainedModel, settings: TuningSettings) -> None:
-    """Set the dropout of encoder and head in the modules: some families confuse the two, or ignore the head's."""
+    """Set the dropout of encoder and head in the modules, since some families confuse the two or ignore the head's."""
     for name, part in model.named_modules():
         if isinstance(part, nn.Dropout):
             inside = name.startswith(f"{model.base_model_prefix}.")
@@ -193,7 +194,7 @@ def _optimizer(
 
 
 def _in_bfloat16(device: torch.device) -> bool:
-    """Return whether training rounds products to bfloat16, which it does if the device is faster with them."""
+    """Return whether training rounds products to bfloat16, as it does on devices on which this is faster."""
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
 
 

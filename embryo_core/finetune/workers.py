@@ -1,4 +1,4 @@
-"""Fine-tuning jobs, and the processes of this machine or of a Ray cluster that do them."""
+"""Fine-tuning jobs, and the processes of this machine or of a Ray cluster that run them."""
 
 import hashlib
 import json
@@ -32,9 +32,9 @@ from embryo_core.types import Checkpoint, Findings, Run
 log = logging.getLogger(__name__)
 
 EncodedTasks = Mapping[str, EncodedTask]
-Work = Callable[[Any, EncodedTasks, str], Any]  # of a job, the encoded tasks and a device
+Work = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
 MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
-_given: dict[str, Any] = {}  # in a worker process: the encoded tasks, and the device
+_given: dict[str, Any] = {}  # set in a worker process: the encoded tasks, and the device
 
 
 # === Jobs ===
@@ -46,8 +46,8 @@ class JobTask:
 
     task: str
     settings: TuningSettings
-    identity: Mapping[str, Any]  # of its results
-    written: bool = True  # False: tuned only for its weights, because its results exist
+    identity: Mapping[str, Any]  # identity of its results
+    written: bool = True  # False: tuned only for its weights, since its results exist
     from_mnli: bool = False
 
 
@@ -61,15 +61,16 @@ class TuningJob:
     mnli: Path | None = None
 
     def describe(self, task: JobTask) -> str:
-        """Name one fine-tuning, at the start of a sentence."""
+        """Return the name of a fine-tuning, to start a sentence."""
         return f"Fine-tuning on '{task.task}' at step {self.checkpoint.step} with seed {self.seed}"
 
 
-Outcome = tuple[JobTask, Findings | str | None]  # a sentence if it failed; None if only weights were wanted
+# findings, a sentence on a failure, or None if only the weights are needed
+Outcome = tuple[JobTask, Findings | str | None]
 
 
 def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[int, list[str]]:
-    """Fine-tune every task of a job and write each as soon as it is done; return and raise as `write_outcomes`."""
+    """Fine-tune every task of a job and write each as soon as it is done; returns and raises as `write_outcomes`."""
     return write_outcomes(job, _outcomes(job, encoded, device))
 
 
@@ -79,7 +80,7 @@ def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcom
 
 
 def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
-    """Write findings; return how many, and a sentence for each failed task. Raises OtherData, and OSError."""
+    """Write findings; return their number, and a sentence for each failed task. Raises OtherData and OSError."""
     written, failures = 0, []
     for task, found in outcomes:
         if isinstance(found, str):
@@ -106,9 +107,9 @@ def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Ou
             if not task.from_mnli or not job.mnli or job.mnli.is_file():
                 raise
             found = f"{job.describe(task)} needs the weights after MNLI, which are missing."
-        except OSError:  # a full disk: nothing more can be written
+        except OSError:  # such as a full disk: later writes would fail too
             raise
-        except Exception as reason:  # the batch boundary: one failure does not stop the others
+        except Exception as reason:  # one failure does not stop the other tasks
             log.debug("%s failed", job.describe(task), exc_info=True)
             found = f"{job.describe(task)} failed: {reason}"
         yield task, found
@@ -127,7 +128,7 @@ def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> F
     return found
 
 
-# === Files kept in the data folder's cache until they are used: weights after MNLI, and rate trials (rates.py) ===
+# === Files in the data folder's cache until they are used: weights after MNLI, and rate trials (rates.py) ===
 
 
 def mnli_file(checkpoint: Checkpoint, seed: int, settings: TuningSettings, identity: Mapping[str, Any]) -> Path:
@@ -159,7 +160,7 @@ def cache_folder(run: Run) -> Path:
 
 
 def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapping[str, Any]) -> str:
-    """Return a short hash of what a kept file depends on."""
+    """Return a short hash of everything that a cached file depends on."""
     key = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
@@ -168,9 +169,9 @@ def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapp
 
 
 class Workers:
-    """Do jobs on one device, in as many processes as the pool has; without a pool, in this process."""
+    """Runs jobs on one device, in the processes of a pool or, without a pool, in this process."""
 
-    writes = True  # a worker may write results itself
+    writes = True  # workers write results themselves
 
     def __init__(self, encoded: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
         self._encoded, self._device, self._pool = encoded, device, pool
@@ -206,7 +207,7 @@ def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Work
     pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(encoded, device, threads))
     try:
         yield Workers(encoded, device, pool)
-    except BaseException:  # Ctrl-C, a full disk: do not wait the minutes that a fine-tuning may still take
+    except BaseException:  # such as Ctrl-C or a full disk: do not wait for running fine-tunings, which may take minutes
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
@@ -219,7 +220,7 @@ def choose_device(name: str | None) -> str:
     if name is None or name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(1, device=name).item()  # the device "meta" holds no numbers and fails here
+        torch.empty(1, device=name).item()  # fails for the device "meta", which has no numbers
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
         why = first_line(reason).partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
@@ -232,7 +233,7 @@ def default_jobs(device: str) -> int:
 
 
 def _start_worker(encoded: EncodedTasks, device: str, threads: int) -> None:
-    """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it."""
+    """Prepare a worker process: it ignores Ctrl-C and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
@@ -253,9 +254,9 @@ def _work(work: Work, job: Any) -> Any:
 
 
 class ClusterWorkers:
-    """Do jobs on a Ray cluster, as many at once as it has CPUs, or GPUs if the device may be one."""
+    """Runs jobs on a Ray cluster, one per CPU, or per GPU if the device may be one."""
 
-    writes = False  # this process alone writes results
+    writes = False  # only this process writes results
 
     def __init__(self, ray: ModuleType, encoded: EncodedTasks, device: str | None):
         self._ray, self._device, self._encoded = ray, device, ray.put(encoded)
@@ -279,6 +280,6 @@ def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> 
 
 
 def _work_on_cluster(work: Work, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
-    """Do one job on one core or GPU."""
+    """Run one job on one core or GPU."""
     torch.set_num_threads(1)
     return work(job, encoded, choose_device(device))

@@ -1,4 +1,4 @@
-"""The metrics, one file each. To add one, write metrics/foo.py and put Foo() into METRICS; nothing else changes."""
+"""The metrics, one file each. To add one, write metrics/foo.py and add Foo() to METRICS; nothing else changes."""
 
 from collections.abc import Iterable
 

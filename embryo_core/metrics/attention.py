@@ -1,4 +1,4 @@
-"""Attention: one pass over a treebank for all metrics of attention; maps of every head, averaged over it (Figure 4).
+"""Attention: one pass over a treebank for all attention metrics; maps of every head, averaged over it (Figure 4).
 
 Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Position 0 is
 [CLS]; [SEP] ends each sentence, and there is no padding. A map covers the positions that at least MIN_SENTENCES
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 MAX_LENGTH = 64
-MIN_SENTENCES = 10  # behind every entry, or all sentences if there are fewer
+MIN_SENTENCES = 10  # sentences behind every entry, or all if there are fewer
 
 
 class Observer(Protocol):
-    """Gathers what one metric needs at one checkpoint."""
+    """Sums the attention weights that one metric needs at one checkpoint."""
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> Any:
         """Return sums over the sentences numbered `batch` [b]; several threads call this at once.
@@ -103,7 +103,7 @@ class MapSums:
     def __init__(self, model: "Model", data: EncodedSentences):
         self._sentences, length = len(data.sentences), data.summary["length"]
         self._total = np.zeros((model.num_layers, model.num_heads, length, length))
-        self._reached = np.zeros((length, length), np.int64)  # sentences that have both positions
+        self._reached = np.zeros((length, length), np.int64)  # [L, L] sentences that have both positions
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         side = len(self._reached)

@@ -1,4 +1,4 @@
-"""Batches without padding: sequences of equal length together, one batch on each core; texts tokenized in chunks."""
+"""Batches without padding: sequences of equal length, with one batch on each core; texts are tokenized in chunks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 T = TypeVar("T")
-TEXTS_AT_ONCE = 5000  # that are tokenized: offsets take several times the memory of ids
+TEXTS_AT_ONCE = 5000  # texts per chunk: their offsets take several times the memory of ids
 
 
 def compute(
@@ -21,9 +21,9 @@ def compute(
     of: np.ndarray | None = None,
     tokens: int | None = None,
 ) -> None:
-    """Call `work`, which stores its results, with indices [b] and ids [b, L] of each batch, on all cores.
+    """Call `work` with indices [b] and ids [b, L] of each batch, on all cores; `work` stores its results.
 
-    Batches are of `sequences`, ids [L] each, or of n items with the sequences `of` [n], and have at most `tokens`.
+    A batch has at most `tokens` of `sequences`, ids [L] each; with `of` [n], of n items that each refer to a sequence.
     """
     of = np.arange(len(sequences)) if of is None else of
     lengths = np.array([len(each) for each in sequences], np.int64)[of]
@@ -38,7 +38,7 @@ def compute(
 def compute_in_order(
     lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int
 ) -> Iterator[tuple[np.ndarray, T]]:
-    """Yield the indices of each batch and what `work` returned for them, always in the same order."""
+    """Yield the indices of each batch and the result of `work` for them, always in the same order."""
     pool = ThreadPoolExecutor(cores)
     indices = list(of_one_length(lengths, tokens))
     try:

@@ -1,4 +1,4 @@
-"""Edge probing: what a linear probe predicts about labelled spans from the states of every layer (Section 4).
+"""Edge probing: linear probes predict labels of spans from the states of every layer (Section 4).
 
 The four tasks are parts of speech, constituents, coreference and semantic roles, in the form of Tenney et al. (2019,
 https://arxiv.org/abs/1905.06316); a task of the user's own has the same form. For each task and layer (0: embeddings):
@@ -7,7 +7,7 @@ https://arxiv.org/abs/1905.06316); a task of the user's own has the same form. F
     edge_probing_control   F1 of a probe trained and tested on the control task's random labels (probing/data.py)
     edge_probing_majority  F1 of the most frequent label of the training set; it has no layer
 
-Selectivity, F1 less the control task's, is computed on reading. Training curves of probes go to probes.parquet.
+Selectivity, F1 minus that of the control task, is computed on reading. Training curves of probes go to probes.parquet.
 """
 
 import re
@@ -33,7 +33,7 @@ TASKS = ("pos", "constituent", "coref", "srl")
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """Encoded tasks, and how they are probed."""
+    """Encoded tasks, and the settings of their probes."""
 
     data: ProbingData
     protocol: str
@@ -81,7 +81,9 @@ class EdgeProbing(Metric):
 
     def compute(self, model: "Model", probing: Probing) -> Findings:
         from embryo_core.metrics.probing.probes import span_features
-        from embryo_core.metrics.probing.training import train_all  # torch: the list of metrics does without
+
+        # imports torch, which the list of metrics does not need
+        from embryo_core.metrics.probing.training import train_all
 
         features = span_features(model, probing.data, probing.memory)
         findings = Findings()
@@ -128,7 +130,7 @@ def _folders(path: Path) -> dict[str, Path]:
 
 
 def _note(data: ProbingData, source: Source, limits: Limits) -> str:
-    """Return one sentence on what was probed and what was left out."""
+    """Return one sentence on the probed and the left-out targets."""
     tests = ", ".join(f"{task.name} {len(task.test.labels):,}" for task in data.tasks)
     note = f"test targets: {tests}; {len(data.sentences):,} distinct sentences of {source.path.name}"
     if data.left_out["too_long"]:

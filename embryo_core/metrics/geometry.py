@@ -8,12 +8,12 @@
     geometry_dimension       intrinsic dimension; n counts distinct states
     geometry_cka_below       linear CKA with the states of the layer below, debiased
 
-The sample is drawn from all words of a treebank by a fixed seed: equal at every step, and for all runs that read the
-treebank, but for words that one of them cannot read. A word's state is the mean of the states of its pieces. WORDS is
-above the width of a base model, because n states cannot fill more than n dimensions. Layer 0 is the embeddings.
+The sample is drawn from all words of a treebank with a fixed seed: it is equal at every step, and for all runs on the
+treebank, except for words that one of them cannot read. A word's state is the mean of the states of its pieces. WORDS
+is above the width of a base model, because n states span at most n dimensions. Layer 0 is the embeddings.
 
 Similarities to other steps and runs are computed on reading, from the U-centred products of the states of the first
-COMPARED words, which are stored. That is all that CKA needs of states, and less than the states.
+COMPARED words, which are stored. CKA needs only these products, which are smaller than the states.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 WORDS, MIN_WORDS = 1024, 20
-COMPARED = 128  # words whose products are stored, for similarities to any step and any run: 16 kB a layer and step
+COMPARED = 128  # words whose products are stored, for similarities to any step and run: 16 kB per layer and step
 SEED = 0
 
 
@@ -61,7 +61,7 @@ class Geometry(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:
         encoded = treebank_words.encode(tokenizer, limits, source)
-        drawn = [  # by a random number for each word, which depends on the sentence's place in the treebank alone
+        drawn = [  # a random number for each word, which depends only on the sentence's place in the treebank
             (key, number, word)
             for number, sentence in enumerate(encoded.sentences)
             for word, key in enumerate(np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans)))
@@ -116,7 +116,7 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
 
 
 def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
-    """Return each measure of states [n, D] that they have, with the number of states it is of."""
+    """Return each defined measure of states [n, D], with the number of its states."""
     n, spectrum = len(states), geometry.eigenvalues(states)
     whole = {
         "rank_me": geometry.rank_me(states),

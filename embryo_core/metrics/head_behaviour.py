@@ -1,4 +1,4 @@
-"""Head behaviour: where a head attends from each piece, how sharply, and whether it finds syntactic heads (Section 4).
+"""Head behaviour: where each head attends, how sharply, and whether it finds syntactic heads (Section 4).
 
 Weights, entropy and distance are means over all pieces of all sentences, without [CLS] and [SEP] as origins. A
 decoder's tokenizer may put a token of another name there, or none; then `cls` or `sep` is not measured:
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")
-SUMS = (*MEANS, "between", *LINKS)  # between: weight between pieces of the sentence, the divisor of distance
+SUMS = (*MEANS, "between", *LINKS)  # between: weight between pieces of the sentence, by which the distance is divided
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedSentence:
     """One encoded sentence of P pieces and W words that have pieces."""
 
-    ids: np.ndarray  # [P] and the special tokens around them
+    ids: np.ndarray  # [P] pieces, and the special tokens around them
     first: int  # position of the first piece
     word: np.ndarray  # [P] the word of each piece, from 0 to W - 1
     punctuation: np.ndarray  # bool [P]
@@ -114,7 +114,7 @@ def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
 
 def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
     """Add punctuation and syntactic heads to a sentence."""
-    words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no piece at all
+    words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no pieces
     number = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
     for i, own in enumerate(words if sentence.example.heads else ()):

@@ -38,14 +38,14 @@ KINDS = (PARAPHRASED, NEGATED, *PRIMES)
 
 @dataclass(frozen=True, eq=False)
 class FactVariants:
-    """Facts that have variants, and the questions of these; lists and arrays are over the m variants."""
+    """Facts with variants, and the questions of the variants; lists and arrays are over the m variants."""
 
     facts: Questions
     variants: Questions
-    of: np.ndarray  # [m] the fact of each
+    of: np.ndarray  # [m] the fact of each variant
     kinds: list[str]
     texts: list[str]  # the template, or the wrong word
-    vocabulary: list[str]  # every piece in readable form
+    vocabulary: list[str]  # readable form of every piece
     summary: dict[str, Any]
 
 

@@ -1,10 +1,10 @@
 """Minimal pairs: does the model give the good sentence of a pair a higher score than the bad one?
 
 A masked language model's score of a sentence is its pseudo-log-likelihood: the sum, over the pieces, of the log
-probability of a piece that is masked. By default the pieces of its word after it are masked too, or a word of many
-pieces would give itself away (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model
-Scoring"). The plain form is that of Salazar et al. (2020), "Masked Language Model Scoring". A decoder's score is the
-sum of the log probabilities of the pieces, each after those before it. Scores are never divided by a sentence's length.
+probability of a piece that is masked. By default the later pieces of its word are masked too, since they would reveal
+it (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model Scoring"). The plain form is that of
+Salazar et al. (2020), "Masked Language Model Scoring". A decoder's score is the sum of the log probabilities of the
+pieces, each after those before it. Scores are never divided by a sentence's length.
 """
 
 from collections import Counter
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
 
 WORD_L2R, PLAIN = "word-l2r", "plain"
-FEW_PAIRS = 10  # paradigms with fewer are counted in the note
+FEW_PAIRS = 10  # the note counts paradigms with fewer pairs
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """The n pairs that can be scored; each distinct sequence of pieces is there once."""
+    """The n pairs that can be scored; each distinct sequence of pieces is stored once."""
 
     pairs: list[MinimalPair]
     sentences: list[EncodedSentence]
     good: np.ndarray  # [n] the sentence of each pair
     bad: np.ndarray  # [n]
-    whole_words: bool  # the pieces of a word after the masked one are masked too
+    whole_words: bool  # whether later pieces of the masked piece's word are masked too
     summary: dict[str, Any]
 
 
 class MinimalPairs(Metric):
     """Measures accuracy by paradigm, phenomenon and set, and records the scores of every pair.
 
-    A tie counts as half a right answer; `minimal_pairs_ties` is the share of ties, where there are any. Left out are
-    pairs of equal sentences, of sentences longer than the model's positions, and with a word that the tokenizer cannot
-    write.
+    A tie counts as half a right answer; `minimal_pairs_ties` is the share of ties, if there are any. Left out are pairs
+    of equal sentences, of sentences longer than the model's positions, and with a word that the tokenizer cannot
+    encode.
     """
 
     name = "minimal_pairs"
@@ -94,7 +94,8 @@ class MinimalPairs(Metric):
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
         pieces = score_sentences(model, data.sentences, data.whole_words)
-        scores = np.array([own.sum() for own in pieces]).astype(np.float32)  # as stored: a tie is one in the table too
+        # rounded as stored, so that ties are the same in the table
+        scores = np.array([own.sum() for own in pieces]).astype(np.float32)
         good, bad = scores[data.good], scores[data.bad]
         found = [
             PairScore(pair.paradigm, pair.number, *both)

@@ -1,6 +1,6 @@
 """Next-word prediction: does a decoder predict a word from the words before it?
 
-It takes the place of mask prediction (Section 3), which reads the words on both sides: the two are never one measure.
+It replaces mask prediction (Section 3), which reads the words on both sides: the two are never merged into one measure.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class NextWordPrediction(PieceMetric):
-    """Measures accuracy by part of speech: a word is right if each of its pieces is the best after the true ones.
+    """Measures accuracy by part of speech: a word is right if each piece is the best after the true previous ones.
 
-    The first word of a sentence is asked after the token that begins a text, and left out if the tokenizer has none.
+    The first word of a sentence is predicted after the token that begins a text, and left out without such a token.
     """
 
     name = "next_word_prediction"

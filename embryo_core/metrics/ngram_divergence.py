@@ -1,4 +1,4 @@
-"""N-gram divergence: how far a model's predictions are from the unigram and bigram distributions of a text.
+"""N-gram divergence: the distance of a model's predictions from the unigram and bigram distributions of a text.
 
 A model first learns which pieces are frequent, then which piece follows which, and then more than both (Chang and
 Bergen, 2022, "Word Acquisition in Neural Language Models").
@@ -31,7 +31,7 @@ class Bigrams:
     unigram: np.ndarray  # [V] probabilities
     starts: np.ndarray  # [V + 1] start of each piece's followers in the two arrays below
     followers: np.ndarray  # [P] a piece that follows, ascending for each piece
-    counts: np.ndarray  # [P] how often
+    counts: np.ndarray  # [P] how often it follows
 
     def after(self, piece: int) -> np.ndarray:
         """Return the distribution [V] of what follows a piece; the unigram distribution if the text lacks the piece.
@@ -50,7 +50,7 @@ class Bigrams:
 
 @dataclass(frozen=True, eq=False)
 class HeldoutText:
-    """Held-out lines and the distributions of the counted lines; arrays over the n predicted positions."""
+    """Held-out lines, and the distributions of the counted lines; arrays are over the n predicted positions."""
 
     lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
     line: np.ndarray  # [n] the line of each predicted position
@@ -96,7 +96,7 @@ class NgramDivergence(Metric):
         return HeldoutText(lines, line, position, bigrams, summary)
 
     def compute(self, model: "Model", data: HeldoutText) -> Findings:
-        first = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # of each line's predicted positions
+        first = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # first of each line's predicted positions
         found = np.zeros((len(data.line), 2))
 
         def measure(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -118,7 +118,7 @@ class NgramDivergence(Metric):
 def predicted(length: int, number: int) -> range:
     """Return the predicted positions of a line, up to its `length` without [SEP]: every MASK_DISTANCE-th piece.
 
-    The first is random, but never at 0: [CLS], or a piece without context.
+    The first is random, but never 0, which is [CLS] or a piece without context.
     """
     first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 1))
     return range(1 + int(first), length, MASK_DISTANCE)

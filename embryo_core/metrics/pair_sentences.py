@@ -1,6 +1,6 @@
 """The sentences behind minimal pairs: found in local data, and scored word by word at every step.
 
-Results hold no text. As for fine-tuning, data are looked up in this user's folders and settings only.
+Results contain no text. As for fine-tuning, data are searched for only in this user's folders and settings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,9 +31,9 @@ NAME, SOURCE = MinimalPairs.name, MinimalPairs.source
 
 
 def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
-    """Return the file or folder of exactly the pairs that a run's results are of, or None. Raises ResultsError.
+    """Return the file or folder with exactly the pairs of a run's results, or None. Raises ResultsError.
 
-    It is searched in and below `corpora/pairs` of these roots, and where this user evaluated on it.
+    It is searched for in and below `corpora/pairs` of these roots, and where this user evaluated on it.
     """
     noted = str(results.read_sources(run).get(NAME, {}).get("sha256"))
     known = runs.remembered_folders().get(noted)
@@ -50,7 +50,7 @@ def _has_hash(path: Path, noted: str) -> bool:
 
 
 def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
-    """Return the pairs of each paradigm in the data of a run's results, now at a path, in their order.
+    """Return the pairs of each paradigm, in order, from the data of a run's results at a path.
 
     Sets have the names of the results, even if the folder was renamed. Raises CorpusError and ResultsError.
     """
@@ -64,11 +64,11 @@ def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
 
 
 def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataFrame:
-    """Score the words of two sentences at some steps, as for the run's results: which words make the difference.
+    """Score the words of two sentences at some steps, as for the run's results, to locate their difference.
 
-    Columns, with a row for each step and place where the sentences are aligned: step, place (from 0), good and bad (the
-    words there; empty where a sentence has none), good_score and bad_score (the sums of their log probabilities in
-    nats). Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
+    There is a row for each step and each place of the alignment. Columns: step, place (from 0), good and bad (the words
+    there; empty where a sentence has none), good_score and bad_score (the sums of their log probabilities in nats).
+    Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
     """
     tokenizer = load_tokenizer(run)
     whole_words = results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R) == WORD_L2R
@@ -99,7 +99,7 @@ def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:
 
 
 def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
-    """Return the words of a text as the tokenizer cuts it, in the text's own letters."""
+    """Return the words into which the tokenizer splits a text, in the text's spelling."""
     (pieces,), (encoding,) = tokenizer.encode_texts([text]), tokenizer.encode_sentences([text])
     words = []
     for word in np.unique(encoding.word_of_piece):
@@ -112,7 +112,7 @@ Place = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
 
 
 def _align(good: Sequence[str], bad: Sequence[str]) -> list[Place]:
-    """Return the texts and the spans of words at each place of two aligned sentences; equal words have one each."""
+    """Return texts and spans of words at each place of two aligned sentences; a pair of equal words is one place."""
     places: list[Place] = []
     for kind, a, b, c, d in SequenceMatcher(None, good, bad, autojunk=False).get_opcodes():
         if kind == "equal":

@@ -1,6 +1,6 @@
-"""Log probabilities of pieces in sentences: masked ones of an encoder, or each after those before it of a decoder.
+"""Log probabilities of pieces in sentences: of masked pieces by an encoder, of next pieces by a decoder.
 
-Sentences of one length are a batch, and heads are applied at the scored positions alone.
+Sentences of one length form a batch, and heads are applied only at the scored positions.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from embryo_core.metrics import batches
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-MAX_LOGITS = 2**24  # of a batch of a decoder, which may have logits at every position
+MAX_LOGITS = 2**24  # logits of a batch of a decoder, which may need them at every position
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_
     """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
 
     An encoder predicts a piece where it is masked; if `whole_words`, the pieces of its word after it are masked too. A
-    decoder predicts it from the pieces before it; if no token begins a text, the first piece has 0.
+    decoder predicts it from the pieces before it; the first piece has 0 if no token begins a text.
     """
     counts = np.array([len(one.words) for one in sentences])
     place = np.concatenate([np.arange(count) for count in counts])
@@ -46,8 +46,8 @@ def score_pieces(
 ) -> np.ndarray:
     """Return the log probability (nats) of n pieces in sentences, ids [L] each: float64 [n], as `score_sentences`.
 
-    Each is at a `place` [n], from 0 after the special tokens, in a `sentence` [n]; those of a sentence are together. A
-    masked one hides those after it up to its `end` [n].
+    Each piece is at a `place` [n], counted from 0 after the special tokens, in a `sentence` [n]; pieces are grouped by
+    sentence. An encoder also masks the pieces after it up to its `end` [n].
     """
     if "masked_words" in model.gives:
         return _score_masked(model, sentences, sentence, place, end)
@@ -76,7 +76,7 @@ def _score_from_left(
 ) -> np.ndarray:
     found = np.zeros(len(place))
     columns = len(model.tokenizer.begin) + place
-    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # of the pieces of each sentence
+    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # first of the pieces of each sentence
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
         of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])

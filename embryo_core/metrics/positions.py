@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-FIRST_GROUP = 64  # positions
+FIRST_GROUP = 64  # positions in the first group
 
 
 class Positions(Metric):

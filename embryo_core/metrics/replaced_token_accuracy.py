@@ -14,11 +14,11 @@ from embryo_core.metrics.treebank_words import TreebankWords, WordMetric
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-SEED = 0  # of the samples, so that two checkpoints differ by their generators only
+SEED = 0  # seed of the samples: two checkpoints differ only by their generators
 
 
 class ReplacedTokenAccuracy(WordMetric):
-    """Measures accuracy by part of speech: a word is right if it is classified as original, and its sample as replaced.
+    """Measures accuracy by part of speech: a word is right if it is classified as original and its sample as replaced.
 
     For the sample, the pieces of the word are masked and the generator draws another piece for each. Both conditions
     must hold at all pieces, so a discriminator with a constant answer has no word right.
@@ -28,7 +28,8 @@ class ReplacedTokenAccuracy(WordMetric):
     needs = frozenset({"masked_words", "replaced_tokens"})
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        called = [np.empty(0, bool)] * len(data.sentences)  # replaced, at each piece of each original sentence
+        # per original sentence, whether each piece is classified as replaced
+        called = [np.empty(0, bool)] * len(data.sentences)
 
         def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             for i, row in zip(batch, model.replaced_logits(ids, np.ones_like(ids)) > 0, strict=True):
@@ -44,7 +45,7 @@ class ReplacedTokenAccuracy(WordMetric):
         """Return whether the sample for each word is classified as replaced at all of its pieces: bool [n]."""
         pieces = data.end - data.start
         offsets = np.cumsum([0, *pieces])
-        chances = np.random.default_rng(SEED).random(offsets[-1])  # one for each piece of each word
+        chances = np.random.default_rng(SEED).random(offsets[-1])  # a random number for each piece of each word
         found = np.zeros(len(pieces), bool)
 
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:

@@ -1,1 +1,1 @@
-"""Linear probes: the targets they label, the features they see, and their training (Section 4)."""
+"""Linear probes: their targets, their features, and their training (Section 4)."""

@@ -1,11 +1,11 @@
-"""Edge-probing tasks encoded for a model: each distinct sentence and span once, every target by their numbers.
+"""Edge-probing tasks encoded for a model: each distinct sentence and span once; targets refer to them by number.
 
 A word is tokenized by itself and the pieces are joined between [CLS] and [SEP], as in all metrics. Two kinds of targets
 are left out and counted: those in sentences that are too long for the model, and those with a span without pieces.
 
 Each task has a control task (Hewitt and Liang, 2019, https://arxiv.org/abs/1909.03368): the type of a target, the words
-of its spans, gets a random label. Only memory of the type can predict it, so the control task measures what a probe
-reaches without any structure in the states.
+of its spans, gets a random label. Only memorizing the type can predict it, so the control task measures the score of a
+probe without any structure in the states.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SPLITS = ("train", "dev", "test")
-UNSEEN = -1  # a label of dev or test that no training target has: no probe can predict it
+UNSEEN = -1  # a label of dev or test that is not in training, which no probe can predict
 SPAN_SEED = 7
 CONTROL_SEED = 20
 
@@ -70,7 +70,7 @@ class ProbingData:
     sentence: np.ndarray  # [spans] the sentence of each span
     start: np.ndarray  # [spans] position of its first piece in the sentence
     end: np.ndarray  # [spans] position after its last piece
-    left_out: dict[str, int]  # targets, by reason
+    left_out: dict[str, int]  # reason -> number of targets
 
 
 def read_tasks(folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limits, limit: int | None) -> ProbingData:
@@ -78,7 +78,7 @@ def read_tasks(folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limi
     encoder = _Encoder(tokenizer, limits.positions)
     drafts = [(name, *_read_task(folder, encoder, limit)) for name, folder in folders.items()]
     spans = np.array(list(encoder.spans), np.int64)  # [spans, 3]
-    number = np.random.default_rng(SPAN_SEED).permutation(len(spans))  # the new number of each
+    number = np.random.default_rng(SPAN_SEED).permutation(len(spans))  # old number -> new number
     spans[number] = spans.copy()
     tasks = [_task(name, rows, types, number) for name, rows, types in drafts]
     sentence, start, end = spans.T
@@ -101,14 +101,14 @@ class _Encoder:
 
     def __init__(self, tokenizer: "Tokenizer", positions: int):
         self.sentences: list[np.ndarray] = []
-        self.spans: dict[tuple[int, int, int], int] = {}  # number by sentence, start, end
+        self.spans: dict[tuple[int, int, int], int] = {}  # (sentence, start, end) -> number
         self.left_out: Counter[str] = Counter(too_long=0, no_pieces=0)
         self._tokenizer = tokenizer
         self._positions = positions
         self._known: dict[tuple[str, ...], tuple[int, list[int]] | None] = {}
 
     def encode(self, words: tuple[str, ...], target: Target) -> tuple[int, ...] | None:
-        """Return the numbers of a target's spans, or None if it is left out, which is counted."""
+        """Return the numbers of a target's spans; count the target and return None if it is left out."""
         if words not in self._known:
             self._known[words] = self._encode_sentence(words)
         known = self._known[words]
@@ -164,6 +164,6 @@ def _task(name: str, rows: dict[str, list[Row]], types: list[list[str]], number:
     spans = [number[np.array([spans for spans, _ in own])] for own in rows.values()]
     true = [np.array([index.get(label, UNSEEN) for _, label in own]) for own in rows.values()]
     train, dev, test = (Targets(*parts) for parts in zip(spans, true, control_labels(types, true[0]), strict=True))
-    order = np.lexsort(train.spans.T)  # by the last span
+    order = np.lexsort(train.spans.T)  # sorted by the last span
     train = Targets(train.spans[order], train.labels[order], train.control[order])
     return ProbingTask(name, labels, train, dev, test)

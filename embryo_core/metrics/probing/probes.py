@@ -1,8 +1,8 @@
 """Linear probes: their features, their loss with its gradient, and their F1.
 
 The features of a target are the mean state of the pieces of its span, or of both its spans, concatenated (Tenney et
-al., 2019, https://arxiv.org/abs/1905.06316). A layer has two probes, of the task and of its control task. They share
-their features alone. Gradients are written out, because the engine's fast product has no autograd.
+al., 2019, https://arxiv.org/abs/1905.06316). A layer has two probes, for the task and for its control task. They share
+only their features. Gradients are explicit, because the engine's fast product has no autograd.
 """
 
 import math
@@ -22,7 +22,7 @@ from embryo_core.metrics.probing.data import ProbingData, ProbingTask, Targets
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-CHUNK = 4096  # targets whose features are float32 at once, outside of training
+CHUNK = 4096  # targets per chunk of float32 features, outside of training
 SAMPLE = 16_384  # training targets from which mean and covariance are computed
 RIDGE = 1e-5  # added to the covariance, in units of the mean variance: the resolution of float16
 
@@ -33,13 +33,13 @@ RIDGE = 1e-5  # added to the covariance, in units of the mean variance: the reso
 def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
     """Return features [num_layers + 1, spans, H] float16, from one forward pass per distinct sentence.
 
-    Above `memory` bytes they are mapped from a file without a name, which disappears with the process.
+    Above `memory` bytes they are mapped from an unnamed file, which is deleted when the process ends.
     """
     shape = model.num_layers + 1, len(data.sentence), model.hidden_size
     if 2 * math.prod(shape) <= memory:
         features = torch.empty(shape, dtype=torch.float16)
     else:
-        with tempfile.TemporaryFile() as file:  # the map keeps it open
+        with tempfile.TemporaryFile() as file:  # the mapping keeps it open
             features = torch.from_numpy(np.memmap(file, np.float16, "w+", shape=shape))
     by_sentence = np.argsort(data.sentence, kind="stable")
     first = np.searchsorted(data.sentence[by_sentence], np.arange(len(data.sentences) + 1))
@@ -77,8 +77,8 @@ def _features(states: Tensor, spans: np.ndarray) -> Tensor:
 class Whitening:
     """The matrix P [D, D] between a probe's whitened coordinates V and its weights W = V P, both [2, K, D].
 
-    A transformer's states vary much in few directions and little in the others, which descent in plain coordinates
-    takes long to use. In whitened coordinates it converges in few steps.
+    A transformer's states vary much in few directions and little in the others, which gradient descent in plain
+    coordinates exploits slowly. In whitened coordinates it converges in few steps.
     """
 
     matrix: Tensor
@@ -95,7 +95,7 @@ class Whitening:
 def whitening(sample: Tensor, n: int) -> Whitening:
     """Return P such that P x has about unit covariance, for x [D] distributed like the centred `sample` [s, D].
 
-    With few training targets n, directions of little variance are known badly: the variance that is added to all
+    With few training targets n, directions of little variance are estimated badly: the variance that is added to all
     directions grows with (D / n) squared.
     """
     covariance = (sample.t() @ sample / len(sample)).double()
@@ -110,7 +110,7 @@ def whitening(sample: Tensor, n: int) -> Whitening:
 
 
 class Probes:
-    """The two probes of one layer, of the task (0) and of its control task (1), with K labels and D features.
+    """The two probes of one layer, for the task (0) and for its control task (1), with K labels and D features.
 
     The trained parameters are `values`, V [2, K, D] and c [2, K]; logits are W (x - mean) + c. Whitened, W is V P and
     the loss has the penalty of scikit-learn's LogisticRegression (C = 1) on standardised features. Plain, W is V, and
@@ -137,7 +137,7 @@ class Probes:
         return (learned if self._whitening is None else self._whitening.weights(learned)), bias
 
     def loss(self, batch: Targets) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the mean cross-entropy on a batch, [2], and the gradient of the penalised loss for `values`."""
+        """Return the mean cross-entropy on a batch, [2], and the penalised loss's gradient with respect to `values`."""
         x = self._centred(batch.spans)
         weights, bias = self.weights
         loss, errors = cross_entropy(_logits(x, weights, bias), _labels(batch))
@@ -167,7 +167,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean cross-entropy of each probe in nats, [p], and its gradient for the logits, [b, p, K].
 
     Logits [b, p, K] are those of p probes for the same b targets, labels [b, p] int64. The gradient is the
-    probabilities less 1 at the true label, over b.
+    probabilities minus 1 at the true label, divided by b.
     """
     labels = labels[..., None]
     log_probabilities = logits.log_softmax(-1)

@@ -1,6 +1,6 @@
-"""Training of linear probes under a protocol; F1 in development decides which weights each ends with.
+"""Training of linear probes under a protocol; the final weights are those with the best F1 in development.
 
-The layers of a task share the batches, and each has its own products, so that a probe is the same, bit for bit,
+The layers of a task share the batches, and each computes its own products, so that a probe is bit for bit the same
 whichever layers are trained with it.
 """
 
@@ -17,7 +17,7 @@ from embryo_core.metrics.probing.probes import Probes
 
 SEED = 11
 
-Pair = tuple[float, float]  # values of the task and of its control task
+Pair = tuple[float, float]  # values for the task and for its control task
 
 
 # === Protocols ===
@@ -25,10 +25,10 @@ Pair = tuple[float, float]  # values of the task and of its control task
 
 @dataclass(frozen=True)
 class Plateau:
-    """What happens after several evaluations in a row without a better F1."""
+    """What happens after consecutive evaluations without a better F1, by their number."""
 
     halve: int  # from this number on, each halves the learning rate and resets Adam's moments
-    stop: int  # at this number training stops (patience)
+    stop: int  # at this number, training stops (patience)
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Protocol:
     """The settings of a training; F1 in development is evaluated `evaluations` times, evenly spaced."""
 
     batch: int  # targets
-    iterations: int  # batches, as long as this is from `least_epochs` to `most_epochs`
+    iterations: int  # batches, limited to the range from `least_epochs` to `most_epochs`
     least_epochs: int
-    most_epochs: int | None  # beyond this, repetition of a small training set adds nothing
+    most_epochs: int | None  # more repetitions of a small training set have no effect
     evaluations: int
     learning_rate: float  # at the beginning
     plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
-    max_norm: float  # a probe's gradient is clipped to it
+    max_norm: float  # a probe's gradient is clipped to this norm
     whitened: bool
 
     def length(self, targets: int) -> int:
@@ -85,7 +85,7 @@ class Regimen:
         self._values, self._protocol = values, protocol
         self._learning_rate = protocol.learning_rate
         self._adam = torch.optim.Adam(values, self._learning_rate, fused=True)
-        self._best_f1, self.best = -1.0, values  # the weights that `record` kept
+        self._best_f1, self.best = -1.0, values  # the best weights so far (`record`)
         self._waited = 0  # evaluations since the best F1
 
     @property
@@ -94,7 +94,7 @@ class Regimen:
         return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
 
     def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:
-        """Make one step of Adam; `remaining` is the share of the iterations still to come, from 1 down."""
+        """Make one step of Adam; `remaining` is the share of iterations that remain, from 1 down."""
         for value, gradient in zip(self._values, gradients, strict=True):
             value.grad = gradient
         if self._protocol.max_norm < torch.inf:
@@ -106,7 +106,7 @@ class Regimen:
     def record(self, f1: float, weights: tuple[Tensor, ...]) -> None:
         """Record F1 in development with these weights, and keep them if they are the best.
 
-        Of equal ones the fast protocol keeps the last, which is trained longest, and the paper's the first.
+        For ties, the fast protocol keeps the last, which is trained longest, and the paper's protocol the first.
         """
         if self.stopped:
             return
@@ -133,7 +133,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trained:
-    """F1 in the test of the probes of one layer, and their training curve."""
+    """F1 on the test set of the probes of one layer, and their training curve."""
 
     f1: Pair
     curve: list[Evaluation]
@@ -152,7 +152,8 @@ def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cor
         task, layers = jobs[i]
         return train_probes(features[layers[0] : layers[-1] + 1], task, PROTOCOLS[protocol])
 
-    order = sorted(range(len(jobs)), key=cost, reverse=True)  # the longest first, so that all end together
+    # the longest jobs first, so that all cores finish together
+    order = sorted(range(len(jobs)), key=cost, reverse=True)
     with ThreadPoolExecutor(cores) as pool:
         done = dict(zip(order, pool.map(work, order), strict=True))
     return [[probe for i, job in enumerate(jobs) if job[0] is task for probe in done[i]] for task in tasks]
@@ -178,7 +179,7 @@ def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> lis
 
 
 def _batches(n: int, size: int) -> Iterator[slice]:
-    """Yield batches of about `size` neighbours of the randomly ordered targets, in a new order in each epoch."""
+    """Yield batches of about `size` adjacent targets, which are randomly ordered, in a new order in each epoch."""
     random = np.random.default_rng(SEED)
     ends = np.linspace(0, n, -(-n // size) + 1).astype(int)
     while True:
@@ -216,7 +217,7 @@ class _Layer:
         self._curve.append(Evaluation(iteration, _pair(loss.tolist()), _pair(f1)))
 
     def trained(self) -> Trained:
-        """Return F1 in the test with the best weights, and the curve."""
+        """Return F1 on the test set with the best weights, and the curve."""
         weights, bias = (torch.stack(parts) for parts in zip(*(own.best for own in self._regimens), strict=True))
         return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
 
