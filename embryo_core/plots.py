@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Plots:
     """The figures of one run, or of several drawn together, on one axis of steps.
 
-    Each method returns a `Figure`, which a notebook displays and `save` writes. Without a choice it is that of the
-    dashboard. Methods raise FigureError, which names what exists, and ResultsError.
+    Each method returns a `Figure`, which a notebook displays and `save` writes. Defaults are those of the dashboard.
+    Methods raise FigureError, which names valid choices, and ResultsError.
     """
 
     runs: tuple[Run, ...]
@@ -61,7 +61,7 @@ class Plots:
         return self._make(overview.training_curve, quantity=_known("quantity", quantity, known))
 
     def ngrams(self) -> Figure:
-        """Return how far predictions are from the unigrams and bigrams of the text."""
+        """Return the divergence of predictions from the unigrams and bigrams of the text."""
         return self._make(ngrams.divergence)
 
     # === Words ===
@@ -73,7 +73,7 @@ class Plots:
     def acquisition(
         self, metric: str = "mask_prediction", groups: Sequence[str] | None = None, rule: Rule = "half"
     ) -> Figure:
-        """Return the order in which categories are acquired."""
+        """Return the order of acquisition of categories."""
         return self._make(acquisition.acquisition, metric=metric, groups=self._groups(metric, groups), rule=rule)
 
     def word(self, word: str) -> Figure:
@@ -81,7 +81,7 @@ class Plots:
         return self._make(words.curve, word=word)
 
     def ages(self) -> Figure:
-        """Return how many words of the evaluated list are acquired by each step."""
+        """Return the share of words of the evaluated list that are acquired by each step."""
         return self._make(words.acquired)
 
     # === Layers and heads ===
@@ -95,7 +95,7 @@ class Plots:
         return self._make(attention.positions, layer=layer, head=head)
 
     def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
-        """Return how much of a pattern, such as "previous" or "nsubj", each head shows over the steps."""
+        """Return how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""
         known = [
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
@@ -103,7 +103,7 @@ class Plots:
         return self._make(head_behaviour.over_steps, what=pattern, change=None, chosen=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
-        """Return the F1 of all probing tasks: of the best layer at each step, or of one layer."""
+        """Return the F1 of all probing tasks in the best layer at each step, or in one layer."""
         return self._make(probing.tasks, layer=layer)
 
     def layers(self, task: str, quantity: str = "f1") -> Figure:
@@ -123,7 +123,7 @@ class Plots:
     # === Facts, grammar, tasks ===
 
     def knowledge(self, relations: Sequence[str] | None = None) -> Figure:
-        """Return precision at 1 on LAMA's relations, by default those that the Knowledge page opens with."""
+        """Return precision at 1 on LAMA's relations, by default those of the Knowledge page."""
         table = knowledge.precision_table(self.runs[0])
         known = table["relation"].unique().tolist()
         chosen = _subset("relation", relations, known, knowledge.default_relations(table) if known else [])
@@ -143,15 +143,15 @@ class Plots:
         known = list(dict.fromkeys(str(task) for run in self.runs for task in results.read_task_scores(run)["task"]))
         return self._make(finetuning.scores, tasks=_subset("task", tasks, known, known))
 
-    # === Runs against each other ===
+    # === Comparisons of runs ===
 
     def differences(self) -> list[Figure]:
-        """Return what each choice of design changed against the design of the first run, a figure for each."""
+        """Return a figure for each choice of design: what it changed relative to the design of the first run."""
         changed = compare.changed_choices(self.runs) if len(self.runs) > 1 else {}
         return [self._make(compare.differences, choices=choices) for choices in changed]
 
     def early_signals(self, measure: str | None = None) -> Figure:
-        """Return how early a measure ranks three runs or more as they rank in the end."""
+        """Return how early a measure predicts the final ranking of three or more runs."""
         known = early_signals.common_measures(self.runs)
         return self._make(early_signals.early_signals, measure=_known("measure", measure, known))
 
@@ -180,7 +180,7 @@ class Plots:
         return make(self.runs, self.axis, **options)
 
     def _groups(self, metric: str, wanted: Sequence[str] | None) -> list[str]:
-        """Return the wanted categories, by default the parts of speech that a run was evaluated on."""
+        """Return the wanted categories, by default the evaluated parts of speech."""
         scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
         known = [str(group) for table in scores for group in table["group"].unique()]
         if not known:
@@ -197,7 +197,7 @@ def _subject(found: "Answers", mask: int) -> asked.Subject:
 
 
 def _known(what: str, wanted: str | None, known: Sequence[str]) -> str:
-    """Return what is wanted, or the first that exists. Raises FigureError, which names what exists."""
+    """Return the wanted name, or the first that exists. Raises FigureError, which lists the known names."""
     if not known:
         raise FigureError(f"There is no {what} to draw yet.")
     if wanted is not None and wanted not in known:
@@ -206,5 +206,5 @@ def _known(what: str, wanted: str | None, known: Sequence[str]) -> str:
 
 
 def _subset(what: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
-    """Return those that are wanted, each of which must be known, or the default."""
+    """Return the wanted names, each of which must be known, or the default ones."""
     return [_known(what, one, known) for one in wanted] if wanted is not None else [*default]

@@ -1,9 +1,9 @@
 """Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
 
 As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP], or
-what else the tokenizer puts around a text; with the option AS_WRITTEN the sentence is tokenized as running text. A word
-is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted.
-Words without a piece, whose characters the tokenizer drops, are left out.
+the tokenizer's own special tokens; with the option AS_WRITTEN the sentence is tokenized as running text. A word is
+correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted. Words
+without a piece, whose characters the tokenizer drops, are left out.
 """
 
 from abc import abstractmethod
@@ -44,9 +44,9 @@ AS_WRITTEN = Option(
 class Sentence:
     """One encoded sentence of P pieces, at least one."""
 
-    number: int  # in the treebank, from 0
+    number: int  # index in the treebank, from 0
     example: Example
-    ids: np.ndarray  # [P] and the special tokens around them
+    ids: np.ndarray  # [P] pieces, and the special tokens around them
     first: int  # position of the first piece: 1 after a special token, else 0
     word_of_piece: np.ndarray  # [P] index of the word of each piece, never decreasing
     spans: np.ndarray  # [words, 2] the first piece of each word, and the piece after its last
@@ -68,7 +68,7 @@ class EncodedTreebank:
 
 @dataclass(frozen=True, eq=False)
 class EncodedSentences:
-    """What a metric reads of the sentences of a treebank; each has its `ids`."""
+    """The sentences of a treebank as a metric reads them; each has its `ids`."""
 
     sentences: tuple[Any, ...]
     summary: dict[str, Any]
@@ -77,7 +77,7 @@ class EncodedSentences:
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
     """Read and encode a treebank, or its first `source.limit` sentences, once for all metrics. Raises CorpusError.
 
-    A decoder, of which the paper says nothing, reads it as written if the treebank has the blanks.
+    A decoder, which the paper does not have, reads the sentences as written if the treebank has their spaces.
     """
     return _encode(tokenizer, limits, replace(source, options={}), source.options.get(AS_WRITTEN.name, False))
 
@@ -158,7 +158,7 @@ class PieceMetric(WordMetric):
         """Return the best piece [b, L] at each position of ids [b, L]."""
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        offsets = np.cumsum([0, *map(len, data.sentences)])  # of each sentence in the row of all pieces
+        offsets = np.cumsum([0, *map(len, data.sentences)])  # start of each sentence in the array of all pieces
         right = np.zeros(offsets[-1], bool)
 
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -174,7 +174,7 @@ class PieceMetric(WordMetric):
 def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
     """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError.
 
-    For a decoder, words at position 0 are left out and counted: nothing before them predicts them.
+    For a decoder, words at position 0 are left out and counted, since nothing precedes them.
     """
     encoded = encode(tokenizer, limits, source)
     sentences = [sentence.ids for sentence in encoded.sentences]
@@ -204,7 +204,7 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
 
 
 def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findings:
-    """Return the accuracy of each group, and the counts of words by tag that add up to it; `correct` is bool [n]."""
+    """Return the accuracy of each group, and the counts by word and tag that add up to it; `correct` is bool [n]."""
     everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
         Score(metric, float(correct[members].mean()), int(members.sum()), group)
@@ -245,6 +245,6 @@ def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | N
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
     cuts = [
         tokenizer.cut(word) for word in (words if ranks else ())
-    ]  # words that it splits were counted as their parts
+    ]  # words that the tokenizer splits were counted as their parts
     counted = [cut[0] if len(cut) == 1 else word for word, cut in zip(words, cuts, strict=False)]
     return [band_of(ranks.get(word)) for word in counted] or [None] * len(words)

@@ -1,8 +1,9 @@
 """Surprisal of the words of a list in a text, from which the step at which a model acquires each word is estimated.
 
 Chang and Bergen (2022), "Word Acquisition in Neural Language Models". A word's surprisal is minus log2 of its
-probability, that of all its pieces. An encoder predicts a piece from both sides, where it and the pieces of the word
-after it are masked (for a word of one piece, as there; else word-l2r, see minimal_pairs.py), a decoder from the left.
+probability, which is that of all its pieces. An encoder predicts a piece from both sides, with the piece and later
+pieces of its word masked (for a word of one piece as they do, else word-l2r, see minimal_pairs.py), a decoder from the
+left.
 """
 
 import math
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
-SEED = 0  # of the draw of occurrences, the same for all runs
-START = ""  # before the first word of a sentence
+SEED = 0  # seed of the draw of occurrences, the same for all runs
+START = ""  # stands for the position before the first word of a sentence
 ABSENT = "never in the text"
 FIRST = "at the start of a text, where nothing predicts them"
 UNWRITABLE = "with letters that the tokenizer cannot write"
@@ -37,24 +38,24 @@ ACROSS = "with a piece that holds more than the word"
 
 @dataclass(frozen=True, eq=False)
 class EncodedWords:
-    """The words that occur, and their n occurrences: those of a word together, in the order of `words`."""
+    """The words that occur, and their n occurrences, grouped by word in the order of `words`."""
 
     words: list[ListedWord]
     counts: np.ndarray  # [words] occurrences of each
     sentences: list[np.ndarray]  # ids with special tokens
-    sentence: np.ndarray  # [n] of each occurrence
-    first: np.ndarray  # [n] its first piece, from 0 after the special tokens
-    end: np.ndarray  # [n] the piece after its last
+    sentence: np.ndarray  # [n] sentence of each occurrence
+    first: np.ndarray  # [n] first piece of each, counted from 0 after the special tokens
+    end: np.ndarray  # [n] piece after the last one of each
     summary: dict[str, Any]
 
 
 class WordSurprisal(Metric):
     """Measures the mean surprisal (bits) of each word of a list over its occurrences in a text.
 
-    Of a word with more than `occurrences`, as many are drawn; the draw depends on the text alone, so that runs and
-    steps have the same. Left out are occurrences in sentences longer than the model's positions, at the start of a text
-    where nothing predicts them, in pieces that hold more than the word, and with letters that the tokenizer cannot
-    write. Scores are means over words. The summary has the surprisals of each word by counts of the text.
+    If a word has more than `occurrences`, this many are drawn; the draw depends only on the text, so that it is equal
+    for all runs and steps. Left out are occurrences in sentences longer than the model's positions, at the start of a
+    text where nothing predicts them, in pieces that contain more than the word, and with letters that the tokenizer
+    cannot encode. Scores are means over words. The summary has the surprisals of each word by counts of the text.
     """
 
     name = "word_surprisal"
@@ -64,7 +65,7 @@ class WordSurprisal(Metric):
     second = "text"
     second_form = word_list.TEXT
     needs = frozenset({"words"})
-    limited = False  # `occurrences` bounds the cost, and few sentences have few of the words
+    limited = False  # `occurrences` bounds the cost; a limit on sentences would lose words
     options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedWords:
@@ -127,7 +128,7 @@ class WordSurprisal(Metric):
 
 
 def _shuffled(word: str, found: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
-    """Return occurrences in a random order that depends on the word and their number alone."""
+    """Return occurrences in a random order that depends only on the word and their number."""
     rng = np.random.default_rng([SEED, crc32(word.encode())])
     return [found[i] for i in rng.permutation(len(found))]
 
@@ -135,13 +136,13 @@ def _shuffled(word: str, found: Sequence[word_list.Occurrence]) -> list[word_lis
 def _locate(
     text: str, pieces: "Pieces", occurrence: word_list.Occurrence, tokenizer: "Tokenizer", limits: Limits
 ) -> tuple[int, int] | str:
-    """Return the first piece of a word and the piece after its last, or why it is left out, after "1 occurrence"."""
+    """Return the first piece of a word and the piece after its last, or the reason why it is left out, as a phrase."""
     if len(tokenizer.surround(pieces.ids)) > limits.positions:
         return f"in a sentence longer than {limits.positions} pieces"
     _, start, end = occurrence
     starts, stops = pieces.characters.T
     blanks = np.array([len(text[one:]) - len(text[one:].lstrip()) for one in starts.tolist()], np.int64)
-    starts = starts + blanks  # the blank before a word belongs to its first piece, and may be a separate piece
+    starts = starts + blanks  # the space before a word belongs to its first piece, or is a separate piece
     inside = np.flatnonzero((starts < end) & (np.maximum(stops, starts + 1) > start))
     if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
         return UNWRITABLE
@@ -153,7 +154,7 @@ def _locate(
 
 
 def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
-    """Return each word's surprisal (bits) by counts of the text: by frequency, and after the word before, the mean."""
+    """Return each word's surprisal (bits) by counts of the text: by frequency, and the mean after the previous word."""
     counts = WordBigrams(sentences)
     bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in own] for word, own in kept.items()}
     return {
@@ -208,14 +209,15 @@ def _means(name: str, found: Sequence[WordSurprise]) -> Iterator[Score]:
         yield Score(name, float(np.mean(own)), len(own), group)
 
 
-# === Words beside the words before them ===
+# === Bigrams of words ===
 
 
 class WordBigrams:
-    """Counts of words and of pairs of neighbours in sentences, whatever their case.
+    """Counts of words and of bigrams in sentences, ignoring case.
 
-    Smoothed as those of n-gram divergence: after a word with c occurrences and t different followers, these share
-    c / (c + t) by their counts, and the rest follows single words with one added to each count (Witten and Bell, 1991).
+    They are smoothed like those of n-gram divergence: after a word with c occurrences and t different followers, these
+    share c / (c + t) by their counts, and the rest follows single words with one added to each count (Witten and Bell,
+    1991).
     """
 
     def __init__(self, sentences: Iterable[str]):
@@ -237,14 +239,14 @@ class WordBigrams:
         return -sum(math.log2(self._probability(*pair)) for pair in zip(previous, inside, strict=False))
 
     def single_bits(self, words: str) -> float:
-        """Return the surprisal (bits) of words of the sentences by their frequency, without one occurrence."""
+        """Return the surprisal (bits) of words by their frequency, without the occurrence itself."""
         return -sum(math.log2(self._single(word)) for word in split(words))
 
     def _single(self, word: str) -> float:
         return self.words[word] / (self.total - 1 + len(self.words))
 
     def _probability(self, first: str, second: str) -> float:
-        """Return how probable a word is after another, as if it had not occurred there once."""
+        """Return the probability of a word after another, without the occurrence itself."""
         pair = self.pairs[first, second] - 1
         single = self._single(second)
         occurrences, different = self.before[first] - 1, self.followers[first] - (pair == 0)
@@ -252,5 +254,5 @@ class WordBigrams:
 
 
 def split(text: str) -> list[str]:
-    """Return the words of a text as a list of words writes them, in small letters."""
+    """Return the words of a text in lower case, split as in lists of words."""
     return [part.casefold() for part in word_list.PART.findall(text)]

@@ -28,21 +28,21 @@ class Questions:
     """Facts as questions; lists and arrays are over the n facts that can be asked."""
 
     asked: list[Fact]
-    ids: list[np.ndarray]  # with [CLS] and [SEP]; of a decoder the pieces before the object
+    ids: list[np.ndarray]  # with [CLS] and [SEP]; for a decoder the pieces before the object
     at: np.ndarray  # [n] position of [MASK], or of the last piece before the object
     objects: np.ndarray  # [n] id of the object's one piece
-    places: list[int]  # of the asked facts among all
-    going_on: int  # not asked of a decoder, because the template continues after the object
-    too_long: int  # not asked, because the model has fewer positions
+    places: list[int]  # indices of the asked facts among all
+    going_on: int  # facts that a decoder is not asked, because the template continues after the object
+    too_long: int  # facts that are not asked, because the question exceeds the model's positions
 
 
 @dataclass(frozen=True, eq=False)
 class Cloze:
-    """The questions of LAMA, and what is reported of them."""
+    """The questions of LAMA, and the data for their report."""
 
     questions: Questions
     total: dict[str, int]  # facts of each relation, including those that cannot be asked
-    vocabulary: list[str]  # every piece in readable form
+    vocabulary: list[str]  # readable form of every piece
     summary: dict[str, Any]
 
 
@@ -50,7 +50,7 @@ class WorldKnowledge(Metric):
     """Measures precision at 1 over the whole vocabulary, and records the answer to every fact.
 
     A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
-    model's positions; of a decoder, if its template also ends with the object, which is then the next piece. The score
+    model's positions; for a decoder the template must also end with the object, which is then the next piece. The score
     `world_knowledge_coverage` is the share of such facts.
     """
 
@@ -94,7 +94,7 @@ class WorldKnowledge(Metric):
 
 
 def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Questions:
-    """Return the questions of those facts that can be asked (see `WorldKnowledge`)."""
+    """Return the questions of the facts that can be asked (see `WorldKnowledge`)."""
     rows: list[tuple[Any, ...]] = []
     going_on = too_long = 0
     pieces: dict[str, int | None] = {}
@@ -115,7 +115,7 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
 
 
 def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]:
-    """Return the replies to the `chosen` [c] of the questions, in their order."""
+    """Return the replies to the `chosen` [c] questions, in their order."""
     predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
     replies: dict[int, Reply] = {}
 

@@ -1,19 +1,19 @@
-"""Answers: one long table of what the checkpoints of a run answer to a question, and how it is read.
+"""Answers: a long table of the answers of a run's checkpoints to a question, and methods to read it.
 
 A row is an answer at a step, with these columns:
 
 - step
-- mask: the mask that is answered, counted from 1, or TOGETHER (0) for all masks of a text together; for a text that is
+- mask: the answered mask, counted from 1, or TOGETHER (0) for all masks of a text together; for a text that is
   continued 1 is its next piece, and TOGETHER the greedy continuation
-- layer: the hidden state that the head was applied to (see `ask_layers`), or NA for the model's own answer
-- rank, and whether it is exact; if not, the true rank is at least this
-- token: a piece as a reader sees it, the words of a joint answer, a continuation, or the tracked word
+- layer: the hidden state to which the head was applied (see `ask_layers`), or NA for the model's own answer
+- rank, and whether it is exact or a lower bound
+- token: a piece in readable form, the words of a joint answer, a continuation, or the tracked word
 - probability
-- listed: whether the answer is among the best that were found at its step
+- listed: whether the answer is among the best of its step
 - leads: whether the answer, or the best joint answer that it is a part of, is the best at its step
 
-The table has the best answers of each step. At every step it also has the answers that lead at some step, and the best
-FOLLOWED ones of the last step.
+The table has the best answers of each step. At every step it also has the answers that lead at any step, and the best
+FOLLOWED answers of the last step.
 """
 
 import math
@@ -29,28 +29,28 @@ from embryo_core.query.beam import Reply
 from embryo_core.query.question import Question, readable
 from embryo_core.types import Prediction
 
-TOGETHER = 0  # the number of all masks together
+TOGETHER = 0  # stands for all masks together
 SEPARATOR = " | "  # between the words of a joint answer
-FOLLOWED = 5  # of the best answers at the last step
-NO_LAYER = -1  # NA in the table
+FOLLOWED = 5  # number of best answers of the last step that are followed over all steps
+NO_LAYER = -1  # stands for NA
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
 Ids = tuple[int, ...]  # a joint answer, a piece for each mask
-Score = tuple[float, int, bool]  # (log) probability, rank, and whether the rank is exact
-Scores = dict[int, dict[Ids, Score]]  # of joint answers, by step
-Columns = dict[str, np.ndarray]  # those of COLUMNS, of equal length
+Score = tuple[float, int, bool]  # probability or log probability, rank, and whether the rank is exact
+Scores = dict[int, dict[Ids, Score]]  # scores of joint answers by step
+Columns = dict[str, np.ndarray]  # the columns of COLUMNS, of equal length
 
 
 @dataclass(frozen=True)
 class Lead:
-    """When the answer that leads at the last step took the lead."""
+    """When the leading answer of the last step took the lead."""
 
     token: str
     first: int  # the step at which it first led
     for_good: int  # the step from which it has led at every step
 
     def says(self, last: int) -> str:
-        """Return what `for_good` says if `last` is the last step: that step alone does not make a lead for good."""
+        """Return the meaning of `for_good` in words; a lead at the `last` step only is not for good."""
         if self.for_good < last:
             return "leads for good"
         return "leads only at the last step" if self.first == last else "leads again"
@@ -63,11 +63,11 @@ class Answers:
     run: str
     question: Question
     columns: Columns  # of the table
-    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+    skipped: tuple[str, ...]  # reasons why checkpoints were left out, one sentence each
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The table that the module describes; a frame takes longer to build than one checkpoint to answer."""
+        """The table of the module's docstring; made on demand, since it takes longer than one checkpoint's answer."""
         return _frame(self.columns)
 
     @cached_property
@@ -77,7 +77,7 @@ class Answers:
 
     @property
     def masks(self) -> int:
-        """The number of masks that are answered."""
+        """The number of answered masks."""
         return len(self.question.masks)
 
     def best(self, step: int, mask: int = 1, layer: int | None = None) -> list[Prediction]:
@@ -89,7 +89,7 @@ class Answers:
         return [Prediction(*row) for row in zip(*found, strict=True)]
 
     def history(self, mask: int = 1) -> pd.DataFrame:
-        """Return the rows of the answers that have one at every step: those that led, and the best at the last step."""
+        """Return the rows of answers with a row at every step: those that ever led, and the best at the last step."""
         columns, tokens = self.columns, self.columns["token"]
         chosen = columns["mask"] == mask
         if not self.question.word:
@@ -99,14 +99,14 @@ class Answers:
         return _frame({name: values[chosen] for name, values in columns.items()})
 
     def leaders(self, mask: int = 1) -> dict[int, str]:
-        """Return the leading answer of each step; for a tracked word that is the word."""
+        """Return the leading answer of each step; for a tracked word, the word."""
         columns = self.columns
         chosen = columns["mask"] == mask
         chosen = chosen if self.question.word else chosen & columns["leads"]
         return dict(zip(columns["step"][chosen].tolist(), columns["token"][chosen].tolist(), strict=True))
 
     def lead(self, mask: int = 1) -> Lead:
-        """Return the final answer, when it first led, and from when it led for good."""
+        """Return the final answer, the step at which it first led, and the step from which it led for good."""
         leaders = self.leaders(mask)
         token = leaders[self.steps[-1]]
         return Lead(token, *leads([*leaders], [*leaders.values()]))
@@ -131,7 +131,7 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
 
 
 def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
-    """Return the columns of a tracked word; `scores` are its probabilities and ranks by step."""
+    """Return the columns for a tracked word; `scores` are its probabilities and ranks by step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
     found = {"step": steps, "rank": ranks, "probability": probabilities, "exact": exact}
@@ -140,7 +140,7 @@ def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
 
 
 def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> Columns:
-    """Return the columns of the answers to a text; `scores` are those of its joint answers, at every step."""
+    """Return the columns of the answers to a text; `scores` has those of its joint answers at every step."""
     steps = sorted(replies)
     ordered = [replies[step] for step in steps]
     parts = [_of_mask(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
@@ -151,12 +151,12 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
     else:
         return _complete(parts[0])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    order = np.argsort(columns["step"], kind="stable")  # within a step by mask, and there by rank
+    order = np.argsort(columns["step"], kind="stable")  # sorted by step, mask, rank
     return _complete({name: values[order] for name, values in columns.items()})
 
 
 def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
-    """Return the answers that have a row at every step, each once: the leaders, then the best at the last step."""
+    """Return the answers with a row at every step, each once: the leaders, then the best at the last step."""
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
 
 
@@ -213,7 +213,7 @@ def _of_all_masks(
 
 
 def _of_continuations(question: Question, steps: Sequence[int], replies: Sequence[Reply]) -> dict[str, np.ndarray]:
-    """Return the columns of the greedy continuations, whose rank among all continuations is not known."""
+    """Return the columns of the greedy continuations, whose rank among all continuations is unknown."""
     count = len(steps)
     return {
         "step": np.array(steps),
@@ -228,7 +228,7 @@ def _of_continuations(question: Question, steps: Sequence[int], replies: Sequenc
 
 
 def joint_followed(replies: Sequence[Reply], k: int) -> list[Ids]:
-    """Return the joint answers that have a row at every step; `replies` in the order of steps."""
+    """Return the joint answers with a row at every step; `replies` are in the order of steps."""
     leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
     return followed(leaders, [tuple(ids) for ids in replies[-1].answers[:k].tolist()])
 
@@ -250,7 +250,7 @@ def tabulate_layers(
 
 
 def _complete(columns: dict[str, Any]) -> Columns:
-    """Return the columns in the order of the table; single values are repeated, and no layer is the default."""
+    """Return the columns in the order of the table; repeat single values, and add the default NO_LAYER."""
     rows = len(columns["step"])
     found = {name: np.asarray(columns.get(name, NO_LAYER)) for name in COLUMNS}
     return {name: values if values.ndim else np.full(rows, values) for name, values in found.items()}

@@ -1,14 +1,14 @@
-"""Ask the checkpoints of a run: all at once, or round by round, first where the answers change.
+"""Ask the checkpoints of a run: all at once, or in rounds, first where the answers change.
 
-The answers to a long series take long, and change at few of its steps. So the first round asks FIRST checkpoints, or
-all if there are no more. Each further round asks the middle of the widest gaps between two asked steps whose best
-answers differ; once no such gap is left, the middle of the widest gaps at all. After the last round the answers are
-those of `ask` to the whole series.
+The answers of a long series take long, and change at few of its steps. So the first round asks FIRST checkpoints, or
+all if there are fewer. Each further round asks the middle of the widest gaps between two asked steps whose best answers
+differ; when no such gap is left, the middle of the widest of all gaps. After the last round the answers equal those of
+`ask` for the whole series.
 
 The lens (`ask_layers`) reads a layer's answer by applying the model's head to its hidden state at a [MASK], or at the
 last piece of a text that is continued; a decoder's head includes its final norm. Layer 0 is the embeddings as they
-enter the first layer; the last layer's answer is the model's own. The head was trained on the last layer alone, so a
-lower layer's answer shows how far its state already points to a word (nostalgebraist 2020, "interpreting GPT: the logit
+enter the first layer; the last layer's answer is the model's own. The head was trained only on the last layer, so a
+lower layer's answer shows how far its state already predicts a word (nostalgebraist 2020, "interpreting GPT: the logit
 lens"). In a text with several masks the others stay in place.
 """
 
@@ -43,18 +43,19 @@ from embryo_core.types import Run
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-FIRST = 32  # checkpoints of the first round at most
+FIRST = 32  # largest number of checkpoints of the first round
 ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
 
 OfLayers = tuple[np.ndarray, np.ndarray]  # ids and probabilities [layers, k] of the best pieces, best first
-Layers = dict[int, OfLayers]  # by step
-Gap = tuple[bool, int, int, int]  # whether its ends agree, its negative width, and the indices of its ends
+Layers = dict[int, OfLayers]  # step -> answers of its layers
+# whether the answers at its ends agree, its negative width, and the indices of its ends
+Gap = tuple[bool, int, int, int]
 
 
 def ask(run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10) -> Answers:
-    """Ask every checkpoint of a run, or those of the given steps; list the k best answers of each.
+    """Ask every checkpoint of a run, or those of given steps; list the k best answers of each.
 
-    A checkpoint that cannot be read is left out and named in `skipped`. Raises QueryError; UnknownStep and
+    A checkpoint that cannot be read is left out, and `skipped` has the reason. Raises QueryError; UnknownStep and
     MissingWeights for a given step; CheckpointError if no checkpoint has weights; BrokenCheckpoint if none can be read;
     TokenizerMismatch; MissingCapability if the model predicts neither masked nor next words.
     """
@@ -74,7 +75,7 @@ def ask_layers(
 
 
 def first_steps(run: Run) -> list[int] | None:
-    """Return the log-spaced steps of a long series that are asked first; None for all, which names lost weights."""
+    """Return the log-spaced steps of a long series to ask first; None means all, and reports missing weights."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     return log_spaced(known, FIRST) if len(known) > FIRST else None
 
@@ -82,23 +83,23 @@ def first_steps(run: Run) -> list[int] | None:
 class Refinement:
     """The answers of the checkpoints of a run to a question, asked in rounds; every answer in its table is exact.
 
-    A round has ROUND steps. With several masks it has at least as many as were asked before: each answer that leads at
-    a new step is then scored at the old ones too.
+    A round has ROUND steps. With several masks it has at least as many steps as were asked before, since each answer
+    that leads at a new step is then also scored at the old ones.
     """
 
     def __init__(
         self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10, layers: bool = False
     ):
-        """Ask nothing yet; arguments and errors as for `ask`.
+        """Prepare the rounds without asking; arguments and errors as for `ask`.
 
-        With `layers`, the first round keeps the answers of every layer as well, if the text has one mask: one pass
-        gives both.
+        With `layers`, the first round also stores the answers of every layer, if the text has one mask: one pass
+        computes both.
         """
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in runs.loadable(run, steps)}
             self._thinned = left_out(run, steps)
-        self._drafts: list[np.ndarray] = []  # continuations, which are close to those of other steps
+        self._drafts: list[np.ndarray] = []  # continuations so far, which are close to those of other steps
         self._answered: dict[int, Reply | Score] = {}
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
@@ -131,7 +132,7 @@ class Refinement:
 
     @cached_property
     def layers(self) -> Answers | None:
-        """The answers of every layer at the steps of the first round, as of `ask_layers`; None if not read."""
+        """The answers of every layer at the steps of the first round, as from `ask_layers`; None if not read."""
         steps = [step for step in log_spaced(self.steps, FIRST) if step in (self._of_layers or ())]
         if not steps or self._of_layers is None:
             return None
@@ -144,7 +145,7 @@ class Refinement:
         return any(not agree for agree, *_ in self._gaps())
 
     def next_round(self) -> list[int]:
-        """Return the steps to ask next; none once all have been asked."""
+        """Return the steps to ask next; empty once all have been asked."""
         if not self.asked:
             return log_spaced(self.steps, FIRST)
         count = max(ROUND, len(self.asked)) if self._is_joint else ROUND
@@ -163,7 +164,7 @@ class Refinement:
             self._answered, self._broken = answered, skipped
             steps = self.next_round()
             if not steps:
-                self._answered, self._scores = {}, {}  # the logits of a long series fill much memory
+                self._answered, self._scores = {}, {}  # freed: the logits of a long series take much memory
             if self._answers:
                 return
 
@@ -190,7 +191,7 @@ class Refinement:
 
 
 def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
-    """Return the gaps between the asked steps, which have a leader, and those before the first and after the last."""
+    """Return the gaps between asked steps (those with a leader), before the first and after the last."""
     known = [i for i, step in enumerate(steps) if step in leaders]
     ends = [-1, *known, len(steps)]
     leader = [None, *(leaders[steps[i]] for i in known), None]
@@ -199,7 +200,7 @@ def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
 
 
 def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
-    """Return `count` steps, each in the middle of the widest gap; gaps whose ends differ come first, then halved."""
+    """Return `count` steps, each in the middle of the then widest gap; gaps whose ends differ come first."""
     heap: list[Gap] = list(gaps)
     chosen: list[int] = []
     heapify(heap)
@@ -219,7 +220,7 @@ def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
 def _answer(
     question: Question, drafts: list[np.ndarray], layers: Layers | None, k: int, models: Sequence["Model"]
 ) -> list:
-    """Answer a text with C models; for a tracked word, return the Score of each. `layers` gets the layers' answers."""
+    """Answer a text with C models, or score a tracked word with each; add the layers' answers to `layers`."""
     question.check_length(min(model.max_positions for model in models))
     if layers is not None:
         logits = _layer_logits(question, question.masks[0], models)
@@ -235,8 +236,9 @@ def _answer(
 
 
 def score_word(reply: Reply, ids: np.ndarray) -> Score:
-    """Return probability and rank of the pieces that were sought, and whether the rank is exact."""
-    itself = np.flatnonzero((reply.answers == ids).all(axis=1))  # the beam rounds its probability differently
+    """Return the probability and rank of the pieces `ids`, and whether the rank is exact."""
+    # excludes itself, since the beam rounds its probability differently
+    itself = np.flatnonzero((reply.answers == ids).all(axis=1))
     total = reply.log_probabilities[itself[0]] if len(itself) else reply.sought
     return (math.exp(reply.sought), *reply.joint_rank(total))
 
@@ -244,8 +246,8 @@ def score_word(reply: Reply, ids: np.ndarray) -> Score:
 def _add_scores(
     run: Run, question: Question, replies: dict[int, Reply], answers: Sequence[tuple[int, ...]], scores: Scores
 ) -> None:
-    """Add the joint answers that `scores` lack; those outside a beam need its model. Raises BrokenCheckpoint."""
-    transient = bool(scores)  # the models of the first round have just been loaded and stay
+    """Add the joint answers that `scores` lack; those outside a beam need the model. Raises BrokenCheckpoint."""
+    transient = bool(scores)  # models of the first round are cached
     for step, reply in replies.items():
         if step not in scores:
             best = zip(map(tuple, reply.answers.tolist()), reply.log_probabilities.tolist(), strict=True)
@@ -272,20 +274,20 @@ def _by_layer(question: Question, position: int, k: int, models: Sequence["Model
 
 
 def _best_of_layers(logits: np.ndarray, k: int) -> list[OfLayers]:
-    """Return the best pieces of logits [C, layers, V]; for all models at once: each call waits for Python's lock."""
+    """Return the best pieces of logits [C, layers, V], for all models at once, since each call waits for the GIL."""
     best = top_k(logits, k)
     probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits))
     return [*zip(best, probabilities, strict=True)]
 
 
 def _layer_logits(question: Question, position: int, models: Sequence["Model"]) -> np.ndarray:
-    """Compute logits [C, layers, V] of the head on every layer's state for one place of a question."""
+    """Compute logits [C, layers, V] of the head on every layer's state at one position of a question."""
     ids, seen = question.ids[None], np.ones_like(question.ids)[None]
     first, last = np.array([0]), np.array([position - 1])
     found = []
     for model in models:
         between_chunks()
-        if question.continues:  # the last states have passed the final norm, which the head would apply again
+        if question.continues:  # the last states are already normalised, and the head would normalise them again
             states = model.hidden_states(ids, seen)[:-1, 0, -1]
             found.append(np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)]))
         else:

@@ -1,14 +1,14 @@
-"""Joint answers of checkpoints to a question with several masks, found by beam search.
+"""Beam search for the joint answers of checkpoints to a question with several masks.
 
-The probability of an answer (w1, ..., wm) is that of the chain rule, masks filled left to right,
+The probability of an answer (w1, ..., wm) follows from the chain rule, with masks filled from left to right,
 
     P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
 
-where each factor is read at its mask with the words before it filled in and the masks after it still in place. The best
-answers are found with a beam of BEAM_WIDTH, which stops once no further prefix can change the best. The predictions
-for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into the masks
-before it. With one [MASK] all this is the model's own distribution. If a text is continued, each
-factor is the model's prediction of the next piece.
+where each factor is computed at its mask, with the words before it filled in and the masks after it still in place. The
+best answers are found with a beam of BEAM_WIDTH, which stops once no further prefix can change the best. The
+predictions for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into
+the masks before it. With one [MASK] all this is the model's own distribution. If a text is continued, each factor is
+the model's prediction of the next piece.
 
 A beam can miss an answer that begins with improbable words. An answer dropped at a mask is no more probable than the
 least probable prefix kept there, and only loses probability with every further word. So the rank of a joint answer is
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 BEAM_WIDTH = 10  # joint answers kept after each mask
 CONTINUED = 6  # pieces of a greedy continuation
-FIRST_ROWS = 4  # rows of the beam that are read first if the others seem too improbable to matter
-IMPROBABLE = np.log(50)  # their log probability is lower than the best by this much; no answer depends on it
-Pasts = dict[int, tuple[int, Any]]  # by model: the length of a text that is continued, and what was kept of it
+FIRST_ROWS = 4  # rows of the beam that are computed first, if the others seem too improbable to matter
+IMPROBABLE = np.log(50)  # least gap of their log probability to the best one; it affects speed, not answers
+Pasts = dict[int, tuple[int, Any]]  # model -> length of the continued text, and its past
 
 
 # === Beam search ===
@@ -49,12 +49,12 @@ class Reply:
 
     answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
     log_probabilities: np.ndarray  # [answers] natural logarithm of their joint probabilities
-    bound: float  # no answer outside the beam has a higher log probability
+    bound: float  # highest possible log probability of an answer outside the beam
     logits: np.ndarray  # [m, V] float32 logits of every piece at each mask, given the best answer before it
     logsumexps: np.ndarray  # [m, 1] logarithm of the sum of their exponentials
     sorted_logits: np.ndarray  # [m, V] the logits of each mask in ascending order
     pieces: np.ndarray  # [m, at most the beam] ids of the best pieces at each mask, best first
-    sought: float = np.nan  # log probability of the joint answer whose rank alone was asked for, if one was
+    sought: float = np.nan  # log probability of the `sought` joint answer, if any
 
     @property
     def conditionals(self) -> np.ndarray:
@@ -90,14 +90,14 @@ def search(
 ) -> list[Reply]:
     """Answer a question jointly with C models, by beam search over the chain rule; one pass per mask for all.
 
-    If only the rank of one joint answer is `sought`, ids [m], the search skips less probable answers, and ends once a
-    whole beam of more probable ones is known. The `joint_rank` of the sought answer stays the same. `first` are the
-    logits [C, V] of the first mask, if they are known.
+    If only the rank of one joint answer, ids [m], is `sought`, the search skips less probable answers, and ends once a
+    whole beam of more probable ones is known. This does not change the `joint_rank` of that answer. `first` are the
+    logits [C, V] of the first mask, if known.
     """
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
-    least: np.ndarray | None = None  # [C] log probability of the answer that is sought
+    least: np.ndarray | None = None  # [C] log probability of the sought answer
     pasts: Pasts = {}
     found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
     for _ in question.masks:
@@ -112,7 +112,7 @@ def search(
         answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
         totals = joint[chosen]
         bounds = np.maximum(bounds, totals[:, -1])
-    path, row = [], np.zeros(len(models), np.int64)  # back from the best answer to the rows it came from
+    path, row = [], np.zeros(len(models), np.int64)  # backtrack from the best answer to the rows of its prefixes
     for *of_mask, parents in reversed(found):
         row = parents[every, row]
         path.append([part[every, row] for part in of_mask])
@@ -125,11 +125,12 @@ def search(
 def continue_greedily(models: Sequence["Model"], question: Question, drafts: list[np.ndarray]) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable one after those before it.
 
-    A continuation has CONTINUED pieces; fewer if the positions of the models end, or a token ends the text. The first
-    pass reads the text and a draft after it: the last of `drafts`, the continuations of other models. A prediction is
-    right once the draft before it is, so a pass settles at least one place, and all of a draft that is right. The next
-    pass reads on from the settled pieces. A model whose weights stay in their file reads one piece, because each takes
-    time; others read all that the pass before predicted (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
+    A continuation has CONTINUED pieces; fewer at the models' last position, or if a token ends the text. The first pass
+    reads the text and a draft after it: the last of `drafts`, the continuations of other models. A prediction is
+    correct if the draft before it is, so each pass determines at least one piece, and all pieces of a correct draft.
+    The next pass continues from the determined pieces. A model whose weights stay in their file reads one piece,
+    because each is slow; others read all predictions of the previous pass (Jacobi decoding: Santilli et al., 2023,
+    arXiv:2305.10427).
     """
     found, length = [], len(question.ids)
     count = min(CONTINUED, models[0].max_positions - length + 1)
@@ -166,7 +167,7 @@ def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.
 
 
 def end_tokens(checkpoint: Checkpoint) -> set[int]:
-    """Return the ids that end a text, as config.json has them."""
+    """Return the ids of tokens that end a text, from config.json."""
     named = runs.read_config(checkpoint, dict[str, Any]).get("eos_token_id")
     return {one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)}
 
@@ -184,10 +185,10 @@ def _continued(
     """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
 
     Returns the logits [C, B, V] of each answer, their logsumexps [C, B, 1], and the pieces [C, B, beam] that continue
-    it, with their joint log probabilities. A continuation is no more probable than its answer. So an answer's row is
-    not read, and its continuations get -inf, if the answer is less probable than the last continuation in the beam of
-    those before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
-    Nothing is read if the logits are `known`, [C, V] of the only answer.
+    it, with their joint log probabilities. A continuation is at most as probable as its answer. So an answer's row is
+    not computed, and its continuations get -inf, if the answer is less probable than the last continuation in the beam
+    of the answers before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
+    Nothing is computed if the logits are `known`, [C, V] of the only answer.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -201,7 +202,7 @@ def _continued(
         if known is None:
             of_rows = _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts)
         else:
-            of_rows = [(slice(None), 0, known[chosen, None])]  # of all models at once
+            of_rows = [(slice(None), 0, known[chosen, None])]  # all models at once
         for c, row, found in of_rows:
             at = chosen[c], slice(begin + row, begin + row + found.shape[-2])
             logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
@@ -225,7 +226,7 @@ def _continued(
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
-    """Compute log probabilities [A] of joint answers, ids [A, m], by the chain rule, the first factor by the reply."""
+    """Compute log probabilities [A] of joint answers, ids [A, m], by the chain rule; the reply has the first factor."""
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
@@ -244,7 +245,7 @@ def _log_probability(
     logsumexps: np.ndarray,
     pasts: Pasts,
 ) -> np.ndarray:
-    """Compute the log probability [C] of a joint answer, ids [m]; logits and logsumexps are of its first mask."""
+    """Compute the log probability [C] of a joint answer, ids [m]; logits and logsumexps are those of its first mask."""
     totals = logits[:, answer[0]] - logsumexps
     for i, position in enumerate(question.masks[1:], start=1):
         ids = question.filled(np.broadcast_to(answer[:i], (len(models), 1, i)))
@@ -261,10 +262,10 @@ def _logits(
 ) -> Iterator[tuple[int, int, np.ndarray]]:
     """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
 
-    Those of the position after the end, L, are of the next piece. Yields the model's number c, the first of its rows,
-    and the logits [rows, V] of some rows. One pass takes as many models or rows as make a chunk (see sweep.py).
+    At the position after the end, L, they are logits of the next piece. Yields the model's number c, the first of its
+    rows, and the logits [rows, V] of some rows. One pass takes as many models or rows as fill a chunk (see sweep.py).
     """
-    from embryo_core.engine.model import mlm_logits  # torch is imported by the first query
+    from embryo_core.engine.model import mlm_logits  # imports torch, with the first query
 
     if not models:
         return
@@ -278,7 +279,7 @@ def _logits(
             for j in range(0, rows, most):
                 between_chunks()
                 logits, own = model.read_on(ids[c, j : j + most, read:], past)
-                pasts.setdefault(id(model), (length, own))  # of the text alone, which is read first
+                pasts.setdefault(id(model), (length, own))  # past of the text, which is read first
                 yield c, j, logits[:, -1]
         return
     together = max(1, most // rows)  # models
@@ -299,8 +300,8 @@ def logsumexp(logits: np.ndarray) -> np.ndarray:
 
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the indices [..., k] of the k largest values [..., n], or of all, largest first, stable for equals."""
-    from embryo_core.engine.kernels import largest  # torch: models are loaded by now
+    """Return the indices [..., k] of the k largest values [..., n], or of all, largest first, in a stable order."""
+    from embryo_core.engine.kernels import largest  # imports torch, which loading models has already imported
 
     k = min(k, values.shape[-1])
     if k == 1:

@@ -1,11 +1,11 @@
-"""The cost of a question, estimated before it is asked: the seconds that it takes on one core.
+"""The cost of a question, estimated before it is asked, in seconds of one core.
 
 The estimate counts the matrix products of all passes: exactly, if no beam stops before its last row and the rows of a
-beam differ in every filled piece. It adds three things that take as long for a short text: the work on the logits of
-each row (sorting, summing exponentials), each pass, and each checkpoint. Each function is named after the question that
-it estimates and raises what that question raises, QueryError and CheckpointError. Seconds are those of the machine in
-docs/benchmarks.md with its models in memory; another machine, or a question on several threads, differs by a factor
-that is the same for all questions.
+beam differ in every filled piece. It adds three costs that do not depend on the length of the text: the work on the
+logits of each row (sorting, summing exponentials), on each pass, and on each checkpoint. Each function is named after
+the question that it estimates and raises the same errors, QueryError and CheckpointError. Seconds are those of the
+machine in docs/benchmarks.md with its models in memory; another machine, or a question on several threads, differs by a
+factor that is the same for all questions.
 """
 
 from embryo_core import runs
@@ -19,12 +19,12 @@ from embryo_core.runs.architecture import layer_flops
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 
-RATE = 7e10  # floating-point operations in a second
-LOGIT = 1e-8  # seconds for a logit: exponentials in float64, top_k, sorting
-PASS = 2e-4  # seconds for a pass
-CHECKPOINT = 3e-4  # seconds for a checkpoint
-CONTINUING = 4  # passes of a greedy continuation: fewer where steps have much the same, at most its pieces
-RIVALS = 0.4  # joint answers that led at some step and are outside the beam at another, for each checkpoint
+RATE = 7e10  # floating-point operations per second
+LOGIT = 1e-8  # seconds per logit: exponentials in float64, top_k, sorting
+PASS = 2e-4  # seconds per pass
+CHECKPOINT = 3e-4  # seconds per checkpoint
+CONTINUING = 4  # passes of a greedy continuation: fewer if steps have similar ones, at most its pieces
+RIVALS = 0.4  # per checkpoint: joint answers that led at some step and are outside the beam at another
 
 
 def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
@@ -37,11 +37,11 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
         return checkpoints * (CHECKPOINT + CONTINUING * (PASS + layers / RATE + _head(sizes, CONTINUED)))
     if masks == 1:
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length))
-    if question.continues and run.family in DECODERS:  # which keep keys and values of what they read
+    if question.continues and run.family in DECODERS:  # decoders cache keys and values
         later = sum(_read_on(sizes, rows, length) for rows in (1, BEAM_WIDTH))
         return checkpoints * (CHECKPOINT + _pass(sizes, 1, length) + (masks - 1) * later)
     filled = _scored(sizes, masks, length, BEAM_WIDTH)
-    if question.word:  # the passes of the word itself, and a beam after its first piece
+    if question.word:  # passes of the word itself, and of a beam after its first piece
         return checkpoints * (CHECKPOINT + masks * _pass(sizes, 1, length) + filled)
     filled += _pass(sizes, 1, length)
     if checkpoints == 1:
@@ -54,7 +54,7 @@ def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> 
     """Estimate the seconds of `query.ask_layers` at a number of steps, or at all."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(_parsed(run, question, sizes).ids)
-    passes = 2 if run.family in DECODERS else 1  # states and logits of a decoder are computed apart
+    passes = 2 if run.family in DECODERS else 1  # states and logits of a decoder are computed in separate passes
     return checkpoints * (CHECKPOINT + passes * _pass(sizes, 1, length) + _head(sizes, sizes.num_hidden_layers))
 
 
@@ -73,8 +73,8 @@ def attend(run: Run, text: str, steps: int | None = 1) -> float:
 def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> int:
     """Count the floating-point operations of a pass: its matrix products up to the logits of one position of each row.
 
-    As in engine/network.py: what rows have in common is computed once up to the first layer's queries, keys and values;
-    rows differ in `filled` pieces. The last layer is computed at that position alone, from the keys and values of all.
+    As in engine/network.py, common pieces of rows are computed once up to the first layer's queries, keys and values;
+    rows differ in `filled` pieces. The last layer is computed only at that position, from the keys and values of all.
     """
     hidden, inner, width = sizes.hidden_size, sizes.intermediate_size or 0, sizes.width
     once = length + filled * (rows - 1)
@@ -85,7 +85,7 @@ def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> in
 
 
 def _projection(sizes: Architecture, length: int) -> int:
-    """Count the operations of a row between embeddings and hidden states, if these differ in size."""
+    """Count the operations that project a row of embeddings to hidden states, if these differ in size."""
     width, hidden = sizes.width, sizes.hidden_size
     return 2 * length * width * hidden if width != hidden else 0
 
@@ -100,7 +100,7 @@ def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float
 
 
 def _read_on(sizes: Architecture, rows: int, length: int) -> float:
-    """Estimate the seconds of a pass that reads one more piece in each row after a text that was read."""
+    """Estimate the seconds of a pass that reads one more piece in each row after a cached text."""
     layers = sizes.num_hidden_layers * _layer(sizes, rows, length) / length
     return PASS + layers / RATE + _head(sizes, rows)
 
@@ -111,7 +111,7 @@ def _head(sizes: Architecture, states: int) -> float:
 
 
 def _scored(sizes: Architecture, masks: int, length: int, rows: int) -> float:
-    """Estimate the seconds of the passes for the masks after the first, of a number of rows each."""
+    """Estimate the seconds of the passes for the masks after the first, with `rows` rows each."""
     return sum(_pass(sizes, rows, length, filled) for filled in range(1, masks))
 
 
@@ -123,7 +123,7 @@ def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question
 
 
 def _sizes(run: Run, steps: int | None) -> tuple[Architecture, int]:
-    """Return the sizes of a run's models, and how many of them are asked (None: all). Raises CheckpointError."""
+    """Return the sizes of a run's models, and the number of models to ask (None: all). Raises CheckpointError."""
     found = runs.loadable(run)
     for checkpoint in reversed(found):
         try:

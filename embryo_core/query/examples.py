@@ -1,4 +1,4 @@
-"""Questions worth asking of a run, chosen from a list: some that it learns to answer, and one that it has not."""
+"""Example questions for a run, chosen from a list: some that it learns to answer, and one that it does not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-BEST = 3  # answers of an example that are stored for each step
-MIN_PROBABILITY = 0.01  # of these; what an untrained model answers is noise
-LEARNED_EXAMPLES = 4  # questions that the run answers, from an early one to a late one
+BEST = 3  # stored answers of an example at each step
+MIN_PROBABILITY = 0.01  # of stored answers; those of an untrained model are noise
+LEARNED_EXAMPLES = 4  # number of learned questions, from an early one to a late one
 
 
 def read_questions(path: Path) -> list[tuple[str, str]]:
-    """Read texts with one [MASK] and their words, separated by a tab, one a line. Raises CorpusError."""
+    """Read texts with one [MASK] and their words, separated by a tab, one per line. Raises CorpusError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as reason:
@@ -35,13 +35,13 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
 
 
 def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[ExampleQuestion]:
-    """Return the examples of a run, the earliest learned first; the last is one that it has not learned.
+    """Return the examples of a run, the earliest learned first; the last one is not learned.
 
     A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
-    spread over the order in which they were learned. Of the questions whose word never led, one follows: that whose
-    word is most probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Models
-    that continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if no question
-    is left.
+    spread over the order in which they were learned. One question whose word never led follows: that whose word is most
+    probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Models that
+    continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if no question is
+    left.
     """
     if "next_words" in run_gives(run):
         questions = [(before_mask(text), word) for text, word in questions]
@@ -59,7 +59,7 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
 
 
 def _example(run: Run, tracked: Answers) -> ExampleQuestion:
-    """Return a question with its best answers at every step, from which the Overview draws them."""
+    """Return a question with its best answers at every step, which the Overview draws."""
     text = tracked.question.text
     answers = ask(run, parse(run, text))
     best = {step: answers.best(step)[:BEST] for step in answers.steps}
@@ -80,7 +80,7 @@ def _history(run: Run, text: str, word: str) -> Answers | None:
 
 
 def _since(history: Answers) -> int | None:
-    """Return the step from which the word leads for good; None if it is not learned."""
+    """Return the step from which the word leads to the end; None if it is not learned."""
     ranks = history.table["rank"].tolist()
     if not ranks[-1] == 1 != ranks[0]:
         return None

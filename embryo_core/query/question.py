@@ -1,7 +1,7 @@
 """The question: a text whose masks are filled, or one that is continued, parsed once for all checkpoints of a run.
 
-A model that predicts masked words fills the [MASK]s of a text. One that predicts next words continues a text: it is
-asked for the word after the end, a place like a mask.
+A model that predicts masked words fills the [MASK]s of a text. A model that predicts next words continues a text: it is
+asked for the word after the end, which is treated like a mask.
 """
 
 import re
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 MASK = "[MASK]"
 MAX_MASKS = 8
-MAX_CHARACTERS = 20_000  # longer text is refused before it is tokenized
+MAX_CHARACTERS = 20_000  # a longer text is refused before it is tokenized
 EXAMPLE = "The capital of France is [MASK] ."
-START = "The capital of France is"  # an example of a text to be continued
+START = "The capital of France is"  # an example of a text to continue
 
 
 @dataclass(frozen=True, eq=False)
 class TrackedWord:
-    """A word whose probability is asked, at one mask of a text."""
+    """A word whose probability is asked for, at one mask of a text."""
 
     text: str
-    mask: int  # 1 is the first
-    ids: np.ndarray  # [m] of its pieces
-    pieces: tuple[str, ...]  # as a reader sees them: "##" marks a piece inside a word
+    mask: int  # counted from 1
+    ids: np.ndarray  # [m] ids of its pieces
+    pieces: tuple[str, ...]  # in readable form: "##" marks a piece inside a word
 
     @property
     def token(self) -> str:
@@ -43,36 +43,36 @@ class TrackedWord:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A text in ids, and the places in it whose words are asked: its masks, or the place after its end.
+    """A text as ids, and the positions whose words are asked for: its masks, or the position after its end.
 
-    With a `word`, its place is widened to one for each piece of the word.
+    With a `word`, its mask is widened to one mask for each piece of the word.
     """
 
     text: str
     tokenizer: "Tokenizer"
-    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]; a text that is continued has no token that ends it
-    masks: tuple[int, ...]  # positions in ids of the places that are answered; the one after the end is L
+    ids: np.ndarray  # [L] int64, with [CLS] and [SEP]; a continued text has no end token
+    masks: tuple[int, ...]  # positions in ids that are answered; the one after the end is L
     word: TrackedWord | None = None
 
     @property
     def continues(self) -> bool:
-        """Whether the text is continued; if not, its masks are filled."""
+        """Whether the text is continued, rather than its masks filled."""
         return self.masks[0] == len(self.ids)
 
     @property
     def kind(self) -> str:
-        """What the models do with the text, as a heading says it."""
+        """What the models do with the text, for a heading."""
         return "text continued" if self.continues else "[MASK] filled"
 
     @property
     def tracked(self) -> TrackedWord:
-        """The tracked word. Raises ValueError for the question of a whole text."""
+        """The tracked word. Raises ValueError if the question has none."""
         if self.word is None:
             raise ValueError(f"No word is tracked in '{self.text}'.")
         return self.word
 
     def filled(self, words: np.ndarray) -> np.ndarray:
-        """Return ids [..., L] with the first masks filled by `words` [..., n]; of a continued text [..., L + n]."""
+        """Return ids [..., L] with the first masks filled by `words` [..., n]; [..., L + n] for a continued text."""
         ids = np.broadcast_to(self.ids, (*words.shape[:-1], len(self.ids))).copy()
         if self.continues:
             return np.concatenate([ids, words], axis=-1)
@@ -80,18 +80,18 @@ class Question:
         return ids
 
     def spell(self, words: np.ndarray) -> str:
-        """Return pieces [n] that continue the text as running text; "##" marks one that begins inside a word."""
+        """Return pieces [n] that continue the text as running text, which begins with "##" inside a word."""
         found = printable(self.tokenizer.decode(words.tolist()).strip(" "))
         first = readable(self.tokenizer, words[:1])[0]
         return "##" + found if first.startswith("##") and not found.startswith("##") else found
 
     def check_length(self, max_positions: int) -> None:
         """Raise QueryError if the question is longer than the positions of a model."""
-        length = max(len(self.ids), self.masks[-1])  # nothing is read at the last piece of a continuation
+        length = max(len(self.ids), self.masks[-1])  # the last piece of a continuation is not read
         check_length(length, max_positions, len(self.masks) if self.word else 1)
 
     def mask_position(self, mask: int) -> int:
-        """Return the position in ids of a mask, counted from 1. Raises QueryError if there is no such mask."""
+        """Return the position in ids of a mask, which is counted from 1. Raises QueryError if there is no such mask."""
         if self.continues and mask != 1:
             raise QueryError(f"There is no [MASK] {mask}: the text is continued after its end, its one place.")
         if not 1 <= mask <= len(self.masks):
@@ -100,9 +100,9 @@ class Question:
         return self.masks[mask - 1]
 
     def track(self, word: str, mask: int = 1) -> "Question":
-        """Return the question how probable a word is at one mask, counted from 1; the other masks stay in place.
+        """Return the question for a word's probability at one mask, counted from 1; the other masks stay in place.
 
-        Raises QueryError for an empty word, a word that the vocabulary cannot write, and a mask that the text lacks.
+        Raises QueryError for an empty word, a word that the vocabulary cannot encode, and a mask that the text lacks.
         """
         position = self.mask_position(mask)
         pieces = read_word(word, self.tokenizer)
@@ -115,7 +115,7 @@ class Question:
 
     @property
     def widened(self) -> str:
-        """The text as a model reads it: the mask of the tracked word is written once for each piece."""
+        """The text as a model reads it: with one mask for each piece of the tracked word."""
         if self.word is None or self.continues:
             return self.text
         parts = self.text.split(MASK)
@@ -127,7 +127,7 @@ class Question:
 
 
 def normalise_masks(text: str) -> str:
-    """Return the text without surrounding blanks, with every mask ("[mask]", "[ Mask ]") written "[MASK]"."""
+    """Return the text without surrounding spaces, with every mask ("[mask]", "[ Mask ]") written "[MASK]"."""
     return re.sub(r"\[\s*mask\s*\]", MASK, text.strip(), flags=re.IGNORECASE)
 
 
@@ -142,10 +142,10 @@ def before_mask(text: str) -> str:
 
 
 def reword(text: str, gives: Collection[str]) -> str:
-    """Return a text as models with these capabilities can be asked it, if only its end has to change.
+    """Adapt the end of a text to models with these capabilities.
 
-    Models that only continue a text get the part before a final [MASK]; models that only fill masks get a
-    [MASK] after a text that has none. Any other text is returned as it is.
+    Models that only continue a text get the part before a final [MASK]; models that only fill masks get a [MASK] after
+    a text that has none. Any other text is returned unchanged.
     """
     text, ends = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))
     if "masked_words" not in gives and "next_words" in gives:
@@ -156,7 +156,7 @@ def reword(text: str, gives: Collection[str]) -> str:
 
 
 def check_text(text: str, gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> str:
-    """Return the text as `normalise_masks` does; no model is needed, only what the models of the run give.
+    """Check a text against the capabilities of models, without loading one; return it as `normalise_masks` does.
 
     Raises QueryError if the text is empty, too long for any model, or has no mask or too many; and if it has one
     although the models only continue a text.
@@ -210,7 +210,7 @@ def parse(run: Run, question: Question | str) -> Question:
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
-    """Return the ids [m] of a word's pieces; "##" begins pieces inside a word. Raises QueryError."""
+    """Return the ids [m] of a word's pieces; a word that begins with "##" is inside another word. Raises QueryError."""
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
@@ -237,9 +237,9 @@ def check_length(length: int, max_positions: int, pieces: int = 1) -> None:
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[str]:
-    """Return pieces as a reader sees them: the first of a word without its mark, a later one after "##".
+    """Return pieces in readable form: the first of a word without its mark, later ones after "##".
 
-    A piece of blanks stays as the vocabulary writes it, and a line break is written "\\n".
+    A piece of spaces stays as in the vocabulary, and a line break is written "\\n".
     """
     pieces, mark = tokenizer.pieces([*map(int, ids)]), tokenizer.word_start
     if not mark:

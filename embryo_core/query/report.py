@@ -19,7 +19,7 @@ def spell_rank(rank: int, exact: bool) -> str:
 
 
 def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
-    """Return the commands that ask a text at one step and at all, and (of one mask) track a word and read layers."""
+    """Return the commands that ask a text at one step and at all, and (for one mask) track a word and read layers."""
     which = ["--mask", str(mask)] if mask > 1 else []
     found = [["--step", str(step)], ["--step", "all"]]
     if mask != TOGETHER:
@@ -29,15 +29,15 @@ def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
 
 
 def command(run: str, text: str, *options: str) -> str:
-    """Return the command that asks a run a text."""
+    """Return the command that asks a run to fill or continue a text."""
     return shlex.join(["python", "-m", "embryo_core", "query", run, *options, "--", text.strip()])
 
 
 def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
     """Report the k best answers at one step: for several masks the joint answers, then those for each mask.
 
-    A text that is continued has its greedy continuation first, then the best next pieces. Raises as `ask` does, like
-    all reports.
+    For a text that is continued, report the greedy continuation, then the best next pieces. All reports raise as `ask`
+    does.
     """
     found = ask(run, text, [step], k)
     blocks = [f"{run.name}, {point(step, run.step_unit)}, {found.question.kind}: {found.question.text}"]
@@ -53,7 +53,7 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
 
 
 def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
-    """Report the best answer at every checkpoint, or at the given steps, and when the final one took the lead."""
+    """Report the best answer at every checkpoint, or at given steps, and when the final one took the lead."""
     found = ask(run, text, steps)
     head = f"{run.name}, {quantity(len(found.steps), 'checkpoint')}, {found.question.kind}: {found.question.text}"
     blocks = [head, *found.skipped]
@@ -67,7 +67,7 @@ def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> s
 
 
 def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
-    """Report the probability and rank of a word at every checkpoint, or at the given steps."""
+    """Report the probability and rank of a word at every checkpoint, or at given steps."""
     question = parse(run, text).track(word, mask)
     found, pieces = ask(run, question, steps), question.tracked.pieces
     head = [f"{run.name}, {question.tracked.text!r} {_place(question, mask)}: {question.text}"]
@@ -91,7 +91,7 @@ def report_layers(
     k: int = 10,
     steps: Iterable[int] | None = None,
 ) -> str:
-    """Report the answers of each layer: the k best at one step, or the best at every checkpoint or the given steps."""
+    """Report the answers of each layer: the k best at one step, or the best one at every checkpoint or given steps."""
     found = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
     where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.step_unit)
     head = f"{run.name}, {where}, layers {_place(found.question, mask)}: {found.question.text}"
@@ -123,7 +123,7 @@ def _continuations(run: Run, found: Answers) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]], texts: Collection[int] = ()) -> str:
-    """Align columns to their widest entry: `texts`, by their numbers, to the left, and all others to the right."""
+    """Align columns to their widest entry: columns in `texts` to the left, all others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     formats = [f"{'<' if column in texts else '>'}{width}" for column, width in enumerate(widths)]
     lines = ["  ".join(map(format, row, formats)) for row in rows]

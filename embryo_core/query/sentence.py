@@ -34,7 +34,7 @@ class SentenceHistory:
     pieces: tuple[str, ...]
     steps: np.ndarray
     weights: np.ndarray
-    skipped: tuple[str, ...]  # why a checkpoint was left out, one sentence each
+    skipped: tuple[str, ...]  # reasons why checkpoints were left out, one sentence each
 
 
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
@@ -48,7 +48,7 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
 def attend_over_steps(
     run: Run, text: str, layer: int, head: int, steps: Iterable[int] | None = None
 ) -> SentenceHistory:
-    """Compute the attention of one head, counted from 1, at every readable checkpoint of a run, or at given steps.
+    """Compute the attention of one head at every readable checkpoint of a run, or at given steps; count from 1.
 
     Raises QueryError for an unreadable text; UnknownStep and MissingWeights for a given step; BrokenCheckpoint if no
     checkpoint can be read.
@@ -56,7 +56,7 @@ def attend_over_steps(
 
     def one_head(model: "Model") -> np.ndarray:
         ids = read_sentence(text, model.tokenizer, model.max_positions)
-        return _weights(model, ids)[layer - 1, head - 1].copy()  # a view would keep all heads
+        return _weights(model, ids)[layer - 1, head - 1].copy()  # copied: a view would keep all heads in memory
 
     found, skipped = sweep_run(run, lambda models: [one_head(model) for model in models], steps)
     tokenizer = load_tokenizer(run)

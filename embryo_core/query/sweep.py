@@ -1,4 +1,4 @@
-"""Put a question to many checkpoints on all cores; it can pause or be ended between two chunks of its work."""
+"""Ask many checkpoints on all cores; a question can be paused or ended between two chunks of its work."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 Answer = TypeVar("Answer")
-OPERATIONS = 7.5e9  # floating-point operations of a chunk: about an eighth of a second on one core
-WAITING_QUESTIONS = 8  # questions whose threads may be paused while those of another work
-POLL = 0.1  # seconds between two checks of the caller's thread whether the question still has its turn
+OPERATIONS = 7.5e9  # floating-point operations per chunk: about an eighth of a second on one core
+WAITING_QUESTIONS = 8  # questions whose threads may be paused while those of another one work
+POLL = 0.1  # seconds between two checks in the caller's thread whether the question still has its turn
 
 _pause: ContextVar[Callable[[], None]] = ContextVar("pause", default=lambda: None)
 
@@ -29,7 +29,7 @@ _pause: ContextVar[Callable[[], None]] = ContextVar("pause", default=lambda: Non
 
 @contextmanager
 def pausing(pause: Callable[[], None]) -> Iterator[None]:
-    """Call `pause` before each chunk of the questions asked in this context, in every thread that works on them."""
+    """Call `pause` before each chunk of questions asked in this context, in all of their threads."""
     token = _pause.set(pause)
     try:
         yield
@@ -38,7 +38,7 @@ def pausing(pause: Callable[[], None]) -> Iterator[None]:
 
 
 def between_chunks() -> None:
-    """Call the function given to `pausing`: the question waits in it, or ends with the exception that it raises."""
+    """Call the function given to `pausing`, which may block, or end the question with an exception."""
     _pause.get()()
 
 
@@ -48,7 +48,7 @@ def between_chunks() -> None:
 def sweep_run(
     run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
 ) -> tuple[dict[int, Answer], tuple[str, ...]]:
-    """Ask every checkpoint of a run, or those of given steps; return answers by step, and why others were left out.
+    """Ask every checkpoint of a run, or those of given steps; return answers by step, and reasons for omissions.
 
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
@@ -60,12 +60,12 @@ def sweep_run(
 
 
 def left_out(run: Run, steps: Iterable[int] | None = None) -> list[str]:
-    """Return why checkpoints of a whole run are not asked, one sentence each; nothing for given steps."""
+    """Return the reasons why checkpoints of a whole run are not asked, one sentence each; empty for given steps."""
     return runs.left_out(runs.checkpoints(run)) if steps is None else []
 
 
 def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
-    """Return the error for a run without a readable checkpoint, with the last of the reasons."""
+    """Return the error for a run without a readable checkpoint, with the last reason."""
     if len(reasons) == 1:
         return BrokenCheckpoint(reasons[0])
     return BrokenCheckpoint(f"No checkpoint of run '{run.name}' can be read: {reasons[-1]}")
@@ -74,20 +74,20 @@ def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
 def sweep(
     checkpoints: Sequence[Checkpoint], ask: "Callable[[Sequence[Model]], Sequence[Answer]]", transient: bool = False
 ) -> tuple[dict[int, Answer], dict[int, str]]:
-    """Ask checkpoints; return the answers by step, and why other checkpoints cannot be read, one sentence each.
+    """Ask checkpoints; return the answers by step, and by step the reasons why others cannot be read.
 
     `ask` gets several models at once and returns an answer for each: with fewer calls, threads wait less for one
     another. Each call gets as many models as fill a quarter of the memory limit, divided among the threads. The sweep
     pauses between checkpoints (`pausing`). `transient` as for `ModelCache.get`. Raises TokenizerMismatch, and the
     errors of `ask`.
     """
-    from embryo_core.engine.device import CPU  # torch is imported by the first query, not by the dashboard
+    from embryo_core.engine.device import CPU  # imports torch, with the first query
 
     threads = (MODELS.device or CPU).passes_at_once()
     room = memory_limit() // (4 * threads)
     answered: dict[int, Answer] = {}
     broken: dict[int, str] = {}
-    ended = Event()  # set by the first thread that ends; the others begin nothing more
+    ended = Event()  # set by the first thread that fails; the others start no more work
 
     def answer(models: "Sequence[Model]") -> None:
         try:
@@ -96,7 +96,7 @@ def sweep(
             if len(models) == 1:
                 broken[models[0].checkpoint.step] = str(error)
                 return
-            for model in models:  # the others can answer
+            for model in models:  # other checkpoints can answer
                 answer([model])
 
     def visit(share: Sequence[Checkpoint]) -> None:
@@ -107,7 +107,7 @@ def sweep(
             between_chunks()
             try:
                 models.append(MODELS.get(checkpoint, transient))
-            except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed just now
+            except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed in the meantime
                 broken[checkpoint.step] = str(error)
             if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
                 answer(models)
@@ -125,7 +125,7 @@ def sweep(
 
 
 def _join(working: Sequence[Future]) -> None:
-    """Wait for the other threads, and raise the errors of these threads or of `pausing`."""
+    """Wait for the other threads, and raise their errors or that of `pausing`."""
     while wait(working, POLL).not_done:
         between_chunks()
     for one in working:
@@ -134,5 +134,5 @@ def _join(working: Sequence[Future]) -> None:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Keep threads alive between sweeps: the first pass of a new thread is slower."""
+    """Return a pool that stays alive between sweeps, since the first pass of a new thread is slower."""
     return ThreadPoolExecutor(WAITING_QUESTIONS * threads, thread_name_prefix="sweep")

@@ -1,4 +1,4 @@
-"""Results on disk: what metrics found, written to parquet and read back as frames; no other room touches parquet."""
+"""Results on disk: findings of metrics, written to parquet and read back as frames; only this package uses parquet."""
 
 from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import remembered, results_state

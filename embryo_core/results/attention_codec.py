@@ -1,8 +1,8 @@
 """The column of attention maps: the bytes of each map, which are read several times as fast as lists of numbers.
 
-A file has the low bytes of all weights of a map before the high ones. The high bytes hold sign, exponent and the first
-two bits of the fraction, which neighbours share, so that zstd compresses them. This is what BYTE_STREAM_SPLIT does for
-a column of plain numbers; a map would be a list, which pyarrow reads number by number.
+A file has the low bytes of all weights of a map before the high bytes. The high bytes have sign, exponent and the first
+two bits of the fraction, which are similar in neighbouring weights, so that zstd compresses them. This is what
+BYTE_STREAM_SPLIT does for a column of plain numbers; a map would be a list, which pyarrow reads number by number.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,21 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 WEIGHT = np.dtype("<f2")
-EXPONENT = np.uint16(0x7C00)  # bits of a half that are all set if it is not finite
+EXPONENT = np.uint16(0x7C00)  # bits of a float16 that are all set if it is not finite
 MAP = pa.large_binary()
-LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))  # the type in files of earlier versions
+# the column's type in files of earlier versions
+LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))
 COLUMN = "weights"
-STORED_COLUMN = "halves"  # the same column in a file
+STORED_COLUMN = "halves"  # the column's name in a file
 
 
 def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
-    """Return a column of maps [L, L], each row by row in half precision; larger numbers become infinite."""
+    """Return a column of maps [L, L], each row by row in float16; numbers out of its range become infinite."""
     with np.errstate(over="ignore"):
         return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
 
 
 def check_numbers(name: str, column: pa.ChunkedArray, counts: pa.ChunkedArray) -> None:
-    """Raise ValueError unless each row of a column of halves has this many numbers, and all are finite."""
+    """Raise ValueError unless each row of a float16 column has this many numbers, and all are finite."""
     if not pc.all(pc.equal(pc.binary_length(column), pc.multiply(counts, WEIGHT.itemsize)), min_count=0).as_py():
         raise ValueError(f"{name} are not as many as they are said to be")
     if any((_bytes(chunk)[1].view("<u2") & EXPONENT == EXPONENT).any() for chunk in column.chunks):
@@ -44,22 +45,22 @@ def to_numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema of a table's file."""
+    """Return the schema of a table in a file."""
     return pa.schema([field.with_name(STORED_COLUMN) if field.name == COLUMN else field for field in schema])
 
 
 def stored_names(columns: list[str], in_file: Iterable[str]) -> list[str]:
-    """Return the names that columns of a table have in a file with the columns `in_file`."""
+    """Return the names of a table's columns in a file with the columns `in_file`."""
     return [STORED_COLUMN if name == COLUMN and STORED_COLUMN in in_file else name for name in columns]
 
 
 def encode(rows: pa.Table) -> pa.Table:
-    """Return rows as a file holds them; rows without maps are returned as they are."""
+    """Return rows in the form of a file; rows without maps are unchanged."""
     return _convert(rows, COLUMN, STORED_COLUMN, lambda maps: _reorder(maps, _split_bytes))
 
 
 def decode(rows: pa.Table) -> pa.Table:
-    """Return the rows of a file; earlier files hold bytes in order, or lists. Raise ValueError for half a number."""
+    """Return the rows of a file; earlier files have bytes in order, or lists. Raise ValueError for a cut number."""
     if COLUMN in rows.column_names and rows[COLUMN].type == LIST_OF_WEIGHTS:
         return _convert(rows, COLUMN, COLUMN, _bytes_of_lists)
     return _convert(rows, STORED_COLUMN, COLUMN, lambda maps: _reorder(maps, _join_bytes))

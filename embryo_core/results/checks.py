@@ -1,6 +1,6 @@
-"""What the rows of a table may be: checked in the same way before they are written, and when a file is read.
+"""Checks of the rows of a table, the same before writing and on reading a file.
 
-A file may come from a stranger: its checksum shows that it is whole, not that its rows are results.
+A file may be untrusted: its checksum shows that it is complete, not that its rows are results.
 """
 
 from collections.abc import Callable
@@ -18,24 +18,25 @@ from embryo_core.results.tables import BOUNDS, FLOAT, MAX_LENGTH, Bounds, Table
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-MAX_ROWS = 2**26  # of a file
-MAX_STEP_ROWS = 2**18  # of one step of an evaluation
-MAX_VALUES = 2**31  # of all columns
-MAX_CELLS = 2**25  # of a table with a column for each step, unless it is well filled
-MAX_CELLS_PER_ROW = 4  # of a table that is not
-MAX_TEXT = 4096  # bytes
-MAX_SIZE = 1024  # layers, or heads, of a model
-SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # see summaries.py
-NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {  # how many a column of bytes has
+MAX_ROWS = 2**26  # rows of a file
+MAX_STEP_ROWS = 2**18  # rows of one step of an evaluation
+MAX_VALUES = 2**31  # values in all columns
+MAX_CELLS = 2**25  # cells of a table with a column for each step, unless it is dense
+MAX_CELLS_PER_ROW = 4  # cells per row of a dense table
+MAX_TEXT = 4096  # bytes of a text
+MAX_SIZE = 1024  # layers or heads of a model
+SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # keys of summaries.py
+# how many numbers each value of a bytes column has
+NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),
     "occurrences": ("n", lambda n: n),
     "products": ("n", lambda n: pc.divide(pc.multiply(n, pc.subtract(n, 1)), 2)),
 }
-AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # a value of a column is at most that of the other
+AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # a column's value is at most that of the other column
 
 
 def bounds_of(run: Run) -> Bounds:
-    """Return the bounds of each column of a run's tables, by its name, or by the name of the table and its own."""
+    """Return the bounds of each column of a run's tables, by column, or by table and column."""
     sizes = convert(run.config, Settings)
     layers, heads = (min(size or MAX_SIZE, MAX_SIZE) for size in (sizes.num_hidden_layers, sizes.num_attention_heads))
     positions = min(sizes.max_position_embeddings or MAX_LENGTH, MAX_LENGTH)
@@ -43,13 +44,13 @@ def bounds_of(run: Run) -> Bounds:
 
 
 def max_step_rows(table: Table, bounds: Bounds) -> int:
-    """Return the rows that a table may have at one step of an evaluation: as many as the run has layers and heads."""
+    """Return the largest number of rows of a table at one step, which may depend on the run's layers and heads."""
     keys = [bounds.get(name) for name in table.key if name != "step"]
     return min(MAX_STEP_ROWS, prod(int(key[1] - key[0]) + 1 if key else MAX_STEP_ROWS for key in keys))
 
 
 def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
-    """Raise ValueError if the footer of a file announces more rows or values than are read."""
+    """Raise ValueError if the footer of a file declares more rows or values than are read."""
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
     if footer.num_rows > max_rows or values > max_values:
@@ -57,10 +58,10 @@ def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
 
 
 def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] | None = None) -> pa.Table:
-    """Return rows as a table has them, without metadata of the file but those of summaries.
+    """Return rows in the form of a table, without the file's metadata except those of summaries.
 
-    Raise ValueError if they have other columns than the table, or a value that is missing or out of bounds. `columns`
-    are those that were read, by default all.
+    Raise ValueError if their columns differ from the table's, or if a value is missing or out of bounds. `columns` are
+    those that were read, by default all.
     """
     schema = table.schema_of(columns)
     if not rows.schema.equals(schema):
@@ -82,7 +83,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
 
 
 def _out_of_bounds(column: pa.ChunkedArray, least: float, most: float) -> Any:
-    """Return a value that is out of bounds, or not finite; of a text the number of bytes. None if there is none."""
+    """Return a value that is out of bounds or not finite (for a text its number of bytes); None if there is none."""
     found = []
     if pa.types.is_large_binary(column.type):
         return None
@@ -95,13 +96,13 @@ def _out_of_bounds(column: pa.ChunkedArray, least: float, most: float) -> Any:
 
 
 def check_keys(table: Table, rows: pa.Table) -> None:
-    """Raise ValueError if two rows have one key, or if a table of the rows by step would be large and mostly empty."""
+    """Raise ValueError if two rows have the same key, or if a table of the rows by step would be large and sparse."""
     names = [name for name in table.key if name in rows.column_names]
     if not table.is_summary and "step" not in names:
         return
     others, _ = _codes(rows, [name for name in names if name != "step"])
     steps, count = _codes(rows, [name for name in names if name == "step"])
-    codes = np.sort(others * count + steps, kind="stable")  # fast on rows that are sorted already
+    codes = np.sort(others * count + steps, kind="stable")  # fast for sorted rows
     if (codes[1:] == codes[:-1]).any():
         raise ValueError(f"two rows have the same {', '.join(table.key)}")
     cells = count * len(np.unique(others)) if count > 1 else rows.num_rows
@@ -110,7 +111,7 @@ def check_keys(table: Table, rows: pa.Table) -> None:
 
 
 def _codes(rows: pa.Table, names: list[str]) -> tuple[np.ndarray, int]:
-    """Return one number per row that encodes its values in these columns, and how many numbers are possible."""
+    """Return one number per row that encodes its values in these columns, and the number of possible ones."""
     codes, count = np.zeros(rows.num_rows, np.int64), 1
     for name in names:
         column = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")

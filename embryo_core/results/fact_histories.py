@@ -1,4 +1,4 @@
-"""How the answers to each fact developed: which were right at which step; summarised in facts.parquet."""
+"""The history of the answers to each fact: at which steps they were right; summarised in facts.parquet."""
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,14 @@ from embryo_core.types import RightAnswers, Run
 
 HISTORIES = Table(
     "facts",
-    "relation fact subject object history first right",  # right: a bit for each step
+    "relation fact subject object history first right",  # right: one bit per step
     key=("relation", "fact"),
     optional=("first",),
     is_summary=True,
 )
 SCHEMA = HISTORIES.schema
 STEPS = b"steps"  # in the metadata
-WHOLE = b"asked_at_every_step"  # in the metadata: "yes" if every fact was
+WHOLE = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
 COLUMNS = ("relation", "fact", "step", "rank")
 WORDS = ["relation", "fact", "subject", "object"]
 DECODER = Decoder(list[int])
@@ -32,7 +32,7 @@ DECODER = Decoder(list[int])
 
 @remembered
 def read_histories(run: Run) -> pd.DataFrame:
-    """Return how each fact's answers developed: relation, fact, subject, object, history, first; sorted.
+    """Return the history of each fact's answers: relation, fact, subject, object, history, first; sorted.
 
     `history` is that of `curves.classify_histories`; `first` is the first step at which the answer was right, or NA.
     """
@@ -40,12 +40,12 @@ def read_histories(run: Run) -> pd.DataFrame:
 
 
 def read_right_answers(run: Run) -> RightAnswers:
-    """Return which facts were answered right at which steps. Raise ResultsError."""
+    """Return at which steps each fact was answered right. Raise ResultsError."""
     return RightAnswers(*_right(read_summary(run, FACTS)))
 
 
 def takes_pending(run: Run) -> bool:
-    """Return whether a step's answers can be added to the stored summary, so that they need not be compacted now."""
+    """Return whether a step's answers can be added to the stored summary without compacting them first."""
     try:
         with open_table(run, run.results / f"{HISTORIES.name}.parquet", HISTORIES) as stored:
             return stored is not None and stored.footer.metadata.get(WHOLE) == b"yes"
@@ -54,7 +54,7 @@ def takes_pending(run: Run) -> bool:
 
 
 def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps [S] of a summary, and which fact was answered right at which, bool [F, S]."""
+    """Return the steps [S] of a summary, and whether each fact was answered right at each, bool [F, S]."""
     steps = np.array(DECODER.decode(rows.schema.metadata[STEPS]), np.int64)
     packed = np.frombuffer(b"".join(rows["right"].to_pylist()), np.uint8).reshape(rows.num_rows, -(-len(steps) // 8))
     return steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool)
@@ -77,7 +77,7 @@ def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array
 
 
 def _compute(run: Run) -> pa.Table:
-    """Compute the summary relation by relation: all answers together may not fit into memory."""
+    """Compute the summary relation by relation, since all answers together may not fit into memory."""
     found = [_of_relation(run, relation) for relation in read_values(run, CLOZE, "relation")]
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in found)]))
     right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in found)]
@@ -87,7 +87,7 @@ def _compute(run: Run) -> pa.Table:
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
-    """Return the summary with the answers of further steps; None unless every step asked for all facts."""
+    """Return the summary with the answers of further steps; None unless every step asked all facts."""
     if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in pending}) != 1:
         return None
     steps, right = _right(summary)
@@ -111,7 +111,7 @@ def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, whole: bool)
 
 
 def _of_relation(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
-    """Return the facts of a relation in words, and the rank of each at each step."""
+    """Return the words of a relation's facts, and the rank of each fact at each step."""
     columns = [*WORDS, "step", "rank"]
     cloze = read_table(run, CLOZE, pc.field("relation") == relation, columns=columns).to_pandas()
     ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")

@@ -1,7 +1,7 @@
-"""Frames that were read lately, kept until a file of the run's results changes.
+"""A cache of recently read frames, valid until a file of the run's results changes.
 
-A function of figures may thus call the readers as often as it likes. Callers get a shallow copy: pandas copies a
-column when somebody writes to it.
+Functions of figures may thus call the readers repeatedly. Callers get a shallow copy: pandas copies a column on a
+write.
 """
 
 import os
@@ -18,11 +18,11 @@ import pandas as pd
 from embryo_core.runs import read_once
 from embryo_core.types import Run
 
-MAX_BYTES = 32 * 2**20  # of all frames that are kept
+MAX_BYTES = 32 * 2**20  # of all cached frames
 MAX_FRAME_BYTES = MAX_BYTES // 8  # of one frame
-MAX_COPIES = 50  # of one frame: each leaves weak references in it, which pandas removes only by the hundred
+MAX_COPIES = 50  # of one frame: each leaves weak references in it, which pandas only removes in hundreds
 
-_frames: OrderedDict[Hashable, "_Kept"] = OrderedDict()
+_frames: OrderedDict[Hashable, "_CachedFrame"] = OrderedDict()
 _lock = Lock()
 
 
@@ -33,7 +33,7 @@ def results_state(run: Run) -> tuple[Hashable, ...]:
 
 
 def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Decorate a reader of frames of a run: its last frames are kept while the run's results stay the same."""
+    """Decorate a reader of a run's frames: cache its last frames until the run's results change."""
 
     @wraps(read)
     def reading(run: Run, *args: Any, **options: Any) -> pd.DataFrame:
@@ -49,7 +49,7 @@ def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]
         size = int(frame.memory_usage(deep=True).sum())
         if size <= MAX_FRAME_BYTES:
             with _lock:
-                _frames[key] = _Kept(frame, size)
+                _frames[key] = _CachedFrame(frame, size)
                 while sum(kept.size for kept in _frames.values()) > MAX_BYTES:
                     _frames.popitem(last=False)
         return frame.copy(deep=False)
@@ -58,14 +58,14 @@ def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]
 
 
 @dataclass
-class _Kept:
+class _CachedFrame:
     frame: pd.DataFrame
     size: int  # bytes
     copies: int = 1
 
 
 def _hashable(argument: Any) -> Any:
-    """Return an argument as it is, or, if it is several values, as a tuple of them."""
+    """Return an argument unchanged, or several values as a tuple."""
     return tuple(argument) if isinstance(argument, Iterable) and not isinstance(argument, str) else argument
 
 
@@ -79,6 +79,6 @@ def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
                 yield from _walk(entry.path, depth + 1)
     except FileNotFoundError:
         if depth or os.path.lexists(folder):
-            yield object()  # a writer is at work: this state equals no other
+            yield object()  # a writer is active: this state equals no other
     except OSError:
         return

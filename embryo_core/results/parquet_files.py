@@ -1,11 +1,11 @@
-"""Parquet files: a table with its checksum next to it, verified before pyarrow reads a byte, and files of other people.
+"""Parquet files: tables with a checksum, verified before pyarrow reads a byte, and files of other tools.
 
     scores.parquet          the table
     scores.parquet.sha256   its checksum, which `sha256sum --check` understands
 
 On damaged files pyarrow may hang, or silently lose rows. While a table is replaced or removed, the checksum file lists
-both the old content and the new one (the checksum of nothing for no file). So if a writer is killed, one of the two is
-there, and readers need not wait for writers.
+both the old and the new content (the checksum of an empty file if there is none). So if a writer is killed, one of the
+two matches, and readers need not wait for writers.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 MAX_BYTES = 2**31  # of a file
-MAX_FOREIGN_BYTES = 2**30  # of a file of others
-MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # a value of a bit takes eight bytes in a list
+MAX_FOREIGN_BYTES = 2**30  # of a file of other tools
+MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # limits, since a value of one bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 NOTHING = hashlib.sha256().hexdigest()
@@ -45,7 +45,7 @@ EVERYTHING = pc.scalar(True)
 
 @dataclass(frozen=True)
 class VerifiedFile:
-    """A table's file, verified and open; equal to any other opening of the same file."""
+    """A table's file, verified and open; two openings of the same file are equal."""
 
     state: trust.State
     opened: pa.NativeFile = field(compare=False)
@@ -55,15 +55,15 @@ class VerifiedFile:
 
 
 def is_stored(path: Path) -> bool:
-    """Return whether a table was stored here, even if its file or its checksum has been lost."""
+    """Return whether a table was stored here, even if its file or its checksum is missing now."""
     return os.path.lexists(path) or os.path.lexists(_checksum_file(path))
 
 
 def _verify(run: Run, path: Path) -> VerifiedFile | None:
-    """Open a table's file; None if a writer that was killed had just removed it.
+    """Open a table's file; None if a killed writer had just removed it.
 
-    Raise FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if it is not what
-    was written, or not a regular file of this run's results.
+    Raise FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content is
+    not what was written, or it is not a regular file of this run's results.
     """
     listed = _listed(path, run.results)
     if not os.path.lexists(path) and (NOTHING, path.name) in listed:
@@ -77,7 +77,7 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
             if (state := trust.state_from(os.fstat(file.fileno()))) == trust.state_from(found):
                 return VerifiedFile(state, pa.PythonFile(file, "r"))
             file.close()
-            raise FileNotFoundError(path)  # not the file that was hashed
+            raise FileNotFoundError(path)  # replaced after it was hashed
         if listed:
             raise ValueError("it is not the file of its checksum")
         raise ResultsError(
@@ -93,13 +93,13 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table's file, verified and open, with no more rows than the table of a run may have."""
+    """A table's file, verified and open, with at most the number of rows that a run's table may have."""
 
     table: Table
     bounds: Bounds
     file: pa.NativeFile
-    fragment: ParquetFileFragment  # knows the footer, and which row groups may have rows
-    done: dict[str, list[int]]  # the steps of each evaluation that has rows, sorted
+    fragment: ParquetFileFragment  # with the footer, to skip row groups
+    done: dict[str, list[int]]  # evaluation -> its steps with rows, sorted
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -122,7 +122,7 @@ class OpenTable:
 
 @contextmanager
 def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]:
-    """Open a table of a run's results; None if a writer that was killed had just removed it.
+    """Open a table of a run's results; None if a killed writer had just removed it.
 
     Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
@@ -151,7 +151,7 @@ def explained(run: Run, path: Path) -> Iterator[None]:
         ) from None
 
 
-@lru_cache(maxsize=256)  # rows are counted once
+@lru_cache(maxsize=256)  # cached: rows are counted once
 def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
     """Return fragment and done of an `OpenTable`. Raise ValueError if a step has more than `most` rows."""
     fragment = ParquetFileFormat().make_fragment(file.opened)
@@ -186,14 +186,14 @@ def read_groups(
     columns: list[str] | None = None,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
-    """Yield row groups, or one without rows; texts have these types or the file's. Raise ValueError above MAX_TEXTS."""
+    """Yield row groups, or an empty one; texts have these types or the file's. Raise ValueError above MAX_TEXTS."""
     return (_with_texts(rows, types) for rows in _read_coded(file, footer, groups, columns))
 
 
 def _read_coded(
     file: pa.NativeFile, footer: pq.FileMetaData, groups: Iterable[int], columns: list[str] | None
 ) -> Iterator[pa.Table]:
-    """Yield row groups with texts as dictionaries, whose sizes are checked first: one text may fill many rows."""
+    """Yield row groups with texts as dictionaries, whose sizes are checked first, since one text may fill many rows."""
     leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)
@@ -224,7 +224,7 @@ def write_checksum(path: Path) -> None:
 
 @contextmanager
 def replacing_table(path: Path) -> Iterator[Path]:
-    """Yield a free path; the table written there replaces the one at `path`, with its checksum."""
+    """Yield a temporary path; the table written there replaces the one at `path`, with its checksum."""
     with replacing(path) as temporary:
         yield temporary
         trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (sha256(temporary), path.name)})
@@ -240,7 +240,7 @@ def remove(path: Path) -> None:
 
 
 def stored_checksum(path: Path, within: Path) -> str | None:
-    """Return the checksum of a table; None if there is none, or while it is replaced. Raise ResultsError."""
+    """Return the checksum of a table; None if there is none, or while it is being replaced. Raise ResultsError."""
     listed = {sha256 for sha256, _ in _listed(path, within)}
     return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
 
@@ -250,18 +250,18 @@ def _checksum_file(path: Path) -> Path:
 
 
 def _listed(path: Path, within: Path) -> trust.Checksums:
-    """Return what the checksum file lists; without one, nothing for a file that exists, and no file for none."""
+    """Return the content of the checksum file; without one, nothing for an existing file, else "no file"."""
     found = trust.read_checksums(_checksum_file(path), within, ResultsError)
     if found is None:
         return frozenset() if os.path.lexists(path) else frozenset({(NOTHING, path.name)})
     return found
 
 
-# === Files of other people, such as the tasks of the Hugging Face Hub ===
+# === Files of other tools, such as tasks on the Hugging Face Hub ===
 
 
 def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns of files that are one table in parts, as lists of Python values. Raise CorpusError."""
+    """Return the columns of a table in several files, as lists of Python values. Raise CorpusError."""
     columns: dict[str, list[Any]] = {}
     for path in paths:
         found = _read_foreign_file(path)
@@ -276,7 +276,7 @@ def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
 
 
 def write_foreign(rows: "Dataset | pd.DataFrame", path: Path) -> None:
-    """Write rows for other tools to read: those of a frame, or of a data set of Hugging Face."""
+    """Write the rows of a frame or of a Hugging Face dataset for other tools to read."""
     rows.to_parquet(path)
 
 

@@ -1,6 +1,6 @@
-"""Pending results, not yet compacted: a folder per evaluation, which appears and disappears as a whole.
+"""Pending results, not yet compacted: a folder per evaluation, which is created and removed atomically.
 
-results/<run>/parts/<metric>/step{N}/     what one metric found at one step; if the folder exists, it is complete
+    results/<run>/parts/<metric>/step{N}/     findings of one metric at one step; if the folder exists, it is complete
 results/<run>/parts/<metric>/step{N}.tmp  being written, or left by a writer that was killed; never read
 """
 
@@ -15,7 +15,7 @@ from embryo_core.runs.atomic_files import UNFINISHED, locked, refuse_foreign_fil
 from embryo_core.runs.trust import own_entries, own_folder
 from embryo_core.types import Run
 
-Pending = dict[tuple[str, int], Path]  # the folder of each (metric, step)
+Pending = dict[tuple[str, int], Path]  # (metric, step) -> folder
 STEP = re.compile(r"step(0|[1-9][0-9]{0,18})")
 UNFINISHED_STEP = re.compile(STEP.pattern + r"(\.old)?\.tmp")
 UNFINISHED_FILE = re.compile(r"(\w+\.parquet(\.sha256)?|(sources|examples)\.json)\.tmp")
@@ -37,7 +37,7 @@ def list_pending(run: Run) -> Pending:
 def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
     """Yield an empty folder; it becomes the pending evaluation when the block ends without an error.
 
-    Raise ResultsError if a link leads to it, or if the folder that it replaces holds files that Embryo did not write.
+    Raise ResultsError if a link leads to it, or if the folder that it replaces has files that Embryo did not write.
     """
     folder = own_folder(run.results / "parts" / metric, run.results, ResultsError) / f"step{step}"
     with replacing(folder, lambda each: refuse_foreign_files(each, ResultsError)) as temporary:
@@ -46,13 +46,13 @@ def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
 
 
 def check_removable(folders: Iterable[Path]) -> None:
-    """Raise ResultsError if a folder that is about to be removed holds files that Embryo did not write."""
+    """Raise ResultsError if a folder that is about to be removed has files that Embryo did not write."""
     for folder in folders:
         refuse_foreign_files(folder, ResultsError)
 
 
 def remove_pending(folder: Path) -> None:
-    """Remove a pending evaluation, renamed first so that none is read in half. Raise ResultsError for other files."""
+    """Remove a pending evaluation, renamed first so that no reader sees half of it. Raise ResultsError for other files."""
     removed = folder.with_name(folder.name + ".old" + UNFINISHED)
     check_removable([removed, folder])
     remove(removed)
@@ -61,14 +61,14 @@ def remove_pending(folder: Path) -> None:
 
 
 def remove_unfinished(run: Run) -> None:
-    """Remove tables that a killed writer left unfinished; the caller holds the lock."""
+    """Remove unfinished tables of a killed writer; the caller holds the lock."""
     for entry in own_entries(run.results, ResultsError):
         if entry.is_file() and UNFINISHED_FILE.fullmatch(entry.name):
             os.unlink(entry.path)
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove what killed writers left, and folders that are empty. Files that Embryo did not write stay."""
+    """Remove leftovers of killed writers, and empty folders. Files that Embryo did not write stay."""
     parts = run.results / "parts"
     for metric in own_entries(parts, ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):
@@ -84,7 +84,7 @@ def remove_leftovers(run: Run) -> None:
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """Let one writer in at a time; the others wait. Raise ResultsError if the run's results are a link or hold one."""
+    """Hold the lock of writers; others wait. Raise ResultsError if the run's results are a link or contain one."""
     own_folder(run.results, run.results, ResultsError)
     with locked(run.results):
         yield

@@ -1,4 +1,4 @@
-"""How much each head attends to fixed positions at every step, summarised in positions.parquet."""
+"""The attention of each head to fixed positions at every step, summarised in positions.parquet."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ SCHEMA = OWN.schema
 
 @remembered
 def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
-    """Return how much a head attends to fixed positions at every evaluated step: step, same, previous, next, first.
+    """Return a head's attention to fixed positions at every evaluated step: step, same, previous, next, first.
 
     See `scores.position_weights`; `normalised` divides the rows of the maps by their sums first.
     """
@@ -32,7 +32,7 @@ def read_position_weights(run: Run, layer: int, head: int, normalised: bool = Fa
     steps, columns = of_head["step"].to_numpy(), NORMALISED if normalised else POSITIONS
     if steps.tolist() == sorted(steps_done(run, ATTENTION.name)):
         means = np.stack([of_head[name].to_numpy() for name in columns], axis=-1)
-    else:  # the summary leaves a step out; reading the maps says why
+    else:  # the summary lacks a step; reading its maps raises the reason
         maps = read_attention(run, layer, head)
         steps = maps.steps
         means = position_weights(normalise_rows(maps.weights) if normalised else maps.weights)
@@ -45,14 +45,14 @@ def _compute(run: Run) -> pa.Table:
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table:
-    """Return the summary with the maps of further steps, which replace its own of the same step."""
+    """Return the summary with the maps of further steps, which replace existing ones of the same step."""
     steps = pa.array([step for _, step in pending], pa.int64())
     found = [summary.filter(~pc.field("step").isin(steps)), *map(_of_step, pending.values())]
     return sort_rows(ATTENTION, pa.concat_tables(found))
 
 
 def _of_step(maps: pa.Table) -> pa.Table:
-    """Return the summary of a step's maps; no rows unless all have one length of at least two positions."""
+    """Return the summary of a step's maps; empty unless all have the same length of at least two positions."""
     lengths = pc.unique(maps["length"]).to_pylist()
     if len(lengths) != 1 or lengths[0] < 2:
         return SCHEMA.empty_table()

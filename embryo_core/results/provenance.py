@@ -1,4 +1,4 @@
-"""Where results come from: the data that each metric was computed on, noted in sources.json and never mixed."""
+"""The provenance of results: the data of each metric, recorded in sources.json and never mixed."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping
@@ -10,28 +10,28 @@ from embryo_core.runs.trust import read_json
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-OPTIONS = ("sha256", "limit", "protocol", "learning_rate", "mnli_sha256")  # distinguish fine-tunings
+OPTIONS = ("sha256", "limit", "protocol", "learning_rate", "mnli_sha256")  # options that distinguish fine-tunings
 NO_OPTIONS = (None,) * len(OPTIONS)
 DatasetId = Mapping[str, Any]  # data (a name), sha256 of its content, limit, and options that change the results
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """Return the data that each metric was computed on, as `note_dataset` wrote it. Raise ResultsError."""
+    """Return the recorded data of each metric (see `note_dataset`). Raise ResultsError."""
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
-    # Parsed twice: `Shown` checks the types of what pages show and drops the rest, which `Sources` keeps.
+    # Parsed twice: `Shown` checks the types of fields that pages show and drops the others, which `Sources` keeps.
     read_json(path, run.results, Shown, ResultsError)
     return read_json(path, run.results, Sources, ResultsError)
 
 
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:
-    """Raise OtherData if a metric's results are of another data set; its name does not matter.
+    """Raise OtherData if a metric's results come from another data set; its name does not matter.
 
     `lasting` are steps whose results cannot be computed again, so that no --overwrite may replace them.
 
-    An option that is off counts as one that is not noted, as in results from before it existed.
-    A writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
+    An option that is off counts as not recorded, as in results from before it existed. A writer calls this while it
+    holds the lock, so that of two evaluations with different data only one continues.
     """
     noted = read_sources(run).get(metric, {})
     if any((noted.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):

@@ -1,4 +1,4 @@
-"""Results read back: which steps are done, and a function for each kind of row.
+"""Readers of results: the steps that are done, and a function for each kind of row.
 
 Functions that return a frame, or arrays, raise ResultsError if a file cannot be read.
 """
@@ -33,7 +33,7 @@ EXAMPLES_FILE = "examples.json"
 OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
-# === Which steps are done ===
+# === Steps that are done ===
 
 
 def done(run: Run) -> defaultdict[str, set[int]]:
@@ -54,7 +54,7 @@ def done(run: Run) -> defaultdict[str, set[int]]:
 def steps_done(run: Run, metric: str) -> set[int]:
     """Return the steps of averaged maps ("attention") or facts ("world_knowledge"). Raise ResultsError.
 
-    Only the metric's own table is read, so that damage to other tables does not matter.
+    Only the metric's own table is read, so damage to other tables does not matter.
     """
 
     def read() -> set[int]:
@@ -78,7 +78,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 
 
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return scores as `read_scores`, without `run`, in less memory for a score per head: texts are categories."""
+    """Return scores as `read_scores` does, without `run`, in less memory: texts are categories."""
     columns = ["metric", "step", "layer", "group", "value", "n"]
     rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix), columns=columns)
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
@@ -98,7 +98,7 @@ def _metrics(run: Run) -> pd.DataFrame:
 def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the words behind a metric's scores, of one group or all, at one step or all.
 
-    Columns: metric, step, tag, word, band, n, correct; the counts add up to the score. `group` is that of the score
+    Columns: metric, step, tag, word, band, n, correct; the counts add up to the score. `group` is a group of scores
     (see `corpora.groups`).
     """
     of_group = EVERYTHING
@@ -139,7 +139,7 @@ def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -
 
 @remembered
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
-    """Return step and columns of `types.WordSurprise`, of a word of the list or of all, by word and step."""
+    """Return step and columns of `types.WordSurprise`, for a word of the list or all, by word and step."""
     rows = read_table(run, tables.SURPRISALS, _equals("word", word))
     return rows.select(["step", *tables.SURPRISALS.columns]).to_pandas()
 
@@ -148,7 +148,7 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
 
 
 def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
-    """Return what similarities need of states (`types.StateProducts`), by layer and step: layer, step, n, products."""
+    """Return the products of states for similarities (`types.StateProducts`): layer, step, n, products; sorted."""
     rows = read_table(run, tables.GRAMS, _equals("layer", layer))
     if len(pc.unique(rows["n"])) > 1:
         raise ResultsError(
@@ -172,7 +172,7 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
     """Return scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n.
 
-    Here and below, seeds whose data, protocol or learning rate differ from those of the first are left out.
+    Here and in the readers below, seeds whose data, protocol or learning rate differ from the first's are left out.
     """
     return _read_tuned(run, tables.TASK_SCORES, task)
 
@@ -232,7 +232,7 @@ def read_attention_step(run: Run, step: int) -> tuple[np.ndarray, int]:
 def read_attention_steps(
     run: Run, steps: Iterable[int] | None = None, head: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return steps [S], weights [S, layers, heads, L, L] and sentences: of one or all heads, at some or all steps."""
+    """Return steps [S], weights [S, layers, heads, L, L] and sentences, for one or all heads, at some or all steps."""
     rows = read_table(run, tables.ATTENTION, _equals("head", head), _as_set(steps))
     weights, sentences = _maps(run, rows)
     found = np.unique(rows["step"].to_numpy())
@@ -242,11 +242,12 @@ def read_attention_steps(
         raise _unusable(
             run, f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads"
         )
-    return found, weights.reshape(len(found), layers, heads, *weights.shape[1:]), sentences  # rows are sorted by these
+    # rows are sorted by step, layer, head
+    return found, weights.reshape(len(found), layers, heads, *weights.shape[1:]), sentences
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
-    """Return the maps of rows [rows, L, L], and the fewest sentences that one is averaged over."""
+    """Return the maps of rows [rows, L, L], and the smallest number of averaged sentences."""
     lengths = set(pc.unique(rows["length"]).to_pylist())
     if len(lengths) > 1:
         listed = ", ".join(map(str, sorted(lengths)))
@@ -282,7 +283,7 @@ def _equals(column: str, value: str | int | None) -> pc.Expression:
 
 
 def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
-    """Return the condition that a score is of these metrics, as bounds by which row groups are skipped."""
+    """Return the condition that a score is of these metrics, as bounds, which allow row groups to be skipped."""
     wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
     found = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
     if not prefix:
