@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """One run with its results. Every call reads its table again, so it includes what has been evaluated since.
+    """One run with its results. Every call reads its table again, so it includes new evaluations.
 
     Methods that read results raise ResultsError. `log` and `findings` raise BrokenRun, and `baselines`, which loads the
     tokenizer for a metric with words, BrokenRun or TokenizerMismatch.
@@ -42,7 +42,7 @@ class Study:
         return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
 
     def _repr_html_(self) -> str:
-        """Return the card of the run as a notebook displays it: its design, row by row."""
+        """Return the card of the run for notebooks: its design, row by row."""
         rows = {row: value for row, value in comparison.design(self.run).items() if value is not None}
         card = pd.DataFrame({self.run.name: rows.values()}, rows.keys(), dtype=object)
         return card.to_html(formatters=[lambda value: f"{value:,}" if isinstance(value, int) else str(value)])
@@ -88,7 +88,7 @@ class Study:
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
-        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for what has no words.
+        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for metrics without words.
         """
         found = results.read_words(self.run, metric, group, step)
         scores = self.scores(metric)
@@ -128,7 +128,7 @@ class Study:
         """Return the k best pieces for each [MASK], or after a text, at a step, by default the last that has weights.
 
         Columns: mask, rank, token, probability. Masks count from 1; those after the first are answered given the best
-        answer before. A model that predicts next words continues a text, at its one place 1. Raises QueryError,
+        answer before. A model that predicts next words continues a text; its only mask is 1. Raises QueryError,
         CheckpointError, TokenizerMismatch, MissingCapability.
         """
         from embryo_core import query  # loads torch
@@ -152,8 +152,8 @@ class Study:
 
         Columns: step, mask, given, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks
         together or the greedy continuation. Masks after the first are answered with the best answer in the masks
-        before, which `given` has: "" for an answer that depends on no other. `track` asks for one word, at `mask`;
-        `layers` for the answers of each layer there. Errors as for `query`.
+        before, which is the column `given` ("" if there is none). `track` asks for one word, at `mask`; `layers` for
+        the answers of each layer there. Errors as for `query`.
         """
         from embryo_core import query  # loads torch
 
@@ -182,7 +182,7 @@ class Study:
 
 
 def _with_given(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the column `given` after the mask that it is about."""
+    """Add the column `given` to a table, after the mask."""
     columns = [column for column in table if column != "given"]
     return table[[*columns[:2], "given", *columns[2:]]]
 
@@ -192,7 +192,7 @@ def _with_given(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ComparedRuns:
-    """Runs beside each other, as the Compare page and `python -m embryo_core compare` have them."""
+    """A comparison of runs, as on the Compare page and in `python -m embryo_core compare`."""
 
     runs: tuple[Run, ...]
     metric: str
@@ -205,17 +205,17 @@ class ComparedRuns:
 
     @cached_property
     def acquisition(self) -> pd.DataFrame:
-        """When each run acquires each part of speech: run, place, group, onset, earliest, latest, last, n."""
+        """The onset of each part of speech in each run: run, place, group, onset, earliest, latest, last, n."""
         return comparison.acquisitions(self.runs, self.metric, comparison.PARTS_OF_SPEECH, self.rule)
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
-        """How far the orders agree with each other and with the paper's: first, second, rho, low, high, n."""
+        """The agreement of the orders with each other and with the paper's: first, second, rho, low, high, n."""
         return comparison.agreements(self.acquisition)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """Each accuracy of each other design minus that of the first run's (`compare.differences`), with its runs."""
+        """Each accuracy of the other designs minus that of the first run's (`compare.differences`), with the runs."""
         first, *others = comparison.group_by_design(self.runs)
         tables = [
             comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
@@ -249,7 +249,7 @@ def evaluate(
     progress: bool = True,
     **options: Any,
 ) -> "Report":
-    """Compute metrics at the checkpoints of a run and write the results; what is done is skipped.
+    """Compute metrics at the checkpoints of a run and write the results; skip existing ones.
 
     `data` has a path for each source, such as {"treebank": "ewt-test.conllu"}; fetched data need none. `options` are
     those of the metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
@@ -278,9 +278,9 @@ def add(
     copy: bool = False,
     seed: int | None = None,
 ) -> Study:
-    """Make a run of checkpoints that others wrote, and open it: a folder, "hf:OWNER/NAME", or several "STEP:PATH".
+    """Make a run from checkpoints of other code, and open it: a folder, "hf:OWNER/NAME", or several "STEP:PATH".
 
-    Warns of checkpoints that were left out. Arguments and errors are those of `sources.add`.
+    Warns about checkpoints that were left out. Arguments and errors are those of `sources.add`.
     """
     from embryo_core.sources import add as make
 

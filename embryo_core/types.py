@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-# === What pretraining wrote ===
+# === Output of pretraining ===
 
 
 class StepUnit(StrEnum):
-    """What the steps of a run count."""
+    """The unit in which the steps of a run count."""
 
     UPDATES = "updates"
     SEQUENCES = "sequences"
@@ -40,17 +40,17 @@ class Origin:
     sequences: int
     tokens: int
     weights_sha256: str
-    changes: tuple[Change, ...] = ()  # of that run up to the step, except a change of text at it
+    changes: tuple[Change, ...] = ()  # changes of that run up to the step, except a change of text at it
     text_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer, None if it has none; `unk` is None if it can write every text."""
+    """The special tokens of a tokenizer, None for missing ones; `unk` is None if it can encode every text."""
 
     mask: str | None = "[MASK]"
     cls: str | None = "[CLS]"  # before every text
-    sep: str | None = "[SEP]"  # after it
+    sep: str | None = "[SEP]"  # after every text
     pad: str | None = "[PAD]"
     unk: str | None = "[UNK]"
 
@@ -68,9 +68,9 @@ class Run:
     corpus: dict[str, Any] = field(hash=False)  # fingerprint: sources, documents, tokens, sha256, held-out part
     planned_steps: tuple[int, ...]
     code_version: str
-    note: str = ""  # what else a reader of the checkpoints must know
-    origin: Origin | None = None  # of a continued run, whose steps up to there are the first run's
-    special_tokens: SpecialTokens | None = None  # None: those of a tokenizer that pretrain made
+    note: str = ""  # further information for users of the checkpoints
+    origin: Origin | None = None  # of a continued run, whose steps up to the origin are those of the first run
+    special_tokens: SpecialTokens | None = None  # None: those of pretrain's own tokenizers
     step_unit: StepUnit = StepUnit.UPDATES
 
     @property
@@ -80,12 +80,12 @@ class Run:
 
     @property
     def tokenizer(self) -> Path:
-        """Return the folder of the one tokenizer that is used from pretraining to query."""
+        """Return the folder of the tokenizer, which is the same from pretraining to queries."""
         return self.path / "tokenizer"
 
     @property
     def frequencies(self) -> Path:
-        """Return the file of the words that pretraining counted in its text; a run may lack it."""
+        """Return the file with the word counts of the training text; a run may lack it."""
         return self.path / "frequencies.tsv"
 
 
@@ -93,10 +93,10 @@ class Run:
 class Pointer:
     """The place of weights that were added without copying: a file on this machine, or in a Hub repository."""
 
-    file: str  # absolute path; in a repository the name
-    repository: str = ""  # owner/name; "" is this machine
+    file: str  # absolute path, or name in a repository
+    repository: str = ""  # owner/name; "" means this machine
     commit: str = ""  # of the repository
-    parts: tuple[str, ...] = ()  # the other files, if the weights are in several
+    parts: tuple[str, ...] = ()  # the other files, if the weights are in several files
 
     @property
     def files(self) -> list["Pointer"]:
@@ -106,7 +106,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` comes from the manifest, never from a file's position; `Run.step_unit` says its unit.
+    """One step of a run. `step` comes from the manifest, never from a file's position; its unit is `Run.step_unit`.
 
     A checkpoint may have lost its weights (`runs --thin`); its results stay.
     """
@@ -121,7 +121,7 @@ class Checkpoint:
     pointer: Pointer | None = None  # None: the weights are in `path`
 
 
-# === What annotated corpora hold ===
+# === Annotated corpora ===
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Example:
-    """Words with labelled spans, the form of edge probing; every annotated corpus is read into it."""
+    """Words with labelled spans, as in edge probing; every annotated corpus is converted to it."""
 
     words: tuple[str, ...]
     targets: tuple[Target, ...]
     heads: tuple[int | None, ...] = ()  # index of each word's syntactic head, None at a root; empty: not annotated
-    blanks: tuple[bool, ...] = ()  # whether a blank follows each word in the text; empty: one follows each
+    blanks: tuple[bool, ...] = ()  # whether a space follows each word in the text; empty: always
 
 
 @dataclass(frozen=True)
@@ -172,17 +172,17 @@ class Fact:
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """Two sentences that differ in one point of grammar, of which speakers accept the good one alone."""
+    """Two sentences that differ in one point of grammar; speakers accept only the good one."""
 
     paradigm: str  # set/phenomenon/paradigm, such as "zorro/case/case-subjective_pronoun"
-    number: int  # in its paradigm, from 0
+    number: int  # index in its paradigm, from 0
     good: str
     bad: str
 
 
 @dataclass(frozen=True)
 class ListedWord:
-    """A word of a list, and what is known of it: the age in months at which half of the children say it, and more."""
+    """A word of a list, with its properties, such as the age in months at which half of the children say it."""
 
     word: str
     category: str | None = None  # "nouns", "predicates", "function words", ...
@@ -190,7 +190,7 @@ class ListedWord:
     concreteness: float | None = None
 
 
-# === Findings of a metric; the store adds run and step ===
+# === Findings of a metric; results add run and step ===
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class WordCount:
     word: str
     n: int
     correct: int
-    band: str | None = None  # of frequency ranks in the training corpus (corpora.groups.BANDS)
+    band: str | None = None  # band of frequency ranks in the training corpus (corpora.groups.BANDS)
 
 
 @dataclass(frozen=True)
@@ -232,12 +232,12 @@ class ClozeAnswer:
 
 @dataclass(frozen=True)
 class VariantAnswer:
-    """The answer to one variant of a fact that is answered right: rank of the true object, and the top word."""
+    """The answer to one variant of a right fact: rank of the true object, and the top word."""
 
     fact: str
     relation: str
     kind: str  # paraphrased, negated, or the kind of the wrong word before it: high, low, random
-    variant: str  # its template, or the wrong word
+    variant: str  # the template, or the wrong word
     rank: int
     prediction: str
 
@@ -247,7 +247,7 @@ class PairScore:
     """The scores of both sentences of a minimal pair: log probabilities in nats, rounded to float32."""
 
     paradigm: str  # set/phenomenon/paradigm
-    pair: int  # its number in the paradigm
+    pair: int  # index in the paradigm
     good: float
     bad: float
 
@@ -261,7 +261,7 @@ class WordSurprise:
     surprisal: float
     chance: float  # the mean number of pieces times log2 of the size of the vocabulary
     occurrences: bytes  # float16 [n], in the same order at every step
-    pieces: float  # of an occurrence, the mean
+    pieces: float  # mean number of pieces of an occurrence
     category: str | None = None
     age: float | None = None  # months
     concreteness: float | None = None
@@ -269,7 +269,7 @@ class WordSurprise:
 
 @dataclass(frozen=True)
 class StateProducts:
-    """What similarities need of a layer's states of n words: `curves.geometry.gram`, below its diagonal, row by row."""
+    """Products of a layer's states of n words, for similarities: `curves.geometry.gram` below the diagonal, by row."""
 
     layer: int  # 0 is the embeddings
     n: int
@@ -293,7 +293,7 @@ class ProbeCurve:
     task: str
     layer: int  # 0 is the embeddings
     control: bool  # trained on the control task's random labels
-    iteration: int  # of the probe's optimizer
+    iteration: int  # iteration of the probe's optimizer
     train_loss: float  # mean cross-entropy in nats
     dev_f1: float  # micro-averaged, in [0, 1]
 
@@ -304,7 +304,7 @@ class TaskScore:
 
     task: str
     seed: int
-    predictor: str  # model; or the control: majority, mean, no answer
+    predictor: str  # model, or the control: majority, mean, no answer
     metric: str  # matthews, accuracy, f1, spearman, pearson, exact
     value: float  # in [-1, 1]
     n: int  # development examples
@@ -317,13 +317,13 @@ class TuningPoint:
     task: str
     seed: int
     update: int
-    train_loss: float  # mean over the updates since the point before
+    train_loss: float  # mean over the updates since the previous point
     dev_score: float  # in the task's first metric
 
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """The answer of a fine-tuned checkpoint to one development example, known by its row in the validation file."""
+    """The answer of a fine-tuned checkpoint to one development example, given by its row in the validation file."""
 
     task: str
     seed: int
@@ -334,13 +334,13 @@ class TaskAnswer:
 
 @dataclass(frozen=True)
 class SpanAnswer:
-    """Its answer to one question about a paragraph: characters of the paragraph; start = end means no answer."""
+    """The answer to one question about a paragraph, as characters of the paragraph; start = end means no answer."""
 
     task: str
     seed: int
-    question: str  # its id
+    question: str  # id of the question
     start: int
-    end: int  # excluded
+    end: int  # exclusive
     exact: float  # 1 if it is one of the gold answers
     f1: float  # over words, with the nearest gold answer
 
@@ -371,7 +371,7 @@ class Prediction:
     token: str
     probability: float
     rank: int
-    exact: bool = True  # False: a joint answer, whose true rank is at least this
+    exact: bool = True  # False: a joint answer, whose rank is a lower bound
 
 
 # === Views of results ===

@@ -1,4 +1,4 @@
-"""Write numbers and steps into sentences: "1 checkpoint", "28.3 %", "steps 0 to 1,000"."""
+"""Format numbers and steps for sentences: "1 checkpoint", "28.3 %", "steps 0 to 1,000"."""
 
 import re
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from embryo_core.types import StepUnit
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_NAMED = 8  # steps that are named one by one
+MAX_NAMED = 8  # steps that are listed one by one
 
 
 def quantity(n: int, noun: str) -> str:
-    """Write a count with its regular noun: "1 checkpoint", "1,000 checkpoints"."""
+    """Return a count with its regular noun: "1 checkpoint", "1,000 checkpoints"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """Write a share in percent: "28.3 %"."""
+    """Return a share in percent: "28.3 %"."""
     return f"{share:.{decimals}%}".replace("%", " %")
 
 
@@ -29,18 +29,18 @@ def two_digits(number: float) -> float:
 
 
 def natural(text: str) -> str:
-    """Write a text as it is printed, without the blanks that treebanks have before their punctuation."""
+    """Return a text in ordinary spelling, without the spaces that treebanks have before punctuation."""
     return re.sub(r" +([.,;:?!])", r"\1", text)
 
 
 def span(n: "pd.Series") -> str:
-    """Write the range of counts, without missing ones: "1,000", or "8 to 1,000"."""
+    """Return the range of counts, ignoring missing ones: "1,000", or "8 to 1,000"."""
     least, most = f"{n.min():,.0f}", f"{n.max():,.0f}"
     return least if least == most else f"{least} to {most}"
 
 
 def point(step: int | str, unit: StepUnit) -> str:
-    """Name a step, or text that represents one in a figure, by what it counts: "step 1,000", or "1,000 words"."""
+    """Return a step, or a placeholder for one in a figure, with its unit: "step 1,000", or "1,000 words"."""
     number = f"{step:,}" if isinstance(step, Integral) else step
     if unit == StepUnit.UPDATES:
         return f"step {number}"
@@ -48,14 +48,14 @@ def point(step: int | str, unit: StepUnit) -> str:
 
 
 def points(first: int, last: int, unit: StepUnit) -> str:
-    """Name the steps from the first to the last: "step 8", "steps 0 to 1,000", or "0 to 1,000 words"."""
+    """Return a range of steps: "step 8", "steps 0 to 1,000", or "0 to 1,000 words"."""
     if first == last:
         return point(first, unit)
     return several(f"{first:,} to {last:,}", unit)
 
 
 def headed(text: str, unit: StepUnit) -> str:
-    """Name a column of steps: "peak at step", or "peak at, in words"."""
+    """Return the heading of a column of steps: "peak at step", or "peak at, in words"."""
     return f"{text} step" if unit == StepUnit.UPDATES else f"{text}, in {unit}"
 
 
@@ -65,7 +65,7 @@ def step_name(unit: StepUnit) -> str:
 
 
 def listed(steps: Sequence[int], unit: StepUnit) -> str:
-    """Name ascending steps, or some of many: "step 8", "steps 0, 8 (2 in all)", or "0, 8 words (2 in all)"."""
+    """Return a list of ascending steps, or some of many: "step 8", "steps 0, 8 (2 in all)", "0, 8 words (2 in all)"."""
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
         return point(steps[0], unit)
@@ -74,18 +74,18 @@ def listed(steps: Sequence[int], unit: StepUnit) -> str:
 
 
 def joined(steps: Sequence[int], unit: StepUnit) -> str:
-    """Name all of these steps: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
+    """Return a list of all of these steps: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
     *named, last = (f"{step:,}" for step in steps)
     return several(f"{', '.join(named)} and {last}", unit) if named else point(steps[0], unit)
 
 
 def several(numbers: str, unit: StepUnit) -> str:
-    """Name several steps, whose numbers are text: "steps 0, 8", or "0, 8 words"."""
+    """Return several steps, whose numbers are text, with their unit: "steps 0, 8", or "0, 8 words"."""
     return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"
 
 
 def sentence_case(text: str) -> str:
-    """Return a text with a capital at its beginning, and the rest as it is."""
+    """Return a text with a capital first letter, and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 

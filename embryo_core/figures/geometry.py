@@ -44,7 +44,7 @@ MEASURES = {
     "alpha": Measure(
         "Alpha",
         "Alpha: how fast the eigenvalues of the covariance decay (alpha-ReQ; Agrawal et al., 2022).",
-        "The i-th eigenvalue is about proportional to i ** -alpha, fitted from rank 11 to 100. High: few "
+        "The i-th eigenvalue is about proportional to i^−alpha, fitted from rank 11 to 100. High: few "
         "directions have all the variance. States with fewer than 20 directions have none.",
         ".2f",
     ),

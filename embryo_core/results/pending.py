@@ -52,7 +52,7 @@ def check_removable(folders: Iterable[Path]) -> None:
 
 
 def remove_pending(folder: Path) -> None:
-    """Remove a pending evaluation, renamed first so that no reader sees half of it. Raise ResultsError for other files."""
+    """Remove a pending evaluation, renamed first so that no reader sees a part. Raise ResultsError for other files."""
     removed = folder.with_name(folder.name + ".old" + UNFINISHED)
     check_removable([removed, folder])
     remove(removed)

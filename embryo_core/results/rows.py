@@ -1,6 +1,6 @@
 """Rows of a table: those of the compacted file and of pending evaluations, which replace compacted ones.
 
-Readers never wait for a writer: what is renamed or compacted while they read, they read again.
+Readers never wait for a writer: they read files again that were renamed or compacted in the meantime.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -17,13 +17,13 @@ from embryo_core.results.tables import ATTENTION, Table
 from embryo_core.types import Run
 
 NOTHING = pc.scalar(False)
-ATTEMPTS = 10  # of a read while writers keep replacing files
+ATTEMPTS = 10  # attempts to read while writers keep replacing files
 Found = TypeVar("Found")
 Steps = frozenset[int] | None  # None: all
 
 
 def sort_rows(table: Table, rows: pa.Table) -> pa.Table:
-    """Return rows sorted by those columns of the table's key that they have; missing values come last."""
+    """Return rows sorted by the columns of the table's key, as far as they have them; missing values are last."""
     return rows.sort_by([(name, "ascending") for name in table.key if name in rows.column_names])
 
 
@@ -48,13 +48,13 @@ def read_table(
         rows = pa.concat_tables(tables)
         with explained(run, run.results / f"{table.name}.parquet"):
             check_keys(table, rows)
-        return sort_rows(table, rows) if len(tables) > 1 or table is ATTENTION else rows  # once sorted by head
+        return sort_rows(table, rows) if len(tables) > 1 or table is ATTENTION else rows  # already sorted
 
     return retry_until_stable(run, read)
 
 
 def read_pending(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
-    """Return the rows of each pending evaluation that has some, by its metric and step."""
+    """Return the rows of each pending evaluation with any, by metric and step."""
     return retry_until_stable(run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, columns)))
 
 
@@ -71,7 +71,7 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
 
 
 def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
-    """Return what `read` returns; call it again if a writer replaced or compacted a file meanwhile."""
+    """Return the result of `read`; call it again if a writer replaced or compacted a file meanwhile."""
     for _ in range(ATTEMPTS):
         try:
             return read()
@@ -83,8 +83,9 @@ def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
 def _read_files(
     run: Run, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> list[pa.Table]:
-    """Return the rows of the compacted table that no pending evaluation replaces, and of each pending one."""
-    # Pending folders are listed before the compacted table is opened: one that is compacted meanwhile is in that table.
+    """Return the rows of the compacted table that no pending evaluation replaces, and those of pending ones."""
+    # Pending folders are listed before the compacted table is opened, so that a folder compacted meanwhile is in the
+    # table.
     pending = {key: folder for key, folder in list_pending(run).items() if steps is None or key[1] in steps}
     kept = where
     for metric in {name for name, _ in pending}:
@@ -98,7 +99,7 @@ def _read_files(
 def _load_pending(
     run: Run, table: Table, pending: Pending, where: pc.Expression, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Yield the rows of each pending evaluation that has some. Raise FileNotFoundError if one is gone meanwhile."""
+    """Yield the rows of each pending evaluation with any. Raise FileNotFoundError if one disappeared meanwhile."""
     for (metric, step), folder in pending.items():
         path, found = folder / f"{table.name}.parquet", None
         if is_stored(path):

@@ -1,15 +1,15 @@
-"""Summaries of large tables, in files next to them, so that no page reads such a table as a whole.
+"""Summaries of large tables, in files next to them, so that no page reads a large table completely.
 
-    facts.parquet          of cloze.parquet: how the answers to each fact developed (fact_histories.py)
+    facts.parquet          of cloze.parquet: the history of the answers to each fact (fact_histories.py)
     counts.parquet         of words.parquet: how often each word occurs in the treebank
     reached.parquet        of answers.parquet: when each task's score reached a share of its last value
     reached_spans.parquet  of spans.parquet: the same for answers to questions
-    positions.parquet      of attention.parquet: how much each head attends to fixed positions (position_weights.py)
+    positions.parquet      of attention.parquet: the attention of each head to fixed positions (position_weights.py)
 
-The metadata of a summary name the checksum of the table that it was made from. It is made when tables are compacted.
-Pending evaluations may be added to it. If that is impossible, or if the file is missing or not that of the table, it is
-computed again. Of 200 checkpoints the facts take 1.7 s of one core so, the answers to SQuAD 1.1 s, the positions 0.9 s
-and the words 0.5 s, all growing with the checkpoints.
+The metadata of a summary contain the checksum of the table that it was made from. It is made when tables are compacted.
+Pending evaluations may be added to it. If that is impossible, or if the file is missing or belongs to another table, it
+is computed again. For 200 checkpoints this takes 1.7 s of one core for the facts, 1.1 s for the answers to SQuAD, 0.9 s
+for the positions and 0.5 s for the words, all growing with the checkpoints.
 """
 
 from collections.abc import Callable
@@ -34,8 +34,8 @@ from embryo_core.results.tables import ANSWERS, SPANS, WORDS, Table
 from embryo_core.types import Run
 
 SOURCE = b"made_from"
-MIN_ROWS = 4096  # that a summary may have, however few rows its table has
-PendingRows = dict[tuple[str, int], pa.Table]  # by metric and step
+MIN_ROWS = 4096  # rows that a summary may always have, even if its table has fewer
+PendingRows = dict[tuple[str, int], pa.Table]  # (metric, step) -> rows
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Summary:
 
     `check` raises ValueError for rows that contradict each other, or the steps of each evaluation in the table.
     `compute` may add to the schema's metadata. `add` returns the summary with the rows of pending evaluations, of which
-    it reads some `columns`; None if only `compute` can.
+    it reads some `columns`; None if the summary must be computed.
     """
 
     own: Table
@@ -68,7 +68,8 @@ def read_summary(run: Run, summary: Summary) -> pa.Table:
 
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
     """Return the stored summary with pending rows; None if it is not stored, or if these cannot be added."""
-    pending = read_pending(run, summary.table, [*summary.columns])  # before the file, which has what is compacted now
+    # read before the file, which contains rows that are compacted meanwhile
+    pending = read_pending(run, summary.table, [*summary.columns])
     found = _read_file(run, summary)
     return summary.add(found, pending) if pending and found is not None else found
 
@@ -86,7 +87,7 @@ def write_summary(run: Run, summary: Summary) -> None:
 
 
 def is_written(run: Run, summary: Summary) -> bool:
-    """Return whether the stored summary is complete and that of the compacted table, or there is nothing to sum up."""
+    """Return whether the stored summary is complete and up to date, or the table has nothing to summarise."""
     if _source(run, summary) is None:
         return True
     read = _read_file(run, summary) is not None
@@ -99,7 +100,7 @@ def _source(run: Run, summary: Summary) -> str | None:
 
 
 def _read_file(run: Run, summary: Summary) -> pa.Table | None:
-    """Return the stored summary; None if there is none of the compacted table, or if it is damaged."""
+    """Return the stored summary; None if it is missing, damaged, or of another table."""
     path, source = run.results / summary.file, run.results / f"{summary.table.name}.parquet"
     if not is_stored(path):
         return None
@@ -144,14 +145,14 @@ COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
 
 # === When a task's score reached a share of its last value ===
 
-ENDS = ("step", "earliest", "latest")  # null if the last score is not significantly above 0
+ENDS = ("step", "earliest", "latest")  # columns, null if the last score is not significantly above 0
 REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 
 
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
-    `spans`: its answers are spans. Raise ResultsError if the steps answered different examples.
+    With `spans`, its answers are spans. Raise ResultsError if the steps answered different examples.
     """
     summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)
@@ -160,7 +161,7 @@ def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[
         by_share = {row["share"]: None if row["step"] is None else Reached(*(row[end] for end in ENDS)) for row in own}
         if by_share.keys() == set(SHARES):
             return [by_share[share] for share in SHARES]
-    return _reached_of(summary.table, run, task, metric)  # says why, if the summary leaves a task out
+    return _reached_of(summary.table, run, task, metric)  # raises the reason if the summary lacks a task
 
 
 def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached | None]:

@@ -10,8 +10,9 @@ INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
 Bounds = dict[str, tuple[float, float]]
 
 COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
-    # Type, least and largest value, and names; that of a table with its own type begins with the table's. Layers
-    # and heads are as many as a run has, texts and other bytes have a limit in checks.py, and other floats are finite.
+    # Type, least and largest value, and names of columns; "TABLE.NAME" is a column that has another type in this table.
+    # Layers and heads are limited to those of the run, texts and other bytes by checks.py, and other floats must be
+    # finite.
     (pa.string(), None, "evaluation metric group tag word band category fact relation subject object prediction kind"),
     (pa.string(), None, "variant paradigm task predictor question history"),
     (pa.bool_(), None, "control"),
@@ -25,7 +26,7 @@ COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
     (pa.float32(), None, "good bad surprisal chance concreteness gold answer same previous next positions.first"),
     (pa.float32(), None, "same_normalised previous_normalised next_normalised first_normalised"),
     (pa.float32(), (0, 1), "exact f1"),
-    (pa.float32(), (0, 1.001), "probability prediction_probability"),  # rounded
+    (pa.float32(), (0, 1.001), "probability prediction_probability"),  # rounded values may exceed 1
     (pa.float32(), (0, MAX_LENGTH), "pieces"),
     (pa.float32(), (0, 1200), "age"),  # months
     (pa.float64(), None, "value train_loss"),
@@ -48,9 +49,10 @@ class Table:
     """
 
     name: str
-    names: str  # of its columns, in their order
+    names: str  # names of its columns, in order
     key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
-    group: tuple[str, ...] = ()  # rows that are equal in these form a row group, which is read or skipped as a whole
+    # rows that are equal in these columns form a row group, the unit of reading and skipping
+    group: tuple[str, ...] = ()
     max_group_rows: int = 2**26
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False
@@ -91,7 +93,7 @@ CLOZE = Table(
     "fact relation subject object rank probability prediction prediction_probability",
     key=("relation", "fact", "step"),
     group=("relation",),
-    max_group_rows=2**16,  # bounds the memory of reading a relation of a long series, as in the next two
+    max_group_rows=2**16,  # bounds the memory for reading a relation of a long series, as in the next two
 )
 VARIANTS = Table(
     "variants",

@@ -1,16 +1,16 @@
-"""What metrics find is written to pending evaluations, which are later compacted into one table each.
+"""Write the findings of metrics to pending evaluations, and compact these into one file per table.
 
     results/<run>/<table>.parquet                            compacted: one file per table, sorted
     results/<run>/parts/<metric>/step{N}/<table>.parquet     one evaluation (a metric at a step), pending
     results/<run>/sources.json                               the data that each metric was computed on
 
-An evaluation is there as a whole or not at all (pending.py). Compaction removes a pending one only once every table
-holds it. So a process that is killed between any two writes leaves a state from which a rerun produces the same files,
-byte for byte: rows are unique and sorted, and nothing in a file depends on when or in which order it was written.
-Writers take turns.
+An evaluation is stored completely or not at all (pending.py). Compaction removes a pending one only once every table
+contains it. So a process that is killed between any two writes leaves a state from which a rerun produces the same
+files, byte for byte: rows are unique and sorted, and nothing in a file depends on the time or order of writing. Writers
+take turns.
 
-Without compaction, a thousand steps of one metric are a thousand files. Reading 200 took 0.3 s of one core with
-their checksums verified, and the compacted table 0.01 s.
+Without compaction, a thousand steps of one metric are a thousand files. Reading 200 took 0.3 s of one core with their
+checksums verified, and the compacted table 0.01 s.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Checkpoint, Findings, Run
 
 SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, WEIGHTS)
-STEPS_PER_PENDING = 50  # compacted steps of a metric for each evaluation that may stay pending
+STEPS_PER_PENDING = 50  # compacted steps of a metric per evaluation that may stay pending
 
 
 def write(
@@ -55,8 +55,8 @@ def write(
 ) -> None:
     """Write all that one metric found at one checkpoint, replacing earlier findings.
 
-    The data are checked and noted first, as `note_dataset` does. Raise ResultsError, and write nothing, if there are no
-    rows, a value that no reader would take (checks.py), or two rows with the same key; OtherData if the metric has
+    The data are checked and recorded first, as by `note_dataset`. Raise ResultsError, and write nothing, if there are
+    no rows, a value that readers would reject (checks.py), or two rows with the same key; OtherData if the metric has
     results of other data by now.
     """
     run, step, tables = checkpoint.run, checkpoint.step, _checked(checkpoint, metric, findings)
@@ -79,12 +79,12 @@ def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
 
 
 def compact(run: Run) -> None:
-    """Merge pending evaluations into the compacted tables, unless they are few; what is read stays the same.
+    """Merge pending evaluations into the compacted tables, unless they are few; readers see the same rows.
 
-    A table is rewritten as a whole, so a step that is added to a long series stays pending until others have come.
-    Tables of which no pending evaluation has rows are left as they are.
+    A table is rewritten completely, so a step that is added to a long series stays pending until there are more. Tables
+    without pending rows are unchanged.
     """
-    unfinished = any(run.results.glob(f"*{UNFINISHED}"))  # a writer is at a table, or was killed there
+    unfinished = any(run.results.glob(f"*{UNFINISHED}"))  # a writer is writing a table, or was killed while doing so
     if not unfinished and not (run.results / "parts").is_dir() and _are_summaries_written(run):
         return
     with pending.lock(run):
@@ -106,7 +106,7 @@ def compact(run: Run) -> None:
 def _are_few(run: Run, waiting: pending.Pending) -> bool:
     """Return whether every metric has fewer than one pending evaluation per STEPS_PER_PENDING compacted steps.
 
-    Answers to facts count as many unless they can be added to their summary.
+    Answers to facts never count as few, unless they can be added to their summary.
     """
     for metric, count in Counter(metric for metric, _ in waiting).items():
         own = [folder for (name, _), folder in waiting.items() if name == metric]
@@ -130,13 +130,13 @@ def _are_summaries_written(run: Run) -> bool:
     return all(is_written(run, summary) for summary in SUMMARIES)
 
 
-# === Data that results are of ===
+# === Data behind results ===
 
 
 def note_dataset(
     run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
-    """Note the data that a metric is computed on from now on, with their `summary`; without one, only check them.
+    """Record the data of a metric's results, with their `summary`; without one, only check them.
 
     Raise OtherData if the metric has results of other data, unless `overwrite` may remove them.
     """
@@ -158,7 +158,7 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
 
 
 def _forget(run: Run, metric: str) -> None:
-    """Remove a metric's results. The note of their data goes first, so that no killed removal looks complete."""
+    """Remove a metric's results; the record of their data goes first, so that no interrupted removal looks complete."""
     own = [folder for (name, _), folder in pending.list_pending(run).items() if name == metric]
     pending.check_removable(own)
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
@@ -166,7 +166,7 @@ def _forget(run: Run, metric: str) -> None:
         pending.remove_pending(folder)
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet") and metric in (
-            steps_of_file(run, table) or [metric]  # no steps: a kill left the checksum of a removed file
+            steps_of_file(run, table) or [metric]  # no steps: a killed process left the checksum of a removed file
         ):
             replace_table(run, table, _stored(run, table, pc.field("evaluation") != metric))
     for summary in SUMMARIES:
@@ -177,7 +177,7 @@ def _forget(run: Run, metric: str) -> None:
 
 
 def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tuple[Table, pa.Table]]:
-    """Return the rows of each table that has some. Raise ResultsError as `write` does."""
+    """Return the rows of each table with any. Raise ResultsError as `write` does."""
     evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     found = []
     for table in TABLES:
@@ -205,11 +205,11 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
 
 
 def _stored(run: Run, table: Table, where: pc.Expression = EVERYTHING) -> Iterator[pa.Table]:
-    """Yield the stored rows by key, some row groups at a time: those of a long series may not fit into memory."""
+    """Yield the stored rows by key, some row groups at a time, since those of a long series may not fit into memory."""
     if not table.group:
         yield read_table(run, table, where)
         return
-    for value in read_values(run, table, table.group[0]):  # also the first column of the key
+    for value in read_values(run, table, table.group[0]):  # the group's first column is also that of the key
         yield read_table(run, table, where & (pc.field(table.group[0]) == value))
 
 

@@ -1,4 +1,4 @@
-"""Runs on disk: where they are, what they hold, and which files of strangers are read."""
+"""Runs on disk: their folders, their contents, and the checks of untrusted files."""
 
 from embryo_core.runs.architecture import Architecture, DecoderConfig, of_the_model
 from embryo_core.runs.atomic_files import locked, replacing, sha256, write_json

@@ -1,4 +1,4 @@
-"""The sizes of a model in a checkpoint's config.json, and the number of parameters that they allow."""
+"""The sizes of a model in a checkpoint's config.json, and the largest number of parameters that they allow."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,31 +13,31 @@ Width = Annotated[int, Meta(ge=1, le=2**16)]
 Inner = Annotated[int, Meta(ge=1, le=2**18)]
 Positions = Annotated[int, Meta(ge=1, le=2**20)]
 SmallCount = Annotated[int, Meta(ge=1, le=1024)]
-OTHER_NAMES: dict[str, tuple[Any, str]] = {  # of sizes, with their types: DistilBERT's, GPT-2's, other decoders'
+OTHER_NAMES: dict[str, tuple[Any, str]] = {  # size -> type, other names (of DistilBERT, GPT-2, other decoders)
     "hidden_size": (Width, "dim n_embd d_model"),
     "num_hidden_layers": (SmallCount, "n_layers n_layer num_layers"),
     "num_attention_heads": (SmallCount, "n_heads n_head num_heads attention_heads"),
     "intermediate_size": (Inner, "hidden_dim n_inner ffn_dim"),
     "max_position_embeddings": (Positions, "n_positions n_ctx max_seq_len model_max_length"),
 }
-WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # mix pieces by other means than attention
-WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())  # read any length
-ASSUMED_POSITIONS = 2048  # of these
-MAX_PARAMETERS = 2**32  # of one model; BERT-large has 0.34 billion, Pythia-2.8b 2.8
-OTHER = Layout("", masked_word_heads=(), names={})  # of families that transformers reads
-NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or of which no output of the model depends
+WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # families that mix pieces without attention
+# families that read texts of any length
+WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())
+ASSUMED_POSITIONS = 2048  # of families without positions
+MAX_PARAMETERS = 2**32  # of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8
+OTHER = Layout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
+NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or without an effect on outputs
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "
     "cls_token_id mask_token_id attn_implementation _attn_implementation gradient_checkpointing output_attentions "
     "output_hidden_states return_dict id2label label2id problem_type finetuning_task task_specific_params"
 ).split()
-SLACK = 4  # how many times the counted parameters a model of another family may have
+SLACK = 4  # factor on the counted parameters for models of other families
 
 
 def layer_flops(length: int, hidden: int, inner: int) -> int:
     """Return the floating-point operations of one layer on `length` pieces, for its hidden and inner size.
 
-    8 L H^2 + 4 L^2 H + 4 L H I, a multiplication with an addition counting as two (Narayanan et al., 2021, appendix,
-    for I = 4 H).
+    It is 8 L H^2 + 4 L^2 H + 4 L H I; a multiply-add counts as two (Narayanan et al., 2021, appendix, for I = 4 H).
     """
     return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
 
@@ -45,7 +45,7 @@ def layer_flops(length: int, hidden: int, inner: int) -> int:
 if TYPE_CHECKING:
     Others = Struct
 else:
-    Others = defstruct(  # the same sizes by their other names
+    Others = defstruct(  # fields for the other names of sizes
         "Others",
         [(other, kind | None, 0) for kind, others in OTHER_NAMES.values() for other in others.split()],
         frozen=True,
@@ -62,11 +62,11 @@ class Architecture(Others, frozen=True, kw_only=True):
     num_hidden_layers: SmallCount = 0
     num_attention_heads: SmallCount = 0  # 0: the family has none
     intermediate_size: Inner | None = 0  # None: four times hidden_size
-    head_dim: Width | None = None  # None: hidden_size shared out among the heads
-    hidden_act: Word | None = None  # the engine asks for it
+    head_dim: Width | None = None  # None: hidden_size divided by the number of heads
+    hidden_act: Word | None = None  # required by the fast engine
     embedding_size: Width | None = None  # None: hidden_size
     type_vocab_size: Annotated[int, Meta(ge=0, le=2**10)] = 2
-    num_hidden_groups: SmallCount = 1  # layers with weights of their own, in families that share them
+    num_hidden_groups: SmallCount = 1  # number of distinct layers, in families that share them
     inner_group_num: SmallCount = 1
     is_decoder: bool = False
     layer_norm_eps: Annotated[float, Meta(gt=0, lt=1)] = 1e-12
@@ -130,7 +130,7 @@ class Architecture(Others, frozen=True, kw_only=True):
 
     @property
     def layout(self) -> Layout:
-        """Return how the family stores a checkpoint."""
+        """Return the layout of the family's checkpoints."""
         return FAMILIES.get(self.model_type, OTHER)
 
 
@@ -144,7 +144,7 @@ class Rotation(Struct, frozen=True):
 
 
 class DecoderConfig(Struct, frozen=True):
-    """config.json of a decoder beside its sizes, as far as the fast engine computes with it; None: as its family."""
+    """The fields of a decoder's config.json, besides sizes, that the fast engine uses; None: the family's default."""
 
     hidden_act: Word | None = None
     activation_function: Word | None = None
@@ -164,12 +164,12 @@ class DecoderConfig(Struct, frozen=True):
 
     @property
     def epsilon(self) -> float:
-        """Return the epsilon of layer normalisations, by whichever name."""
+        """Return the epsilon of layer normalisations, under any of its names."""
         return self.layer_norm_eps if self.layer_norm_eps != 1e-5 else self.layer_norm_epsilon
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the decoder has no parts or positions of another kind."""
+        """Return whether the decoder has only parts and positions that the fast engine supports."""
         rotations = [one for one in (self.rope_parameters, self.rope_scaling) if one]
         others = self.add_cross_attention or not self.attention_bias or self.head_dim
         return not others and all(one.rope_type == one.type == "default" for one in rotations)
@@ -182,7 +182,7 @@ class DecoderConfig(Struct, frozen=True):
 
 
 def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a config.json that describe the model, and not how it was stored; null is none."""
+    """Return the fields of a config.json that describe the model, not its storage; null fields are left out."""
     return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL and value is not None}
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or absent: written under another name and renamed, and locks on folders."""
+"""Atomic writes of files and folders, which are written under a temporary name and renamed; locks on folders."""
 
 import hashlib
 import json
@@ -13,10 +13,10 @@ from typing import Any
 
 from embryo_core.errors import EmbryoError
 
-LOCK = ".lock.tmp"  # ends as what is no run, no checkpoint and no result does
-UNFINISHED = ".tmp"  # ends the name of a file that is being written, or was left by a writer that was killed
+LOCK = ".lock.tmp"  # has the suffix of temporary files, so no reader takes it for content
+UNFINISHED = ".tmp"  # suffix of a file that is being written, or was left by a killed writer
 TABLE = re.compile(r"\w+\.parquet(\.sha256)?")
-OWN = frozenset(  # names of files in the folders that are written and removed as a whole, besides tables
+OWN = frozenset(  # names of Embryo's files, besides tables, in folders that are replaced or removed
     "run.json log.jsonl audit.json frequencies.tsv config.json manifest.json model.safetensors pytorch_model.bin "
     "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json merges.txt "
     "spiece.model sentencepiece.bpe.model spm.model tokenizer.model tokens.bin sentences.npy documents.npy".split()
@@ -24,7 +24,7 @@ OWN = frozenset(  # names of files in the folders that are written and removed a
 
 
 def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -> None:
-    """Raise `error` if there is a file in or below a folder whose name is none that Embryo writes there."""
+    """Raise `error` if there is a file in or below a folder whose name is not one that Embryo writes there."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for parent, _, names in os.walk(folder):
@@ -38,13 +38,13 @@ def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -
 
 @contextmanager
 def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files) -> Iterator[Path]:
-    """Yield a free path next to `path`; what is written there replaces it when the block ends without an error.
+    """Yield a temporary path next to `path`; its content replaces `path` when the block ends without an error.
 
-    Until then `path` stays as it was. What a killed writer left under the other name is removed, and a folder that it
-    had moved out of the way is put back. A file is replaced atomically; a folder in the way is renamed first, so that
-    no reader meets half of one. Two writers would use the same name: if there may be two, the caller holds a lock
-    (`locked`). Raise EmbryoError, before anything is written, if a folder that would be removed holds a file that
-    Embryo does not write, which `refuse` looks for.
+    Until then `path` is unchanged. Leftovers of a killed writer under the temporary name are removed, and a folder that
+    it had moved away is restored. A file is replaced atomically; an existing folder is renamed first, so that no reader
+    sees half of one. Two writers would use the same name: if there may be two, the caller holds a lock (`locked`).
+    Raise EmbryoError, before anything is written, if a folder that would be removed contains a file that Embryo does
+    not write; `refuse` checks for such files.
     """
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
@@ -85,17 +85,17 @@ def sha256(file: Path | BufferedIOBase) -> str:
 
 @contextmanager
 def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock on a folder, which is created if need be; it is released when the process ends, however it ends.
+    """Hold the lock on a folder, which is created if needed; it is released when the process ends, even if killed.
 
     While another process holds the lock, raise `busy`, or call `waiting` and wait.
     """
-    from filelock import lock_descriptor  # slow to import
+    from filelock import lock_descriptor  # imported late, since it is slow
 
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
     if os.name != "nt":
         opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
-    else:  # Windows opens no folders, but a file in it
+    else:  # Windows cannot open a folder: lock a file in it
         opened = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         if not lock_descriptor(opened, blocking=False):
@@ -109,7 +109,7 @@ def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], 
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that it holds, if there is one."""
+    """Remove a file, a link, or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     elif os.path.lexists(path):

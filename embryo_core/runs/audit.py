@@ -1,4 +1,4 @@
-"""What an audit found wrong with a run's checkpoints, stored in audit.json, and the steps at which curves break."""
+"""The faults that an audit found in a run's checkpoints, stored in audit.json, and the steps at which curves break."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -20,7 +20,7 @@ AUDIT = "audit.json"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with some steps, as a sentence that says what to do; `kind` is for programs."""
+    """A fault at some steps, as a sentence that includes what to do; `kind` is for programs."""
 
     steps: tuple[Count, ...]
     kind: Label  # unreadable | missing | equal | swapped | out of line | tensor | not finite | config | tokenizer
@@ -29,7 +29,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Audit:
-    """The faults that were found, and how many checkpoints were examined."""
+    """The faults that were found, and the number of audited checkpoints."""
 
     faults: Annotated[tuple[Fault, ...], Meta(max_length=20_000)]
     checkpoints: Count
@@ -51,18 +51,18 @@ def read_audit(run: Run) -> Audit | None:
 
 
 def missing_steps(run: Run) -> list[int]:
-    """Return the planned steps that lack a checkpoint: before the last one, or saved according to the log."""
+    """Return the planned steps without a checkpoint: before the last one, or saved according to the log."""
     there = {checkpoint.step for checkpoint in checkpoints(run)}
     damaged = {path.name for path, _ in broken(run)}
     lacking = [step for step in run.planned_steps if step not in there and f"step{step}" not in damaged]
     last = max(there, default=-1)
-    if max(lacking, default=last) > last:  # otherwise the log has nothing to add
+    if max(lacking, default=last) > last:  # the log is only needed in this case
         last = max(last, _saved_up_to(run))
     return [step for step in lacking if step <= last]
 
 
 def _saved_up_to(run: Run) -> int:
-    """Return the last step whose checkpoint must have been written according to the log; -1 if it does not say.
+    """Return the last step whose checkpoint must have been written according to the log; -1 if unknown.
 
     Training logs a step, saves it, and then measures it on held-out text, if there is any.
     """
@@ -82,4 +82,4 @@ def gaps(run: Run) -> tuple[int, ...]:
     return tuple(sorted({*missing_steps(run), *faulty}))
 
 
-Decoder(Audit)  # resolves its fields: two threads that do so at once crash the process
+Decoder(Audit)  # resolves its fields now: two threads that do so at once crash the process

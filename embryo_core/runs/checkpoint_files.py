@@ -1,7 +1,7 @@
 """The files of a checkpoint: config.json, and weights, which are verified before a library reads them.
 
-Nothing that a header announces is taken at its word: the file must be as large as its tensors, and these no more than
-config.json has room for.
+Declarations of a header are verified: the file must have the size of its tensors, and these must not exceed the
+parameters that config.json allows.
 """
 
 import os
@@ -21,9 +21,10 @@ from embryo_core.types import Checkpoint
 SAFETENSORS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
 WEIGHTS = (SAFETENSORS, PICKLED)  # names of weights in a checkpoint's folder; the first that exists is read
-BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}  # of an element, by type
-MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of any model
-CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable readings of a config.json
+# bytes of an element, by type
+BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
+MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of the largest allowed model
+CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a parsed config.json
 
 
 # === config.json and the manifest ===
@@ -32,7 +33,7 @@ CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable readings o
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
     """Return a checkpoint's config.json as a `kind` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
 
-    Immutable kinds are parsed again only if the file changed: loading a model asks ten times. Raise BrokenCheckpoint.
+    Immutable kinds are cached until the file changes, since loading a model reads it ten times. Raise BrokenCheckpoint.
     """
     path, within = checkpoint.path / "config.json", checkpoint.run.path
     if kind in CACHED_TYPES:
@@ -43,8 +44,8 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
 def verify(checkpoint: Checkpoint) -> None:
     """Raise BrokenCheckpoint unless every file of the manifest has its sha256, and tensors fit config.json.
 
-    Raise MissingWeights if the manifest says that the weights were removed. Only the header of the weights is parsed,
-    so that no memory is taken for tensors that config.json has no room for.
+    Raise MissingWeights if the weights were removed according to the manifest. Only the header of the weights is
+    parsed, so that no memory is allocated for tensors that config.json does not allow.
     """
     run = checkpoint.run.path
     sizes = read_config(checkpoint, Architecture)
@@ -57,9 +58,9 @@ def verify(checkpoint: Checkpoint) -> None:
         expected |= zip(files, (card.sha256, *card.parts.values()), strict=True)
     elif (weights := next(iter(files))) not in expected:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
-    check_parts(files, sizes)  # faster than hashing a sparse file
+    check_parts(files, sizes)  # checked first, since hashing a large sparse file is slow
     for path, sha256_ in expected.items():
-        is_weights = path in files or path.name in WEIGHTS  # unread weights are hashed, too
+        is_weights = path in files or path.name in WEIGHTS  # weights that are not read are hashed too
         limit = max_weights_bytes(sizes) if is_weights else None
         if digest(path, files.get(path, run), BrokenCheckpoint, limit) != sha256_:
             raise refusal(path, "is not the file in the manifest (truncated or changed)", BrokenCheckpoint)
@@ -87,7 +88,7 @@ def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
 
 
 def max_weights_bytes(sizes: Architecture) -> int:
-    """Return the bytes that the weights of a model of these sizes may have."""
+    """Return the largest number of bytes of the weights of a model of these sizes."""
     return 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.max_parameters
 
 
@@ -111,18 +112,18 @@ def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
 
 
 def is_pickled(path: Path, within: Path) -> bool:
-    """Return whether torch pickled the weights, by the name of the file or, if that does not say, by its first bytes.
+    """Return whether torch pickled the weights, by the file's suffix, or by its first bytes if it has none.
 
     A cache may name its files by their hash. Raise BrokenCheckpoint if the file cannot be read.
     """
     if path.suffix in (".bin", ".safetensors"):
         return path.suffix == ".bin"
     with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
-        return file.read(9)[8:] != b"{"  # in a file of safetensors the header follows its length
+        return file.read(9)[8:] != b"{"  # in a safetensors file, the JSON header follows its length
 
 
 def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
-    """Return the tensors of a safetensors file by name, and where their bytes begin. Raise BrokenCheckpoint."""
+    """Return the tensors of a safetensors file by name, and the position of their bytes. Raise BrokenCheckpoint."""
     with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
@@ -137,14 +138,14 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
 
 
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
-    """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small descriptions.
+    """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
 
-    Before version 1.6 torch wrote no archives; such a file is left to torch's own reader, which accepts tensors alone.
+    Files of torch before version 1.6 are not archives; torch's own reader, which accepts only tensors, checks them.
     """
     with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
         if not is_zipfile(file):
             file.seek(0)
-            if file.read(1) != b"\x80":  # of a pickle
+            if file.read(1) != b"\x80":  # the first byte of a pickle
                 raise refusal(path, "is no file of torch (truncated or changed)", BrokenCheckpoint)
             return
         try:

@@ -1,4 +1,4 @@
-"""Where runs are on disk, which of them can be read, and run.json; imports nothing heavy.
+"""The layout of runs on disk, run.json, and which runs can be read; imports nothing slow.
 
     <root>/runs/<run>/run.json, log.jsonl, frequencies.tsv, tokenizer/, checkpoints/step{N}/manifest.json, state/
     <root>/results/<run>/
@@ -21,7 +21,7 @@ from embryo_core.runs.trusted import check_trusted
 from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-MAX_LABEL = 60  # characters of a source's name in a label
+MAX_LABEL = 60  # characters of a source's name in labels
 RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
 
 
@@ -39,12 +39,12 @@ def roots() -> list[Path]:
 
 
 def data_folder(name: str) -> Path:
-    """Return the folder for data of a kind ("corpora", "cache") in the first root, where new runs are written."""
+    """Return the folder for data of a kind ("corpora", "cache") in the first root, which is also that of new runs."""
     return roots()[0] / name
 
 
 def list_runs() -> list[Run]:
-    """Return every readable run under the roots, by name, once even if several links lead to it."""
+    """Return every readable run under the roots, sorted by name, each once even if several links lead to it."""
     return list({run.path: run for _, run in _scan(tuple(roots())) if isinstance(run, Run)}.values())
 
 
@@ -72,7 +72,7 @@ def find_run(name: str | Path) -> Path:
 
 
 def read_run(path: Path) -> Run:
-    """Return the run in this folder, which may be a link. Raise BrokenRun unless its name and run.json are valid."""
+    """Return the run in a folder, which may be a link. Raise BrokenRun unless its name and run.json are valid."""
     path = Path(os.path.realpath(path))
     if not path.name.isprintable():
         raise refusal(path, "has a name that cannot be shown; rename it", BrokenRun)
@@ -102,11 +102,12 @@ def write_run(run: Run) -> None:
 
 
 def changes(run: Run) -> tuple[Change, ...]:
-    """Return what changed during a pretraining and the one that it continues, by step: text, length, learning rate."""
+    """Return the changes during a pretraining and the one that it continues: text, sequence length, learning rate."""
     settings = convert(run.config, Settings)
     first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
     own = []
-    if run.origin and all(change.step != first for change in earlier):  # otherwise `earlier` describes the beginning
+    # otherwise the first run's changes include this one
+    if run.origin and all(change.step != first for change in earlier):
         own.append(Change(first, f"corpus: {_name_sources(run)}"))
     if 0 < settings.short_steps < settings.steps:
         own.append(Change(first + settings.short_steps, f"sequences of {settings.sequence_length} tokens"))
@@ -116,7 +117,7 @@ def changes(run: Run) -> tuple[Change, ...]:
 
 
 def _name_sources(run: Run) -> str:
-    """Return the name of the first source of a run's text, shortened for a label, and how many others there are."""
+    """Return the name of the first source of a run's text, shortened for a label, and the number of others."""
     sources = convert(run.corpus, CorpusCard).sources
     names = [source if isinstance(source, str) else source.name for source in sources] or ["other text"]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -125,7 +126,7 @@ def _name_sources(run: Run) -> str:
 
 @read_once
 def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
-    """Return each folder with a run.json by name, with its run or why it is none; unfinished ones are left out."""
+    """Return each folder with a run.json, sorted by name, with its run or the error; leave unfinished ones out."""
     found: list[tuple[Path, Run | BrokenRun]] = []
     for root in folders:
         try:
@@ -138,7 +139,7 @@ def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
                 found.append((path, check_trusted(read_run(path))))
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            except OSError as reason:  # a folder that may not be entered, a link in a circle
+            except OSError as reason:  # such as a folder without permission, or a circular link
                 found.append((path, refusal(path, reason, BrokenRun)))
             except BrokenRun as error:
                 found.append((path, error))

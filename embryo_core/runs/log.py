@@ -1,4 +1,4 @@
-"""The log of pretraining: rows of log.jsonl, held-out accuracy by position, and the words of frequencies.tsv."""
+"""The log of pretraining: rows of log.jsonl, held-out accuracy by position, and word counts of frequencies.tsv."""
 
 import codecs
 import gzip
@@ -21,19 +21,19 @@ from embryo_core.runs.value_types import Count, Label, resolve
 from embryo_core.types import Run
 
 HELDOUT = b'"heldout"'
-GZIP = b"\x1f\x8b"  # begins a file of gzip
+GZIP = b"\x1f\x8b"  # first bytes of a gzip file
 ROW: Decoder[dict[str, Any]] = Decoder(LogRow)
 PLACE = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
-MAX_LINES = 500_000  # of a file that is read line by line
-MAX_ROWS = 10_000  # of a split of the log; a screen is 2,000 pixels wide
+MAX_LINES = 500_000  # lines of a file that is read line by line
+MAX_ROWS = 10_000  # rows of a split of the log; a screen is only 2,000 pixels wide
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
     """Return the rows of log.jsonl in the order of steps (see `schema.LogRow`). Raise BrokenRun.
 
     A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
-    replace the earlier ones. Of more than `MAX_ROWS` lines of a split, evenly spaced ones are read, the last included.
+    replace the earlier ones. If a split has more than `MAX_ROWS` lines, evenly spaced ones including the last are read.
     """
     lines = read_lines(run.path / "log.jsonl")
     if len(lines) > MAX_ROWS:
@@ -61,7 +61,7 @@ def last_logged(run: Run) -> dict[str, int]:
 
 
 def damaged_lines(run: Run) -> int:
-    """Return the number of lines that are not rows: cut short, damaged, or with a number that is not finite."""
+    """Return the number of lines that are not rows: truncated, damaged, or with a number that is not finite."""
     return sum(parse_row(line) is None for line in read_lines(run.path / "log.jsonl"))
 
 
@@ -74,29 +74,29 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:
-    """Return each word's rank in frequencies.tsv (1: the most frequent); damaged lines count. Raise BrokenRun."""
+    """Return the rank of each word in frequencies.tsv (from 1); damaged lines have ranks too. Raise BrokenRun."""
     return {word: rank for rank, word, _ in _words(frequencies)}
 
 
 def read_counts(frequencies: Path) -> dict[str, int]:
-    """Return how often each word occurs in the training corpus, from the same file. Raise BrokenRun."""
+    """Return the count of each word in the training corpus, from frequencies.tsv. Raise BrokenRun."""
     return {word: count for _, word, count in _words(frequencies)}
 
 
 def has_counts(frequencies: Path) -> bool:
-    """Return whether the same file has the count of any word. Raise BrokenRun."""
+    """Return whether frequencies.tsv has the count of any word. Raise BrokenRun."""
     return next(_words(frequencies), None) is not None
 
 
 def counted_tokens(run: Run) -> int:
-    """Return the tokens of the text whose words frequencies.tsv counts (of the first run), 0 if unknown."""
+    """Return the number of tokens of the text that frequencies.tsv counts (the first run's); 0 if unknown."""
     if run.origin:
         return run.origin.text_tokens
     return convert(run.corpus, CorpusCard).trained_on
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
-    """Yield rank, word and count of every line that holds a word with its count."""
+    """Yield rank, word and count of every line with a word and its count."""
     for rank, line in enumerate(read_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
         if word and count.isdigit() and len(count) < 19:
@@ -117,7 +117,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
-    """Return a log without a byte order mark, decompressed if gzip wrote it. Raise `error` as `read_bytes` does."""
+    """Return a log without a byte order mark, decompressed if gzipped. Raise `error` as `read_bytes` does."""
     content = read_bytes(path, within, error)
     if content.startswith(GZIP):
         limit = LIMITS.get(path.name.removesuffix(".gz"), OTHER_LIMIT)
@@ -161,11 +161,11 @@ class Measured(NamedTuple):
     last: int
     accuracy: float
     n: int
-    sample: int  # masked pieces at all positions; distinguishes samples of sequences of one length
+    sample: int  # masked pieces at all positions, which identify a sample of sequences of one length
 
 
 def read_measures(run: Run) -> list[Measured]:
-    """Return every measure by position in the order of steps, or none if the log has none. Raise BrokenRun."""
+    """Return every measure by position in the order of steps; empty if the log has none. Raise BrokenRun."""
     return [
         Measured(
             row["step"],
@@ -181,7 +181,7 @@ def read_measures(run: Run) -> list[Measured]:
 
 
 def _measures(value: Any) -> list[LoggedMeasure]:
-    """Return a row's measures; none if one has another form, as those of replaced tokens have."""
+    """Return a row's measures; empty if one has another form, as for replaced tokens."""
     try:
         return convert(value, list[LoggedMeasure])
     except ValidationError:

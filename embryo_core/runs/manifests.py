@@ -1,4 +1,4 @@
-"""Checkpoints of a run: found by their manifests, and how a manifest is written."""
+"""Find the checkpoints of a run by their manifests, and write manifests."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,13 @@ from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import listed, quantity
 
 GENERATOR = "generator"
-MAX_LISTED = 10  # broken checkpoints that are listed with their reasons; the rest are counted
-MAX_CHECKPOINTS = 16_384  # folders that are read; the rest are reported as one
-MAX_SCANS = 64  # of runs, that are kept
+MAX_LISTED = 10  # broken checkpoints that are listed with reasons; the others are counted
+MAX_CHECKPOINTS = 16_384  # folders that are read; one message reports the others
+MAX_SCANS = 64  # cached scans of runs
 
 Found = tuple[Path, Checkpoint | BrokenCheckpoint]
-_scanned: dict[tuple[Run, tuple, State], list[Found]] = {}  # by the states of manifests and of the allowed places
+# by run, state of the manifests, and state of the allowed places
+_scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
 
 
 # === Finding ===
@@ -36,12 +37,12 @@ def checkpoints(run: Run) -> list[Checkpoint]:
 
 @read_once
 def checkpoints_digest(run: Run) -> str:
-    """Return a text that changes when a checkpoint is added, removed or written again."""
+    """Return a hash that changes when a checkpoint is added, removed or rewritten."""
     return blake2b(repr([(str(found.path), found.written) for found in checkpoints(run)]).encode()).hexdigest()
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
-    """Return the checkpoint folders whose manifest cannot be read, each with the reason; of many, the first few."""
+    """Return the checkpoint folders whose manifest cannot be read, with reasons; only the first of many."""
     found = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
     if (more := len(found) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
@@ -78,7 +79,7 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     """
     known = checkpoints(run)
     if not known:
-        _pick(run, known, 0)  # raises, and says how a run gets its checkpoints
+        _pick(run, known, 0)  # raises UnknownStep with the command that makes checkpoints
     if steps is not None:
         chosen = [_pick(run, known, step) for step in sorted(set(steps))]
         if lost := next((one for one in chosen if not one.has_weights), None):
@@ -97,7 +98,7 @@ def steps_without_weights(run: Run) -> set[int]:
 
 
 def left_out(found: Iterable[Checkpoint]) -> list[str]:
-    """Return a sentence on the requested checkpoints if some of them kept no weights, else nothing."""
+    """Return a list with a sentence on the requested checkpoints without weights; empty if all have them."""
     found = [*found]
     without = {one.step: one.run.step_unit for one in found if not one.has_weights}
     if not without:
@@ -123,7 +124,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     Raise BrokenCheckpoint if the weights are elsewhere and the manifest inside does not say where.
     """
     path = checkpoint.path / GENERATOR
-    inside = checkpoint.path.name == GENERATOR  # a generator has none
+    inside = checkpoint.path.name == GENERATOR  # a generator has no generator
     if inside or not (path / "config.json").is_file():
         return None
     weights = read_manifest(path, checkpoint.run.path)[0].weights if checkpoint.pointer else None
@@ -132,7 +133,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 @read_once
 def _scan(run: Run) -> list[Found]:
-    """Return each folder of a checkpoint, by name, with the checkpoint, or the error of reading it."""
+    """Return each checkpoint folder, sorted by name, with the checkpoint or the error of reading it."""
     folder = run.path / "checkpoints"
     try:
         listed = os.listdir(folder)
@@ -148,7 +149,8 @@ def _scan(run: Run) -> list[Found]:
     key = run, tuple(states.items()), list_state(ADDED)
     if (found := _scanned.get(key)) is None:
         found = [*_read_folders(run, states)]
-        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in found):  # an error may pass
+        # errors are not cached, since they may be temporary
+        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in found):
             if len(_scanned) >= MAX_SCANS:
                 _scanned.clear()
             _scanned[key] = found
@@ -159,7 +161,7 @@ def _scan(run: Run) -> list[Found]:
 
 
 def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:
-    """Yield each of these folders with the checkpoint, or the error of reading it."""
+    """Yield each of these folders with the checkpoint or the error of reading it."""
     seen = dict[int, Path]()
     for path in (run.path / "checkpoints" / name for name in names):
         try:

@@ -1,8 +1,8 @@
-"""What a run may read outside its folder: lists in the user's own settings, and pointers to weights.
+"""Access of a run to files outside its folder: lists in the user's own settings, and pointers to weights.
 
-A run's folder may come from a stranger, and a pointer in it could lead to any file or repository. `python -m
-embryo_core add` notes in the user's settings which run may read which folders and repositories. Any other pointer is
-refused with a sentence. Data of an evaluation are named by the hash of their content, never by a path.
+A run's folder may be untrusted, and a pointer in it could lead to any file or repository. `python -m embryo_core add`
+records in the user's settings which run may read which folders and repositories. Other pointers raise an error. Data of
+an evaluation are identified by the hash of their content, never by a path.
 """
 
 import os
@@ -19,29 +19,29 @@ from embryo_core.runs.trust import State, read_unchanged, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
-HUB = "hf:"  # begins the name of a repository
-SHARED = "blobs"  # folder in the cache of huggingface_hub with files that its repositories link to
+HUB = "hf:"  # prefix of the name of a repository
+SHARED = "blobs"  # folder in the cache of huggingface_hub to whose files repositories link
 ADDED = "added.json"
 TASKS = "tasks.json"
-MAX_FOLDERS = 1000  # of data, that are remembered
+MAX_FOLDERS = 1000  # remembered folders of data
 Folders = Annotated[dict[Sha256, Text], Meta(max_length=MAX_FOLDERS)]
 Added = Annotated[dict[Text, Annotated[frozenset[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
 
 
 def settings_folder() -> Path:
-    """Return the folder of this user's own lists; a command that writes one holds the lock on it."""
+    """Return the folder of the user's own lists; a command that writes one holds the lock on it."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(home) / "embryo"
 
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
-    """Return a list of this user's, {} if there is none; parse it again only if it changed. Raise BrokenList."""
+    """Return one of the user's lists, {} if it is missing, cached until it changes. Raise BrokenList."""
     path = settings_folder() / name
     return read_unchanged(str(path), path.parent, kind, BrokenList)[0] if list_state(name) else {}
 
 
 def list_state(name: str) -> State:
-    """Return a value that changes whenever a list of this user's does; () if there is none."""
+    """Return a value that changes whenever one of the user's lists changes; () if it is missing."""
     try:
         return state_from(os.stat(settings_folder() / name))
     except OSError:
@@ -49,7 +49,7 @@ def list_state(name: str) -> State:
 
 
 def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
-    """Add entries to a list of this user's, replacing those with the same keys; return its file. Raise BrokenList."""
+    """Add entries to one of the user's lists, replacing those with the same keys; return its file. Raise BrokenList."""
     path = settings_folder() / name
     with locked(path.parent):
         write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
@@ -57,14 +57,14 @@ def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
 
 
 def remember_folder(sha256: str, folder: Path) -> None:
-    """Note in this user's settings where the data of this hash are; do nothing if these cannot be written."""
+    """Record the folder of data with this hash in the user's settings; do nothing if these cannot be written."""
     with suppress(OSError, UnicodeEncodeError), locked(settings_folder()):
         known = remembered_folders() | {sha256: os.path.realpath(folder)}
         write_json(settings_folder() / TASKS, dict([*known.items()][-MAX_FOLDERS:]))
 
 
 def remembered_folders() -> dict[str, str]:
-    """Return folders by the hash of their data; nothing if the list cannot be read."""
+    """Return folders by the hash of their data; empty if the list cannot be read."""
     try:
         return read_list(TASKS, Folders)
     except BrokenList:
@@ -72,7 +72,7 @@ def remembered_folders() -> dict[str, str]:
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:
-    """Note that this user added a run, which may read these folders and repositories. Raise BrokenList, RunError."""
+    """Record that the user added a run, which may read these folders and repositories. Raise BrokenList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_text(place)
@@ -80,7 +80,7 @@ def allow(run: Path, locations: Iterable[str]) -> None:
 
 
 def check_text(path: Path | str) -> None:
-    """Raise RunError for a path with bytes that are not UTF-8: no file of a run can name it."""
+    """Raise RunError for a path with bytes that are not UTF-8, since no file of a run can contain it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -88,7 +88,7 @@ def check_text(path: Path | str) -> None:
 
 
 def was_added(run: Path) -> bool:
-    """Return whether this user added the run in this folder."""
+    """Return whether the user added the run in this folder."""
     return os.path.realpath(run) in read_list(ADDED, Added)
 
 
@@ -98,12 +98,12 @@ def places(run: Path) -> frozenset[str]:
 
 
 def place_of(pointer: Pointer) -> str:
-    """Return the folder, or "hf:" repository, that a pointer leads to."""
+    """Return the folder or "hf:" repository of a pointer."""
     return HUB + pointer.repository if pointer.repository else str(Path(pointer.file).parent)
 
 
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
-    """Return the file that a pointer leads to, and the folder it must be in. Raise BrokenCheckpoint if not allowed."""
+    """Return the file of a pointer, and the folder that it must be in. Raise BrokenCheckpoint if not allowed."""
     named = pointer.repository or os.path.isabs(pointer.file)
     if named and place_of(pointer) in places(run.path):
         if pointer.repository:
@@ -118,7 +118,7 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
 
 
 def hub_store(path: Path, repository: str) -> Path:
-    """Return the folder that a file in the cache must be in: its repository's, or the store that links lead to."""
+    """Return the folder that a file in the cache must be in: its repository's, or the shared store of blobs."""
     folder = hub_folder(repository)
     shared = os.path.realpath(folder.parent / SHARED)
     return Path(shared) if Path(os.path.realpath(path)).is_relative_to(shared) else folder

@@ -1,4 +1,4 @@
-"""Grids of steps, and pruning: checkpoints off a grid lose their weights, which take nearly all space."""
+"""Grids of steps, and pruning: removing the weights, which take nearly all space, of checkpoints off a grid."""
 
 from collections.abc import Collection, Iterable
 from math import log2
@@ -14,14 +14,14 @@ from embryo_core.types import Checkpoint, Run
 
 
 def step_grid(total: int, every: int) -> tuple[int, ...]:
-    """Return the steps at which to save: 0, powers of two, then every `every` updates, and the last one."""
+    """Return the steps at which to save: 0, powers of two, every `every` updates, and the last one."""
     powers = {2**k for k in range(total.bit_length()) if 2**k < min(every, total)}
     return tuple(sorted({0, total} | powers | set(range(every, total, every))))
 
 
 def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
-    """Return steps from 1 to `total` with equal ratios, except for rounding: `per_doubling` for each doubling."""
-    if per_doubling >= total:  # neighbours would differ by less than 1
+    """Return steps from 1 to `total` with equal ratios up to rounding, `per_doubling` for each doubling."""
+    if per_doubling >= total:  # adjacent steps would differ by less than 1
         return tuple(range(1, total + 1))
     last = int(log2(total) * per_doubling)
     return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
@@ -30,9 +30,9 @@ def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
 def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     """Return the checkpoints whose weights are to be removed, each with the bytes that this frees.
 
-    `keep` names those that stay by steps ("500"), "every:N" (the checkpoints nearest to the multiples of N) and "log:K"
-    (those nearest to K steps per doubling). The last checkpoint with weights always stays: without it the run could be
-    neither queried nor continued. Raise UnknownStep, MissingWeights.
+    `keep` has the checkpoints to keep, as steps ("500"), "every:N" (those nearest to the multiples of N) and "log:K"
+    (those nearest to K steps per doubling). The last checkpoint with weights is always kept: without it the run could
+    be neither queried nor continued. Raise UnknownStep, MissingWeights.
     """
     with_weights = [found.step for found in loadable(run)]
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
@@ -42,7 +42,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
-    """Return which of the `steps` of a run stay; see `to_remove`. Raise UnknownStep, MissingWeights."""
+    """Return the `steps` of a run that stay; see `to_remove`. Raise UnknownStep, MissingWeights."""
     kept: set[int] = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
@@ -57,7 +57,7 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
 def remove_weights(found: Checkpoint) -> None:
     """Remove a checkpoint's weights, including those of a generator inside. Raise BrokenCheckpoint for a link.
 
-    Manifests are written first, so that a removal that was killed can be repeated.
+    Manifests are written first, so that an interrupted removal can be repeated.
     """
     manifests, weights = [found.path / "manifest.json", *found.path.glob("*/manifest.json")], _weights(found)
     for path in (*manifests, *weights):

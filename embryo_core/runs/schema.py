@@ -1,6 +1,6 @@
-"""The contents of each file of a run: names, types, ranges and depths that msgspec checks while it parses.
+"""The schema of each file of a run: names, types, ranges and depths that msgspec checks while parsing.
 
-Other names are ignored: files of later versions, and of transformers, hold more.
+Unknown names are ignored, since files of later versions and of transformers have more.
 """
 
 from hashlib import sha256
@@ -31,7 +31,7 @@ from embryo_core.runs.value_types import (
 from embryo_core.types import Pointer, StepUnit
 
 MB = 2**20
-LIMITS = {  # bytes of a file, by its name
+LIMITS = {  # name of a file -> largest number of bytes
     "run.json": 4 * MB,
     "manifest.json": 1 * MB,
     "audit.json": 8 * MB,
@@ -42,16 +42,16 @@ LIMITS = {  # bytes of a file, by its name
     "tokenizer.json": 64 * MB,
     "trainer_state.json": 256 * MB,
 }
-OTHER_LIMIT = 64 * MB  # of files with other names
-MAX_STEPS = 2**17  # of a run: planned ones, and those that an audit names
-HEADER_LIMIT = 4 * MB  # of model.safetensors
+OTHER_LIMIT = 64 * MB  # for files with other names
+MAX_STEPS = 2**17  # planned steps of a run, and steps that an audit names
+HEADER_LIMIT = 4 * MB  # bytes of the header of model.safetensors
 
 
 # === run.json ===
 
 
 class Settings(Struct, frozen=True):
-    """Settings of a pretraining that Embryo computes with; a run may have more, or fewer."""
+    """The settings of a pretraining that Embryo uses; a run may have more or fewer."""
 
     hidden_size: Count = 0
     num_hidden_layers: Count = 0
@@ -62,7 +62,7 @@ class Settings(Struct, frozen=True):
     vocab_size: Count = 0
     masked_share: Share = 0.0
     masked_share_end: Share | None = None
-    generator_size: Share | None = None  # of ELECTRA, as a share of hidden_size
+    generator_size: Share | None = None  # ELECTRA's generator, as a share of hidden_size
     max_ngram: Count = 0
     steps: Count = 0
     warmup_steps: Count = 0
@@ -87,7 +87,7 @@ class Settings(Struct, frozen=True):
 
 
 class CorpusPart(Struct, frozen=True):
-    """Size of the training or the held-out text."""
+    """The size of the training text or the held-out text."""
 
     documents: Count = 0
     tokens: Count = 0
@@ -110,7 +110,7 @@ class CorpusCard(CorpusPart, frozen=True):
 
     @property
     def trained_on(self) -> int:
-        """Return the tokens of the training text; earlier versions wrote them without `train`."""
+        """Return the tokens of the training text, which earlier versions wrote without `train`."""
         return self.train.tokens or self.tokens
 
 
@@ -144,7 +144,7 @@ class TokensCard(Struct, frozen=True):
 
 
 class RunCard(Struct, frozen=True):
-    """run.json; its `name` is not read: the folder names the run."""
+    """run.json; its `name` is ignored, since a run is named after its folder."""
 
     family: Word
     objective: Text
@@ -167,7 +167,7 @@ class RunCard(Struct, frozen=True):
 
 
 class PointerCard(Struct, frozen=True):
-    """A `types.Pointer`, and the SHA-256 of the files that it leads to."""
+    """A `types.Pointer`, and the SHA-256 of its files."""
 
     file: Text
     sha256: Sha256
@@ -177,7 +177,7 @@ class PointerCard(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of the weights; of several files, that of theirs."""
+        """Return the SHA-256 of the weights, or for several files the hash of their hashes."""
         hashes = [self.sha256, *self.parts.values()]
         return hashes[0] if len(hashes) == 1 else sha256("".join(hashes).encode()).hexdigest()
 
@@ -196,10 +196,10 @@ class PointerCard(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """manifest.json of a checkpoint: how far training had come, and the SHA-256 of each file.
+    """manifest.json of a checkpoint: its step and counts, and the SHA-256 of each file.
 
-    `removed` has those of files that were removed to save space, so that a copy can be recognised. `weights` points to
-    weights outside the folder.
+    `removed` has the SHA-256 of files that were removed to save space, so that a copy can be recognised. `weights`
+    points to weights outside the folder.
     """
 
     step: Count
@@ -211,19 +211,19 @@ class Manifest(Struct, frozen=True):
 
 
 class ModelClass(Struct, frozen=True):
-    """config.json of a checkpoint: the class of transformers that it was saved for."""
+    """config.json of a checkpoint: the transformers class as which it was saved."""
 
     model_type: Text = ""
     architectures: list[Text] | None = None
-    is_decoder: bool = False  # of a family that has encoders
+    is_decoder: bool = False  # for a family that also has encoders
 
     @property
     def name(self) -> str:
-        """Return the name of the class, or "" if config.json does not say."""
+        """Return the name of the class, or "" if config.json has none."""
         return (self.architectures or [""])[0]
 
 
-Configuration = dict[Text, Configured]  # config.json for transformers: every value of a bounded kind
+Configuration = dict[Text, Configured]  # config.json for transformers, with bounded values
 
 
 class TensorHeader(Struct, frozen=True):
@@ -239,11 +239,11 @@ class TensorHeader(Struct, frozen=True):
         return self.data_offsets[1] - self.data_offsets[0]
 
 
-Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # a TensorHeader by name, and "__metadata__"
+Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # name -> TensorHeader, and "__metadata__"
 
 
 class ShardIndex(Struct, frozen=True):
-    """model.safetensors.index.json, of weights in several files: the file that holds each tensor."""
+    """model.safetensors.index.json, for weights in several files: the file of each tensor."""
 
     weight_map: Annotated[dict[Text, FileName], Meta(min_length=1, max_length=100_000)]
 
@@ -280,7 +280,7 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other column
     {
         "split": Required[Literal["train", "heldout"]],
         "step": Required[Count],
-        "by_length": Nested2,  # the numbers of sequences of each length
+        "by_length": Nested2,  # numbers of sequences of each length
         "measures": Nested5,  # see `log.LoggedMeasure`
     }
     | dict.fromkeys(NUMBERS, Whole | Number | None),
@@ -291,7 +291,7 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other column
 
 
 class Evaluated(Struct, frozen=True):
-    """What pages show of the data that a metric was computed on; a metric may note more."""
+    """The record of a metric's data that pages show; a metric may record more."""
 
     note: Text = ""
     templates: dict[Text, Text] = {}
@@ -316,12 +316,12 @@ class ExampleQuestion(Struct, frozen=True, omit_defaults=True):
     """A question that shows what a run has learned."""
 
     text: Text
-    word: Label  # fills the [MASK]
+    word: Label  # the word for the [MASK]
     since: Count | None = None  # the step from which the word stays on top; None if the run has not learned it
-    answers: Annotated[list[BestAnswers], Meta(max_length=1000)] = []  # ascending; older files have none
+    answers: Annotated[list[BestAnswers], Meta(max_length=1000)] = []  # sorted by step; missing in older files
 
 
-Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # the page draws a button for each
+Examples = Annotated[list[ExampleQuestion], Meta(max_length=20)]  # limited, since the page draws a button for each
 
 
 resolve(globals())

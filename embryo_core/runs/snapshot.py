@@ -1,4 +1,4 @@
-"""Snapshots of runs: while one lasts, what was read of a run's files is not read again."""
+"""Snapshots of runs: within one, reads of a run's files are cached."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ Found = TypeVar("Found")
 Source = TypeVar("Source", Run, tuple[Path, ...])
 Key = tuple[Callable, Path | tuple[Path, ...]]
 
-MAX_RECENT = 1024  # reads that are kept for the next snapshots
+MAX_RECENT = 1024  # cached reads for later snapshots
 
 
 @dataclass
@@ -25,14 +25,14 @@ class _Snapshot:
 
 
 _current: ContextVar[_Snapshot | None] = ContextVar("current", default=None)
-_recent: dict[Key, tuple[float, Any]] = {}  # the time of reading, and the result
+_recent: dict[Key, tuple[float, Any]] = {}  # time of reading, result
 
 
 @contextmanager
 def snapshot(seconds: float = 0) -> Iterator[None]:
-    """Begin a snapshot that lasts to the end of the block; inside another snapshot, do nothing.
+    """Begin a snapshot that lasts until the end of the block; do nothing inside another snapshot.
 
-    Reads of other snapshots that are at most `seconds` old are used, too: a thousand manifests take long.
+    Reads of other snapshots that are at most `seconds` old are reused, since reading a thousand manifests takes long.
     """
     if _current.get() is not None:
         yield
@@ -45,9 +45,9 @@ def snapshot(seconds: float = 0) -> Iterator[None]:
 
 
 def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
-    """Decorate a function that reads the files of a run, or of some folders: a snapshot calls it once for each.
+    """Decorate a reader of the files of a run, or of some folders: it is called once in a snapshot.
 
-    A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not kept.
+    A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not cached.
     """
 
     @wraps(read)
@@ -64,7 +64,7 @@ def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
 
 
 def _read_again(key: Key, source: Run | tuple[Path, ...], seconds: float) -> Any:
-    """Return the result of at most `seconds` ago, or read again."""
+    """Return a result that is at most `seconds` old, or read again."""
     now = monotonic()
     if seconds and (known := _recent.get(key)) and now - known[0] <= seconds:
         return known[1]

@@ -1,16 +1,16 @@
-"""What of a run's folder is believed, and why: the folder may come from a stranger.
+"""Safe reading and writing of a run's folder, which may be untrusted.
 
-Reading. A file is opened only if it is a regular file inside the folder that it belongs to, and no larger than its name
-allows: a link could lead to any file of this machine, a pipe or device would block, a sparse file would fill the
+Reading. A file is opened only if it is a regular file inside the folder that it belongs to, and within the size limit
+for its name: a link could lead to any file of this machine, a pipe or device would block, a sparse file would fill the
 memory. JSON is checked against its type in schema.py while it is parsed. Files with a checksum are hashed first.
 
-Writing. A command changes only what belongs to the run itself. A link inside its folder would have the command
-overwrite or remove files of another run, so every writer asks `own_folder` first. A folder is removed only if it holds
-no file but those that Embryo writes (atomic_files.py).
+Writing. A command changes only files of the run itself. Through a link inside the folder it would overwrite or remove
+files of another run, so every writer calls `own_folder` first. A folder is removed only if all of its files are ones
+that Embryo writes (atomic_files.py).
 
 The folders above a run's own (`runs/`, `results/`, `cache/`) are the user's, and may be links; so may the folder of a
-run, which is another name of the run then. Weights outside a run are a matter of pointers.py, tensors of
-checkpoint_files.py, tokenizers of tokenizers/checks.py, rows of tables of results/checks.py.
+run, which is then another name of the run. pointers.py checks weights outside a run, checkpoint_files.py tensors,
+tokenizers/checks.py tokenizers, and results/checks.py rows of tables.
 """
 
 import os
@@ -37,11 +37,11 @@ from embryo_core.errors import (
 from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
-JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not recognise
-# Flags for opening a file; Windows has only the last, macOS only the others.
+JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not detect
+# Flags of `os.open`; Windows has only the last, macOS only the others.
 SAFELY = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]{0,200})")
-REMEDIES = {  # what to do about a file that is refused, by the class of the error
+REMEDIES = {  # class of the error -> remedy for a refused file
     BrokenRun: "copy the run again from where it came, or remove its folder",
     BrokenTokenizer: "copy it again from where it came, or name the folder of another with --tokenizer",
     BrokenCheckpoint: "copy this step again from where it came, or delete its folder",
@@ -53,7 +53,7 @@ REMEDIES = {  # what to do about a file that is refused, by the class of the err
 }
 
 Checksums = frozenset[tuple[str, str]]  # (SHA-256, name)
-State = tuple[int, ...]  # of a file; the first number is its mtime (ns)
+State = tuple[int, ...]  # state of a file; the first number is its mtime (ns)
 Content = TypeVar("Content")
 Refusal = TypeVar("Refusal", bound=EmbryoError)
 
@@ -62,10 +62,10 @@ Refusal = TypeVar("Refusal", bound=EmbryoError)
 
 
 def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
-    """Return a file's path without links, and its state; nothing is opened, so pipes and devices do no harm.
+    """Return a file's path without links, and its state, without opening it, since a pipe or device could block.
 
-    Raise `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, what a file
-    of this name may have).
+    Raise `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, the limit
+    for its name).
     """
     limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
     try:
@@ -112,11 +112,11 @@ def parse_json(content: bytes, path: Path, kind: type[Content], error: type[Embr
 
 @lru_cache
 def _decoder(kind: Any) -> Decoder:
-    return Decoder(kind)  # making a decoder takes longer than using it
+    return Decoder(kind)  # cached: making a decoder takes longer than using it
 
 
 def read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]) -> tuple[Any, State]:
-    """Return what `read_json` does, and the file's state; parsed once for each state, so callers must not change it."""
+    """Return the content as `read_json` does, cached for each state of the file (do not change it), and the state."""
     state = state_of(path, error)
     return _read_unchanged(path, within, kind, error, state), state  # type: ignore[arg-type]  # classes are hashable
 
@@ -127,7 +127,7 @@ def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]
 
 
 def state_of(path: Path | str, error: type[EmbryoError]) -> State:
-    """Return what changes whenever a file is replaced or written. Raise `error` if it cannot be examined."""
+    """Return a value that changes whenever a file is replaced or written. Raise `error` if it cannot be examined."""
     try:
         return state_from(os.stat(path))
     except OSError as reason:
@@ -135,7 +135,7 @@ def state_of(path: Path | str, error: type[EmbryoError]) -> State:
 
 
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
-    """Return the SHA-256 of a file of a run; hash it again only if inode, time or size changed. Raise `error`."""
+    """Return the SHA-256 of a file of a run, cached until its inode, time or size changes. Raise `error`."""
     actual, found = locate(path, within, error, limit)
     try:
         return _digest(actual, state_from(found))
@@ -149,11 +149,11 @@ def _digest(path: Path, _state: State) -> str:
 
 
 def state_from(found: os.stat_result) -> State:
-    """Return the state of a file that was examined."""
+    """Return the state of a file from its `os.stat` result."""
     return found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino, found.st_size
 
 
-# === Checksum files: the SHA-256 and the name of a file per line, as `sha256sum` writes them ===
+# === Checksum files: a SHA-256 and the name of a file per line, in the format of `sha256sum` ===
 
 
 def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
@@ -163,8 +163,8 @@ def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
 
 
 def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checksums | None:
-    """Return what a checksum file lists, or None if there is no file. Raise `error` if it is not a checksum file."""
-    if not os.path.lexists(path):  # a writer may create it at any moment
+    """Return the content of a checksum file, or None if it is missing. Raise `error` if it is not a checksum file."""
+    if not os.path.lexists(path):  # a writer may create it at any time
         return None
     try:
         lines = read_bytes(path, within, error).splitlines()
@@ -191,7 +191,7 @@ def is_link(path: Path | str) -> bool:
 
 
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
-    """Return a folder or file about to be changed. Raise `error` if it is, is below (in `within`), or holds a link."""
+    """Return a folder or file about to be changed. Raise `error` if it, a parent in `within`, or an entry is a link."""
     for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
         if is_link(parent):
             raise _refuse_link(parent, error)
@@ -200,7 +200,7 @@ def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
 
 
 def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
-    """Return the entries of a folder, none if it is absent. Raise `error` if it, or one of them, is a link."""
+    """Return the entries of a folder, empty if it is missing. Raise `error` if it, or one of them, is a link."""
     if is_link(folder):
         raise _refuse_link(folder, error)
     try:
@@ -219,7 +219,7 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
 
 
 def refusal(path: Path | str, what: str | OSError, error: type[Refusal]) -> Refusal:
-    """Return the error for a file or folder of a run: one sentence that names it, what is wrong, and what to do."""
+    """Return the error for a file or folder of a run: one sentence with its path, the fault, and the remedy."""
     if isinstance(what, OSError):
         missing = isinstance(what, FileNotFoundError | NotADirectoryError)
         what = "does not exist" if missing else f"cannot be read: {what.strerror}"

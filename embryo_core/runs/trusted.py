@@ -1,7 +1,7 @@
-"""Runs that this user vouches for: the hashes of their files, in a list outside the runs.
+"""Trusted runs: a list, outside the runs, of the hashes of their files.
 
-`python -m embryo_core trust RUN` writes the list. A server with EMBRYO_TRUSTED=listed shows only runs whose files are
-those of the list, by name and content; at home every run is shown. The hashes of weights are in the manifests, and are
+`python -m embryo_core trust RUN` writes the list. A server with EMBRYO_TRUSTED=listed shows only runs whose files match
+the list, by name and content; without it every run is shown. The hashes of weights are in the manifests, and are
 checked when weights are loaded (`verify`). Names, not paths, identify runs, so that the list can be copied to a host.
 """
 
@@ -22,25 +22,27 @@ from embryo_core.runs.trust import State, digest, own_entries, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
-MAX_BYTES = 2**31  # of a file
-NOT_SHOWN = ("state", *WEIGHTS)  # no page reads the state of pretraining
-Hashes = dict[str, str]  # by the path below the root
+MAX_BYTES = 2**31  # bytes of a file
+# not hashed: no page reads the state of pretraining, and manifests have the hashes of weights
+NOT_SHOWN = ("state", *WEIGHTS)
+Hashes = dict[str, str]  # path below the root -> hash
 TRUSTED = "trusted.json"
 Trusted = Annotated[dict[Text, dict[Text, Sha256]], Meta(max_length=10_000)]
 States = tuple[tuple[str, State], ...]
 
 
 def trust_files(run: Run) -> tuple[Path, int]:
-    """Note the hashes of a run's files; return the list of all runs, and their number. Raise BrokenRun, BrokenList."""
+    """Record the hashes of a run's files; return the list's path, and their number. Raise BrokenRun, BrokenList."""
     root, states = run.path.parents[1], _states(run)
     return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
 
 
 def check_trusted(run: Run) -> Run:
-    """Return a run. Raise BrokenRun if only listed runs are shown, and its folder or its results are not as listed."""
+    """Return the run. Raise BrokenRun if only listed runs are shown, and the run differs from the list."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
-    expected = read_list(TRUSTED, Trusted).get(run.name, {})  # a run that is not listed is not even hashed
+    # checked before hashing, which a run that is not listed does not need
+    expected = read_list(TRUSTED, Trusted).get(run.name, {})
     own = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if own != expected or not expected:
         differing = min((name for name, _ in own.items() ^ expected.items()), default="")
@@ -70,5 +72,5 @@ def _walk(folder: Path) -> Iterator[tuple[str, State]]:
 
 @lru_cache(maxsize=64)
 def _hashes(root: Path, states: States) -> Hashes:
-    """Return the hash of each file; files are hashed again only if one of them changed."""
+    """Return the hash of each file, cached until one of them changes."""
     return {os.path.relpath(path, root): digest(Path(path), root, BrokenRun, MAX_BYTES) for path, _ in states}

@@ -1,4 +1,4 @@
-"""Types of values in a run's files: numbers, texts and names within bounds that msgspec checks."""
+"""Types of values in a run's files: bounded numbers, texts and names, which msgspec checks."""
 
 from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # sums and squares of such numbers do not overflow
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # sums and squares do not overflow
 Share = Annotated[float, Meta(ge=0, le=1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Text = Annotated[str, Meta(max_length=4096)]
@@ -17,9 +17,10 @@ Label = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,200}\Z")]  # no c
 Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?\Z")]
 Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?)?\Z")]
 _PLAIN = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"
-FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # no folder, and not hidden
-RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/){{0,5}}{_PLAIN}\Z")]  # the same, possibly in folders
-AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]{1,255}\Z")]  # what file systems allow
+FileName = Annotated[str, Meta(pattern=rf"^{_PLAIN}\Z")]  # without folders, not hidden
+RepositoryFile = Annotated[str, Meta(pattern=rf"^({_PLAIN}/){{0,5}}{_PLAIN}\Z")]  # a FileName, possibly in folders
+# any name that file systems allow
+AnyFileName = Annotated[str, Meta(pattern=r"^(?!\.{1,2}\Z)[^/\x00-\x1f\x7f-\x9f]{1,255}\Z")]
 Scalar = Text | Whole | float | bool | None
 
 

@@ -9,10 +9,10 @@ from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette,
 from embryo_core.types import StepUnit
 from embryo_core.words import point
 
-SIDE = 64  # pixels of a head's map, or a little less
-GAP = 4  # pixels between two of them
-LEFT, TOP = 34, 60  # pixels left of and above them, for the numbers of layers and heads, and the title
-EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's letters, and from one of its lines to the next
+SIDE = 64  # pixels: largest side of a head's map
+GAP = 4  # pixels between two maps
+LEFT, TOP = 34, 60  # pixels left of and above the maps, for the numbers of layers and heads, and the title
+EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's font, and between its lines
 
 
 def all_heads_gif(
@@ -27,7 +27,8 @@ def all_heads_gif(
 ) -> bytes:
     """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF with a frame for each step.
 
-    Each head's colours end at its own weight (`map_style.colour_end`), or at one if `shared`; the `note` is below.
+    Each head's colour scale ends at its own weight (`map_style.colour_end`), or at a common one if `shared`; the `note`
+    is below the maps.
     """
     count, layers, heads = weights.shape[:3]
     ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
@@ -51,7 +52,7 @@ def all_heads_gif(
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Average square blocks of the last two axes, so that these are at most `limit` long; a rest at the end is cut."""
+    """Average square blocks of the last two axes, to at most `limit` long; an incomplete last block is cut off."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:
@@ -82,7 +83,7 @@ def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
 
 
 def _frame(base: Image.Image, step: str, levels: np.ndarray) -> Image.Image:
-    """Return the picture of one step, levels [layers, heads, M, M], on the base that all share."""
+    """Return the picture of one step, levels [layers, heads, M, M], on the common `base`."""
     frame = base.copy()
     ImageDraw.Draw(frame).text((EDGE, 30), step, BLACK, font(13))
     frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)

@@ -1,9 +1,9 @@
-"""bertviz's head view and model view (Vig, 2019) as one HTML document that needs no network and trusts no token.
+"""bertviz's head view and model view (Vig, 2019) as one HTML document without network access, with escaped tokens.
 
-In a notebook bertviz asks a CDN for require.js, jQuery and d3, and writes the text of tokens into a script unescaped,
-twice. Here its JavaScript is read from the installed package, unchanged. Everything it asks for is in the document:
-jQuery and d3 from installed packages that ship them, a few lines in place of require.js (bertviz.js), and the data,
-once. The packages are located by their metadata and never imported, because bertviz imports torch.
+In a notebook bertviz loads require.js, jQuery and d3 from a CDN, and writes the text of tokens into a script unescaped,
+twice. Here its JavaScript is read from the installed package, unchanged. Its dependencies are in the document: jQuery
+and d3 from installed packages that contain them, a few lines in place of require.js (bertviz.js), and the data, once.
+The packages are located by their metadata and never imported, because bertviz imports torch.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ import numpy as np
 
 from embryo_core.share.page import document
 
-FAINTEST = 0.01  # links of less weight are left out, because lines of less opacity are invisible
-COLUMNS = 8  # the least width of the model view, in heads; ...
-COLUMNS_LONG = 12  # ... for texts of more than LONG tokens, which makes the view less high
+FAINTEST = 0.01  # least weight of a link that is drawn: fainter lines are invisible
+COLUMNS = 8  # least width of the model view, in heads
+COLUMNS_LONG = 12  # the same for texts of more than LONG tokens, so that the view is less tall
 LONG = 32
 
 STYLE = """
@@ -46,18 +46,19 @@ def head_view(
 ) -> Page:
     """Draw all heads of one layer at a time as links between the tokens, at first of `layer`, one of `layers`.
 
-    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to. Those of
-    `layers`, counted from 1, are embedded, rounded to thousandths. Raises ValueError if there are not L tokens.
+    `weights` [layers, heads, L, L] in [0, 1] are those of all layers of the model, row = from, column = to. The
+    document contains those of `layers`, counted from 1, rounded to thousandths. Raises ValueError if there are not L
+    tokens.
     """
     data = _data(weights, tokens, layers) | {"layer": layer, "heads": None}
     scripts = _scripts("head_view.js")
     body = f'<div id="bertviz" class="head {_mode(dark)}">Layer: <select id="layer"></select><div id="vis"></div></div>'
-    height = 23 * len(tokens) + 75  # bertviz: 22.5 pixels a token, under the layer and the heads
+    height = 23 * len(tokens) + 75  # bertviz: 22.5 pixels per token, under the layer and the heads
     return Page(document("bertviz: head view", STYLE, body, data, scripts), height)
 
 
 def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> Page:
-    """Draw all heads of layers as small pictures, of which a click enlarges one; arguments as for `head_view`."""
+    """Draw all heads of layers as small pictures, which a click enlarges; arguments as for `head_view`."""
     heads = weights.shape[1]
     columns = max(heads, COLUMNS_LONG if len(tokens) > LONG else COLUMNS)
     numbers = list(range(1, heads + 1))
@@ -90,7 +91,7 @@ def _mode(dark: bool) -> str:
 
 
 def _scripts(view: str) -> list[str]:
-    """Return the scripts of a view in their order: what bertviz expects around it, and its own file."""
+    """Return the scripts of a view in their order: its dependencies, and its own file."""
     files = (
         distribution("XStatic-jQuery").locate_file("xstatic/pkg/jquery/data/jquery.min.js"),
         distribution("mpld3").locate_file("mpld3/js/d3.v5.min.js"),

@@ -1,6 +1,6 @@
-"""A head's history as an animated GIF: each frame is the map at one step, with its axes, colours, step and source.
+"""A head's history as an animated GIF: each frame is the map at one step, with axes, colours, step and source.
 
-The font is DejaVu Sans, which matplotlib ships: Pillow's own has no letters beyond Latin, and no "▁".
+The font is DejaVu Sans, which matplotlib includes: Pillow's own font has no letters beyond Latin, and no "▁".
 """
 
 import io
@@ -18,17 +18,17 @@ from embryo_core.share.map_style import Label
 from embryo_core.words import point
 
 FRAME_MS, LAST_MS = 350, 2500
-STILL_MS = 40  # of a frame at the beginning that still looks like the first
-SEEN = 1.0  # mean change of the maps, in levels of colour, from which they look different
+STILL_MS = 40  # milliseconds of an early frame that still looks like the first
+SEEN = 1.0  # least mean change of the maps that is visible, in levels of colour
 HEAD = 64  # pixels above the map, for title and step
-COLOURS, GREYS = 240, 16  # of the palette's 256 entries
-FONT = map_style.FONT - 1  # this font is wider than a browser's
+COLOURS, GREYS = 240, 16  # entries of the palette, 256 in all
+FONT = map_style.FONT - 1  # smaller, since this font is wider than a browser's
 BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)
 ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
 
 def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
-    """Return the history as a GIF that repeats, one frame a step, its colours on this scale."""
+    """Return the history as a looping GIF, with one frame per step and colours on this scale."""
     canvas = _Canvas(history, scale)
     positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
     levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)
@@ -36,9 +36,9 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Return frames as a GIF that repeats; frames before the maps' `levels` [S, height, width] change pass quickly."""
+    """Return frames as a looping GIF; frames before the maps' `levels` [S, height, width] change are shorter."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
-    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last still frame has its full time
+    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last still frame has the full duration
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
@@ -46,12 +46,12 @@ def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
 
 
 class _Canvas:
-    """The part of a frame that is the same at all steps, drawn once, and the places of the rest."""
+    """The constant part of a frame, drawn once, and the positions of the rest."""
 
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history
         around = map_style.margins(history)
-        self.cell = max(1, round(map_style.WIDEST / history.size))  # a weight is a whole number of pixels wide
+        self.cell = max(1, round(map_style.WIDEST / history.size))  # a weight has an integer number of pixels
         self.side = self.cell * history.size
         self.left = map_style.EDGE + around.left
         self.below = HEAD + self.side + around.bottom
@@ -83,7 +83,7 @@ class _Canvas:
         return frame
 
     def _write(self, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
-        """Write the labels that a box of this size (width, height) has room for."""
+        """Write the labels that fit next to a box of this size (width, height)."""
         for label in labels:
             if box[0] < label.least:
                 continue
@@ -94,7 +94,7 @@ class _Canvas:
                 self.pen.text((x, y), label.text, BLACK, font(FONT), anchor=ANCHORS[label.align])
 
     def _write_turned(self, label: Label, x: int, y: int) -> None:
-        """Write a label that reads upwards, its middle column at x; it ends at y, or has its middle there."""
+        """Write a label that reads upwards, centred at x; it ends at y, or is centred there."""
         left, top, right, bottom = font(FONT).getbbox(label.text)
         image = Image.new("L", (int(right - left) + 2, int(bottom - top) + 2))
         ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
@@ -116,12 +116,12 @@ class _Canvas:
 
 
 def picture(levels: np.ndarray) -> Image.Image:
-    """Return levels [height, width] in the palette, a pixel each."""
+    """Return levels [height, width] as an image in the palette."""
     return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
 
 
 def palette() -> Image.Image:
-    """Return an image whose palette has the colours of weights, then greys for all else."""
+    """Return an image whose palette has the colours of weights, then greys for everything else."""
     greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
     image = Image.new("P", (1, 1))
     image.putpalette(np.concatenate([map_style.colours(COLOURS), greys]).tobytes())

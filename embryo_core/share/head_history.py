@@ -1,4 +1,4 @@
-"""One head's attention maps over the steps, which the dashboard, the GIF and the HTML page draw."""
+"""One head's attention maps over the steps, for the dashboard, the GIF and the HTML page."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +20,11 @@ class HeadHistory:
     run: str
     layer: int
     head: int
-    note: str  # a sentence without its full stop: which weights, on which data, with which n
+    note: str  # a sentence without its full stop: the weights, their data, and n
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
-    shared_end: float | None = None  # the weight at which the colours of all heads end, if they share one scale
+    shared_end: float | None = None  # end of the colour scale that all heads share, if they do
     step_unit: StepUnit = field(kw_only=True)
 
     @property

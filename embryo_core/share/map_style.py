@@ -1,6 +1,6 @@
-"""The look of a head's map in every renderer: colours, scale of weights, and the places of labels and legend.
+"""The style of a head's map in every renderer: colours, scale of weights, and positions of labels and legend.
 
-The canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF draw what is described here.
+The canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF all use it.
 """
 
 import textwrap
@@ -15,23 +15,23 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.words import quantity
 
-CLIP = 99  # percentile of the weights at which the colours end: a few larger ones would darken all the others
+CLIP = 99  # percentile of the weights at which the colours end: a few outliers would darken all other weights
 Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
-DECADES = 3  # the logarithmic scale of colours reaches down to 10**-DECADES of that weight
+DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of that weight
 COLOURS = 256
-VIRIDIS = np.array(  # evenly spaced red, green, blue [10, 3], as in Plotly
+VIRIDIS = np.array(  # [10, 3] evenly spaced red, green, blue, as in Plotly
     [
         *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),
         *([31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]),
     ]
 )
-NARROWEST, WIDEST = 160, 440  # pixels of a map's side, if there is room
+NARROWEST, WIDEST = 160, 440  # pixels of a map's side, if they fit
 EDGE = 12  # pixels between a picture's edge and its content
 FONT = 12  # pixels
 LABEL_ROOM = 11  # pixels: least distance between labels of an axis
 LONGEST_LABEL = 12  # characters, including the ellipsis of a cut label
-SCRIPT = Path(__file__).with_name("head_map.js")  # draws a map on a canvas
+SCRIPT = Path(__file__).with_name("head_map.js")  # the script that draws a map on a canvas
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Label:
     offset: tuple[float, float]
     align: Alignment = "center"
     turned: bool = False
-    least: float = 0  # width of the box in pixels from which there is room for it
+    least: float = 0  # least width of the box, in pixels, at which the label is drawn
 
 
 @dataclass(frozen=True)
 class Legend:
-    """A colour bar, its labels, and the room that both take; sizes in pixels."""
+    """A colour bar, its labels, and the size of both, in pixels."""
 
     labels: tuple[Label, ...]
     width: int = 208
@@ -83,7 +83,7 @@ def picture(history: HeadHistory, i: int) -> np.ndarray:
 
 
 def colours(count: int = COLOURS) -> np.ndarray:
-    """Return the colours [count, 3] from the smallest weight to the largest, as bytes of red, green and blue."""
+    """Return the colours [count, 3] from the smallest weight to the largest, as red, green and blue bytes."""
     stops = np.linspace(0, 1, len(VIRIDIS))
     wanted = np.linspace(0, 1, count)
     return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
@@ -94,14 +94,14 @@ def colour_end(weights: np.ndarray) -> float:
     return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
 
 
-@lru_cache(maxsize=2)  # used by the maps, legend and caption of two compared runs
+@lru_cache(maxsize=2)  # cached for the maps, legend and caption of two compared runs
 def end_of(history: HeadHistory) -> float:
     """Return the weight at which the colours of a history end: its own, or the one that all heads share."""
     return history.shared_end or colour_end(history.weights)
 
 
 def clipping(history: HeadHistory) -> str:
-    """Return a sentence on where the colours of a history end, and the share of its weights that are larger."""
+    """Return a sentence on where the colours of a history end, and on the share of larger weights."""
     of, larger = "all heads" if history.shared_end else "this head", _larger(history)
     over = quantity(len(history.steps), "step")
     over = over if len(history.steps) == 1 else f"all {over}"
@@ -116,7 +116,7 @@ def _larger(history: HeadHistory) -> float:
 
 
 def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale) -> np.ndarray:
-    """Return the place of weights on the colours, 0 to 1: their share of `end`, or its logarithm; larger ones are 1."""
+    """Return the places of weights on the colour scale, 0 to 1: their share of `end`, or its logarithm, at most 1."""
     shares = np.minimum(weights / end, 1)
     if scale == "linear":
         return shares
@@ -124,7 +124,7 @@ def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale)
 
 
 def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
-    """Return the colour bar with the weights at its ends and middle; `larger` is the share of weights above its end."""
+    """Return the colour bar with labels at its ends and middle; `larger` is the share of weights above its end."""
     last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
         ends = "0", f"{end / 2:.2g}", last
@@ -166,7 +166,7 @@ def axis_labels(history: HeadHistory) -> list[Label]:
         text = history.tokens[position] if named else str(position)
         text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
         middle = (position + 0.5) / history.size
-        # If there is no room for all, one position in 2, 4, 8, ... has a label: by the largest power of two in it.
+        # If not all labels fit, one position in 2, 4, 8, ... has a label, by the largest power of two that divides it.
         spacing = position & -position
         least = LABEL_ROOM * history.size / spacing if spacing else 0
         labels.append(Label(text, (0, middle), (-6, 0), "right", least=least))
@@ -176,8 +176,8 @@ def axis_labels(history: HeadHistory) -> list[Label]:
 
 
 def note_lines(history: HeadHistory) -> list[str]:
-    """Return the note in lines as wide as a picture of the map."""
-    letters = (margins(history).left + WIDEST) // 7  # pixels of a letter
+    """Return the note broken into lines of the width of a map's picture."""
+    letters = (margins(history).left + WIDEST) // 7  # 7 pixels per letter
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
 
 
@@ -185,7 +185,7 @@ def note_lines(history: HeadHistory) -> list[str]:
 
 
 def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
-    """Return everything but the weights that head_map.js needs to draw a history, as JSON values."""
+    """Return everything except the weights that head_map.js needs to draw a history, as JSON values."""
     return {
         "title": history.title,
         "note": history.note,

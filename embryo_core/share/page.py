@@ -1,4 +1,4 @@
-"""HTML documents that need no network; and a head's history as one that plays by itself, or as a GIF."""
+"""HTML documents without network access, and a head's history as such a document or as a GIF."""
 
 import base64
 import hashlib
@@ -16,8 +16,8 @@ from embryo_core.share import map_style
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 
-SUFFIXES = (".gif", ".html")  # of an animation
-CODES = 65535  # steps in which a weight is stored, as a share of the largest
+SUFFIXES = (".gif", ".html")  # suffixes of an animation
+CODES = 65535  # levels of a stored weight, as a share of the largest
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -50,9 +50,9 @@ BODY = """
 def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str]) -> str:
     """Return a document with its scripts and data inside; no text in its data becomes markup.
 
-    The data are embedded as JSON without a single "<". The security policy names the hashes of the scripts, and allows
-    no other script and no request. `title` and `data` may hold any text; `style`, `body` (markup) and
-    `scripts` are trusted. A script reads `data` as `JSON.parse(document.getElementById("data").textContent)`.
+    The data are embedded as JSON without any "<". The content security policy has the hashes of the scripts, and allows
+    no other script and no request. `title` and `data` may hold any text; `style`, `body` (markup) and `scripts` are
+    trusted. A script reads `data` as `JSON.parse(document.getElementById("data").textContent)`.
     """
     embedded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -75,7 +75,7 @@ def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str
 
 
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
-    """Return the page, its colours on this scale. Weights are rounded to 1/65535 of the largest."""
+    """Return the page, with colours on this scale. Weights are rounded to 1/65535 of the largest."""
     codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
     data = map_style.drawing(history, scale) | {
         "note": f"{history.note}. Scale: {scale}. {map_style.clipping(history)}",
@@ -96,6 +96,6 @@ def write_animation(history: HeadHistory, path: Path, scale: Scale = "linear") -
 
 
 def check_suffix(path: Path) -> None:
-    """Raise ResultsError unless animations can be written to files of this name."""
+    """Raise ResultsError unless the suffix is one of an animation."""
     if path.suffix.lower() not in SUFFIXES:
         raise ResultsError(f"'{path}' ends in none of {', '.join(SUFFIXES)}; an animation is written as one of these.")

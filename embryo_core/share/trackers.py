@@ -1,4 +1,4 @@
-"""Scores of a run as files of other tools: TensorBoard's events, CSV or parquet (docs/python.md)."""
+"""Export a run's scores to other tools: TensorBoard events, CSV or parquet (docs/python.md)."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.types import Run
 
 FORMS = ("tensorboard", "csv", "parquet")
-VERSION = "brain.Event:2"  # of the format of events
+VERSION = "brain.Event:2"  # version of the event format
 LOST = "already holds files; name a folder that is empty or does not exist."
 
 
@@ -45,7 +45,7 @@ def export(run: Run, form: str, folder: Path) -> Path:
 
 
 def scalars(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the tag of each curve, of plain characters, with its rows (step, value)."""
+    """Yield the tag of each curve, in plain characters, with its rows (step, value)."""
     for (metric, layer, group), rows in scores.groupby(["metric", "layer", "group"], sort=False, dropna=False):
         parts = [metric, *([f"layer{int(layer)}"] if pd.notna(layer) else []), *([group] if pd.notna(group) else [])]
         yield re.sub(r"[^\w\-./]", "_", "/".join(map(str, parts))), rows.sort_values("step")[["step", "value"]]

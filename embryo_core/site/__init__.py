@@ -1,3 +1,3 @@
-"""A folder of static files that shows runs without a server: the dashboard's figures, opened from any web space."""
+"""A static site that shows runs without a server: the dashboard's figures as a folder of files."""
 
 from embryo_core.site.site import write_site

@@ -1,4 +1,4 @@
-"""What a static site shows of one run by the dashboard's other components: tiles, stored answers, attention maps."""
+"""The parts of a static site that other components draw: tiles, stored answers, attention maps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +18,20 @@ from embryo_core.share import averaged
 from embryo_core.types import Run
 
 METRIC = "attention"
-HEAD_STEPS, GRID_STEPS = 8, 12  # at most, of the maps of a head, and of the small maps of all heads
+HEAD_STEPS, GRID_STEPS = 8, 12  # largest numbers of steps, of a head's maps and of the small maps of all heads
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a component draws in the browser, with the words of a figure; `table` has its numbers, if it has any."""
+    """The data of a component in the browser, with the text of a figure, and the `table` of its numbers, if any."""
 
     component: Component
     payload: bytes
-    name: str  # of its files
+    name: str  # prefix of its files' names
     title: str
     caption: Caption
     run: Run
-    note: str = ""  # what was measured on, for the small print
+    note: str = ""  # the data behind it, for the small print
     headline: str = ""
     table: pd.DataFrame | None = None
     missing: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
 
 
 def describe_answers(run: Run) -> str:
-    """Return when the run learned its examples, as the Query page opens; "" without examples."""
+    """Return the Query page's sentence on when the run learned its examples; "" without examples."""
     examples = results.read_examples(run)
     asked = max((len(one.answers) for one in examples), default=0)
     return query.describe_examples(examples, asked, Axis().of(run)) if examples else ""
@@ -80,7 +80,7 @@ def describe_answers(run: Run) -> str:
 
 
 def heads(run: Run) -> tuple[int, int]:
-    """Return how many layers and heads have maps; (0, 0) without any."""
+    """Return the numbers of layers and heads with maps; (0, 0) without maps."""
     steps = results.steps_done(run, METRIC)
     return results.read_attention_step(run, min(steps))[0].shape[:2] if steps else (0, 0)
 
@@ -99,7 +99,7 @@ def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
 
 
 def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
-    """Return a head's averaged maps, with a byte a weight. Raises ResultsError."""
+    """Return a head's averaged maps, with one byte per weight. Raises ResultsError."""
     run = runs[0]
     steps, known = _steps(run, HEAD_STEPS)
     maps = results.read_attention(run, layer, head, steps)
@@ -114,7 +114,7 @@ def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
 
 
 def _steps(run: Run, most: int) -> tuple[list[int], int]:
-    """Return at most `most` of the steps that have maps, and how many have."""
+    """Return at most `most` of the steps with maps, and their total number."""
     known = sorted(results.steps_done(run, METRIC))
     return log_spaced(known, most), len(known)
 

@@ -1,6 +1,6 @@
 """Live questions in a static site: a run's graph, and the weights of some of its checkpoints, for a browser.
 
-live_model.js reads them, only when somebody asks; the tokenizer and the names of pieces are those of the dashboard.
+live_model.js loads them with the first question; the tokenizer and the names of pieces are those of the dashboard.
 """
 
 import json
@@ -23,16 +23,16 @@ from embryo_core.site.packages import LIVE, add_packages
 from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
-RUNTIME_BYTES = 14_400_000  # of the JavaScript of others
-MAX_TOGETHER = 4  # masks; each adds up to BEAM_WIDTH passes a checkpoint
+RUNTIME_BYTES = 14_400_000  # bytes of the third-party JavaScript
+MAX_TOGETHER = 4  # masks; each adds up to BEAM_WIDTH passes per checkpoint
 GRAPH, TOKENIZER, ABOUT = "graph.onnx", "tokenizer.json", "about.json"
 
 
 def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[str, str]]:
-    """Write what a browser needs to ask at most `count` checkpoints of each run.
+    """Write the files with which a browser asks at most `count` checkpoints of each run.
 
     Returns for each run by name the "folder" of its files in the site, or "why" it cannot be asked. Raises SiteError if
-    no run can be asked, or the JavaScript of others is missing.
+    no run can be asked, or if third-party JavaScript is missing.
     """
     found: dict[str, dict[str, str]] = {}
     for i, run in enumerate(runs, 1):
@@ -75,13 +75,13 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
 
 
 def _words(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the model that predicts words: this one, or an ELECTRA's generator."""
+    """Return the checkpoint of the model that predicts words: this one, or an ELECTRA's generator."""
     return run_files.generator(checkpoint) or checkpoint
 
 
 def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
-    """Return the graph of a checkpoint, and the file of its weights, which was verified. Raises EmbryoError."""
-    from embryo_core.engine.onnx_graph import network_graph  # torch
+    """Return the graph of a checkpoint, and the verified file of its weights. Raises EmbryoError."""
+    from embryo_core.engine.onnx_graph import network_graph  # imports torch
 
     model = _words(checkpoint)
     if not heads(model) & {"masked_words", "next_words"}:
@@ -100,7 +100,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
 
 
 def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequence[int]) -> dict[str, Any]:
-    """Return what live_model.js needs to know of a run beside its files."""
+    """Return the description of a run for live_model.js."""
     model = _words(checkpoint)
     sizes, config = (run_files.read_config(one, run_files.Architecture) for one in (model, checkpoint))
     fills = "masked_words" in heads(model)

@@ -1,10 +1,10 @@
-"""A note in Markdown as HTML: headings, lists, paragraphs, links, emphasis and code; all else stays as it was."""
+"""Convert a Markdown note to HTML: headings, lists, paragraphs, links, emphasis and code; all else is literal text."""
 
 import re
 from collections.abc import Iterator
 from html import escape
 
-SPANS = (  # of escaped text, in this order
+SPANS = (  # patterns in escaped text, applied in this order
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
     (re.compile(r"\[([^\]]+)\]\((https?://[^\s()]+|(?!//)[\w./#-]+)\)"), r'<a href="\2">\1</a>'),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
@@ -13,14 +13,14 @@ SPANS = (  # of escaped text, in this order
 
 
 def to_html(markdown: str) -> str:
-    """Return a note as HTML, in which no text of the note is markup; links are of http, https or the folder."""
+    """Return a note as HTML with all other text escaped; links may be http, https, or inside the folder."""
     blocks = re.split(r"\n\s*\n", markdown.strip())
     return "\n".join(line for block in blocks if block for line in _block(block.splitlines()))
 
 
 def _block(lines: list[str]) -> Iterator[str]:
     if heading := re.match(r"(#{1,3})\s+(.*)", lines[0]):
-        level = max(2, len(heading[1]))  # the page has the first
+        level = max(2, len(heading[1]))  # the page has the only h1
         yield f"<h{level}>{_spans(heading[2])}</h{level}>"
         lines = lines[1:]
     if lines and all(re.match(r"\s*[-*]\s", line) for line in lines):

@@ -1,4 +1,4 @@
-"""JavaScript from npm, fetched once and checked by SHA-256: a small Plotly, and what answers live questions."""
+"""JavaScript from npm, fetched once and checked by SHA-256: a small Plotly, and the libraries of live questions."""
 
 import hashlib
 import os
@@ -17,20 +17,20 @@ from embryo_core.runs.atomic_files import replacing, sha256
 
 @dataclass(frozen=True)
 class Package:
-    """A package of npm, and the files of it that a site has, by their names there.
+    """An npm package, and its files in a site: name in the site -> path in the package.
 
-    Modules end in .js there, which every server sends as JavaScript.
+    Modules end in .js in the site, since every server sends this suffix as JavaScript.
     """
 
     name: str
     version: str
     licence: str
-    sha256: str  # of its archive
+    sha256: str  # of the archive
     files: dict[str, str]
 
     @property
     def archive(self) -> str:
-        """Return the name that `npm pack` gives its archive."""
+        """Return the name of the archive that `npm pack` writes."""
         return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
 
 
@@ -55,7 +55,7 @@ LIVE = (
     ),
 )
 
-PLOTLY = Package(  # without maps and 3D; browsers read it in half the time of the whole one
+PLOTLY = Package(  # without maps and 3D; browsers load it in half the time of the full bundle
     "plotly.js-cartesian-dist-min",
     "4.1.1",
     "MIT, Copyright Plotly, Inc.",
@@ -65,7 +65,7 @@ PLOTLY = Package(  # without maps and 3D; browsers read it in half the time of t
 
 
 def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None = None) -> None:
-    """Write files and a notice of packages to a folder; `cache` has the archives, else the user's. Raises SiteError."""
+    """Write files and a notice of packages to a folder; archives are in `cache` or the user's. Raises SiteError."""
     cache = cache or pooch.os_cache("embryo")
     archives = [_fetch(package, cache) for package in packages]
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None =
         with tarfile.open(archive) as opened:
             for name, path in package.files.items():
                 source = opened.extractfile(f"package/{path}")
-                assert source is not None  # the archive is the one of its SHA-256
+                assert source is not None  # the archive's SHA-256 was checked
                 with (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
     notice = [f"{one.name} {one.version} ({', '.join(one.files)}), unchanged: {one.licence}" for one in packages]
@@ -81,7 +81,7 @@ def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None =
 
 
 def _fetch(package: Package, cache: Path) -> Path:
-    """Return the archive of a package in the cache, where npm puts it if it is not there."""
+    """Return the archive of a package in the cache; fetch it with npm if it is missing."""
     path = cache / package.archive
     if not (path.is_file() and sha256(path) == package.sha256):
         cache.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What each page of a static site shows: figures, each with a few choices, and tables; all from stored results."""
+"""The pages of a static site: figures, each with a few choices, and tables; all from stored results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,29 +53,29 @@ from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_wo
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
-MAX_WORDS = 24  # words of a list whose curves can be chosen
+MAX_WORDS = 24  # number of words of a list whose curves can be chosen
 Runs = Sequence[Run]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure with its choices: what makes it of the runs and an axis, and the options of each choice by its name."""
+    """A figure with its choices: the function that makes it, and the options of each choice by name."""
 
-    name: str  # in addresses
+    name: str  # name in URLs
     make: Callable[..., Figure | Drawing]
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
-    what: str = ""  # what the choices are
-    alone: bool = False  # shows the first run alone, whichever are beside it
-    each: bool = False  # or each of the runs alone, side by side
+    what: str = ""  # label of the choices
+    alone: bool = False  # shows only the first run, also in a comparison
+    each: bool = False  # shows each run separately, side by side
 
 
 @dataclass(frozen=True)
 class SitePage:
-    """What a page shows of some runs."""
+    """The content of a page for some runs."""
 
     headline: str
     parts: Sequence[Panel | FixedTable]
-    metric: str = ""  # begins the names of the metrics at whose steps playing stops; at all steps without one
+    metric: str = ""  # prefix of the metrics at whose steps playing stops; "" for all steps
 
 
 # === Training and findings ===
@@ -310,7 +310,7 @@ def _query(runs: Runs) -> SitePage:
     return SitePage(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
 
 
-# === Runs beside each other ===
+# === Comparisons of runs ===
 
 
 def _compare(runs: Runs) -> SitePage:
@@ -339,7 +339,8 @@ def _compare(runs: Runs) -> SitePage:
     )
 
 
-PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {  # by the name in addresses, in the dashboard's order
+# name in URLs -> title, function; in the dashboard's order
+PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {
     "overview": ("Overview", _overview),
     "findings": ("Findings", _findings),
     "tokens": ("Tokens", _tokens),
@@ -356,7 +357,7 @@ PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {  # by the name i
 
 
 def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | Drawing | str]]:
-    """Yield each choice of a panel with its figure on each scale of steps, or a sentence that says why it has none."""
+    """Yield each choice of a panel with its figure on each scale of steps, or a sentence on why it has none."""
     for choice, options in panel.choices.items():
         try:
             by_scale: dict[Scale, Any] = {"log": panel.make(runs, Axis("log"), **options)}

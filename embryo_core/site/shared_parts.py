@@ -1,4 +1,4 @@
-"""Values as scripts, compressed: parts that occur several times, such as the numbers of a curve, are written once."""
+"""Values as compressed scripts; parts that occur repeatedly, such as the numbers of a curve, are written once."""
 
 import base64
 import gzip
@@ -7,11 +7,11 @@ from typing import Any
 
 from plotly.io.json import to_json_plotly
 
-MIN_LENGTH = 40  # characters of a part from which a reference is shorter
+MIN_LENGTH = 40  # least characters of a part that is longer than a reference
 
 
 def script(key: str, value: Any) -> str:
-    """Return the script that gives `value` to the page under a key; numpy arrays and plotly figures are plain JSON.
+    """Return the script that passes `value` to the page under a key; numpy arrays and plotly figures become plain JSON.
 
     A part {"$": i} is replaced by the i-th of the parts (see `add` in site.js).
     """

@@ -41,41 +41,41 @@ from embryo_core.site.shared_parts import script
 from embryo_core.site.tables import FixedTable
 from embryo_core.types import Run
 
-MANIFEST = "embryo-site.json"  # what marks a folder as a site, and says of which results each folder of data was made
+MANIFEST = "embryo-site.json"  # marks a folder as a site, and has the fingerprint of each folder of data
 OWN = re.compile(
     rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/(live/)?[\w-][\w.-]*|data/(site|[\w+-][\w.+-]*/[\w-]+)\.js"
     r"|live/\d+/(graph\.onnx|(tokenizer|about)\.json|step\d+\.safetensors)"
 )
 FOLDER = Path(__file__).parent
-MAX_PAIRS = 3  # runs up to which each is shown beside each other one; of more, alone and beside all others
-MAX_BESIDE = 3  # choices of a panel with several runs; a run alone has all
+MAX_PAIRS = 3  # runs up to which all pairs are shown; more runs are shown alone and beside all others
+MAX_BESIDE = 3  # choices of a panel with several runs; a single run has all
 
 
 @dataclass(frozen=True)
 class RunSelection:
-    """What a visitor can choose to see: a run, and the runs beside it."""
+    """A selection that a visitor can make: a run, and the runs beside it."""
 
     runs: tuple[Run, ...]
 
     @property
     def folder(self) -> str:
-        """The folder of its data, in plain characters, for runs of any name."""
+        """The folder of its data, in plain characters for any name of a run."""
         names = [run.name for run in self.runs]
         plain = re.sub(r"[^A-Za-z0-9_.+-]", "_", "+".join(names))[:60].strip(".")
         return f"{plain}-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
 
     @property
     def fingerprint(self) -> str:
-        """A text that changes when what the view shows may change: results, logs, cards, or this program."""
+        """A hash that changes with anything that the view shows: results, logs, cards, or this program."""
         return hashlib.sha256("".join([_program(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
 
 
 def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
     """Write the site of some runs to a folder, and return the names of the views that were drawn again.
 
-    `note` is Markdown for the first page; `live` is how many checkpoints of each run a browser can ask. The folder must
-    be new, empty, or an earlier site, of which views with unchanged results are taken over. Raises SiteError; the
-    folder then stays as it was.
+    `note` is Markdown for the first page; `live` is the number of checkpoints of each run that a browser can ask. The
+    folder must be new, empty, or an earlier site, whose views with unchanged results are reused. Raises SiteError; the
+    folder is then unchanged.
     """
     for run in runs:
         if not any(results.done(run).values()):
@@ -96,7 +96,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             for view in (views := list(_views(runs))):
                 data = Path("data", view.folder)
                 if earlier.get(view.folder) == view.fingerprint and (folder / data).is_dir():
-                    shutil.copytree(folder / data, temporary / data)  # of the same results
+                    shutil.copytree(folder / data, temporary / data)  # the results are unchanged
                 else:
                     _write_view(view, temporary)
                     made.append(view.folder)
@@ -119,7 +119,7 @@ def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
             yield RunSelection((run, *others))
 
 
-# === What is there already ===
+# === The earlier site ===
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Raise SiteError if a folder would be replaced that holds anything but files of a site, such as a .git."""
+    """Raise SiteError if the folder that would be replaced contains files other than those of a site, such as .git."""
     inside = [folder, *folder.rglob("*")] if folder.exists() else []
     if other := next((path for path in inside if not _is_own(path, folder)), None):
         raise SiteError(
@@ -149,7 +149,7 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return the fingerprint of each view of an earlier site; empty without one that can be read."""
+    """Return the fingerprint of each view of an earlier site; empty if there is no readable one."""
     with suppress(ResultsError):
         return read_json(folder / MANIFEST, folder, dict[str, dict[str, str]], ResultsError).get("views", {})
     return {}
@@ -190,13 +190,13 @@ def _write_view(view: RunSelection, folder: Path) -> None:
 
 
 def _stops(run: Run, metric: str) -> list[int]:
-    """Return the steps at which a page has data of a metric; empty if it names none."""
+    """Return the steps at which a metric has data; empty without a metric."""
     found = (steps for name, steps in results.done(run).items() if metric and name.startswith(metric))
     return sorted(set().union(*found) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
 def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
-    """Write the figures of a panel, and return what its page says of it; None if there is nothing to show."""
+    """Write the figures of a panel, and return its entry on the page; None if there is nothing to show."""
     if part.alone and len(view.runs) > 1:
         named = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
         return {**named, "alone": True}
@@ -217,7 +217,7 @@ def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder:
 
 
 def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
-    """Return what a page says of a table; the rows of one that is loaded when it is opened have their own file."""
+    """Return a table's entry on the page; write the rows of a table that is loaded on demand to their own file."""
     about = {"name": part.title, "title": part.title, "columns": [*part.table], **_words(part.caption)}
     if not part.alone:
         return about | {"rows": [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]}
@@ -228,7 +228,7 @@ def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Return a value of a table that the browser writes: "" for none, numbers as they are."""
+    """Return a value of a table for the browser: "" for missing ones, numbers unchanged."""
     if pd.isna(value):
         return ""
     return float(f"{value:.6g}") if isinstance(value, float) else value
@@ -249,7 +249,7 @@ def _words(caption: Caption) -> dict[str, str]:
 
 
 def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
-    """Return what a page needs to draw a figure on each scale of steps, and to save it."""
+    """Return the data to draw a figure on each scale of steps, and to save it."""
     figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
     return {
         "name": figure.file_name,
@@ -261,14 +261,14 @@ def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
 
 
 def _sizes(figure: Figure) -> dict[str, Any]:
-    """Return the sizes of a figure's files without plotly's template, the same for all (see `_write_frame`)."""
+    """Return the sizes of a figure's files without plotly's template, which all share (see `_write_frame`)."""
     return {
         columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
     }
 
 
 def _drawing_data(drawing: Drawing) -> dict[str, Any]:
-    """Return what a page needs to have a component draw; a component with maps saves them as pictures."""
+    """Return the data of a component; a component with maps saves them as pictures."""
     table, run = drawing.table, [drawing.run.name]
     return {
         "name": drawing.name,
@@ -288,7 +288,7 @@ def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], given: dict[str, Any]) -> None:
-    """Write pages, scripts and styles, and what every page needs to know; `given` are its title, note and live runs."""
+    """Write pages, scripts and styles, and the data of every page; `given` has the site's title, note and live runs."""
     assets = folder / "assets"
     for name in ("site.js", "site.css"):
         _write(assets / name, _read(name))
@@ -298,13 +298,14 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
     _write(assets / "components.js", _components())
     try:
         add_packages([PLOTLY], assets)
-    except SiteError:  # without npm, the larger one of Plotly's Python package
+    except SiteError:  # without npm, the larger bundle of Plotly's Python package
         shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
     about = {
         **given,
         "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
-        "names": [run.name for run in runs],  # in this order, which an object of JavaScript does not keep for numbers
+        # a list, since a JavaScript object does not keep this order for numeric names
+        "names": [run.name for run in runs],
         "runs": {run.name: _run(run) for run in runs},
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
@@ -316,7 +317,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
 
 
 def _run(run: Run) -> dict[str, Any]:
-    """Return what pages need of a run: its time bar, and its axis in steps and in the other units that it records."""
+    """Return the data of a run for all pages: its time bar, and its axis in each unit that it records."""
     checkpoints, axis = run_files.checkpoints(run), Axis().of(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
@@ -325,7 +326,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
-    """Return what the axis counts at the steps of a run in a unit: counts, places on both scales, and the axes."""
+    """Return the axis of a run in a unit: counts at its steps, positions on both scales, and the layout of the axes."""
     axes = {scale: Axis(scale, unit).of(run) for scale in SCALES}
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
@@ -333,7 +334,7 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
 
 
 def _components() -> str:
-    """Return the components as classic scripts: modules do not load from files."""
+    """Return the components as classic scripts, since browsers do not load modules from local files."""
     made = [
         f"embryo.components[{json.dumps(one.name)}] = {{ html: {json.dumps(one.html)}, css: {json.dumps(one.css)}, "
         f"draw: (() => {{\n{one.js.replace('export default function', 'return function')}\n}})() }};"

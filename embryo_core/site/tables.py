@@ -1,4 +1,4 @@
-"""Tables of a static site: some are the same at every step, the longest are searched in the browser."""
+"""Tables of a static site, which are the same at every step; the longest are searched in the browser."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from embryo_core.figures.grammar import label
 from embryo_core.types import Run
 from embryo_core.words import point, quantity
 
-FACT_COLUMNS = {  # and how they are headed
+FACT_COLUMNS = {  # column -> heading
     "relation": "relation",
     "subject": "subject",
     "object": "true object",
@@ -31,7 +31,7 @@ class FixedTable:
     title: str
     table: pd.DataFrame
     caption: Caption
-    alone: bool = False  # of the first run, whichever are beside it; loaded when it is opened
+    alone: bool = False  # for the first run only, also in a comparison; loaded when it is opened
 
 
 def every_word(run: Run) -> FixedTable:

@@ -1,3 +1,3 @@
-"""Make runs of checkpoints that others wrote, without copying them."""
+"""Make runs from checkpoints that other code wrote, without copying them."""
 
 from embryo_core.sources.add import add

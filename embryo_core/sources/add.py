@@ -1,10 +1,10 @@
-"""Make a run of checkpoints that others wrote: point to their folders, or copy them; nothing there is changed.
+"""Make a run from checkpoints that other code wrote: point to their folders, or copy them; the source is unchanged.
 
     <root>/runs/<name>/run.json, tokenizer/, log.jsonl
     <root>/runs/<name>/checkpoints/step{N}/config.json, manifest.json (which leads to the weights)
 
-The folder is written whole and replaces an earlier one of that name, so the same command again takes in new
-checkpoints (earlier.py has what stays). A checkpoint that is gone from its source keeps its results, without weights.
+The folder is written completely and replaces an earlier one of that name, so repeating the command adds new checkpoints
+(earlier.py decides what stays). A checkpoint that is missing in the source keeps its results, without weights.
 """
 
 import json
@@ -51,12 +51,12 @@ class Added:
 
     run: Run
     steps: tuple[int, ...]
-    locations: tuple[str, ...]  # folders of weights, and "hf:" repositories
+    locations: tuple[str, ...]  # folders and "hf:" repositories of the weights
     kept: tuple[int, ...] = ()  # unchanged steps of an earlier run of that name
-    gone: tuple[int, ...] = ()  # steps whose weights are no longer where they were
+    gone: tuple[int, ...] = ()  # steps whose weights are no longer in the source
     left_alone: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
-    notes: tuple[str, ...] = ()  # sentences on what else the source has
+    notes: tuple[str, ...] = ()  # sentences on other content of the source
     remarks: tuple[str, ...] = ()  # sentences on how the checkpoints are read
 
 
@@ -69,11 +69,11 @@ def add(
     copy: bool = False,
     seed: int | None = None,
 ) -> Added:
-    """Make the run `name` of a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
+    """Make the run `name` from a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
     `patterns` describe the names of checkpoints (see patterns.py), `steps` selects some, `tokenizer` is the folder of
     the pretraining's tokenizer, or hf:OWNER/NAME@REVISION, if the checkpoints have none. Without `seed`, the seed is
-    that in the name of the source or of the run, or in config.json.
+    read from the name of the source or of the run, or from config.json.
 
     Raises RunError for a source without checkpoints, a run of that name that was not added, results of that name that
     belong to other models, and while another process adds; RunError or MissingWeights if the Hub does not answer.
@@ -105,7 +105,8 @@ def add(
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         unread, odd = _write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
-        # Allowed before the run exists, so that it can be added again after a kill; kept pointers lead nowhere new.
+        # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
+        # permission.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
     made = runs.read_run(target)
@@ -148,7 +149,7 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
 
 
 def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceCheckpoint]:
-    """Return the wanted steps in order. Raises RunError if one is double, missing, or counted differently."""
+    """Return the wanted checkpoints by step. Raises RunError for a duplicate, a missing step, or another unit."""
     units = {one.counts.first[1] for one in series.found}
     if len(units) > 1:
         raise RunError(f"The names count {' and '.join(sorted(units))}; give patterns that count the same (--pattern).")
@@ -170,9 +171,9 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceChe
 def _write_checkpoints(
     chosen: list[SourceCheckpoint], folder: Path, copy: bool, name: str
 ) -> tuple[list[SourceCheckpoint], list[str]]:
-    """Write checkpoints to a run's folder; return those that were written, and a sentence for each other one.
+    """Write checkpoints to a run's folder; return the written ones, and a sentence for each other one.
 
-    Files that stay where they are are hashed side by side.
+    Files that are not copied are hashed in parallel.
     """
 
     def write(one: SourceCheckpoint) -> str | None:
@@ -182,7 +183,7 @@ def _write_checkpoints(
                 _write_checkpoint(one, path, copy)
                 if one.generator:
                     _write_checkpoint(one.generator, path / runs.GENERATOR, copy)
-        except MissingWeights:  # the Hub does not answer, and a run must have no gap because of that
+        except MissingWeights:  # the Hub does not answer, which must not leave a gap in the run
             raise
         except EmbryoError as reason:
             return f"{at}: {reason}"
@@ -208,13 +209,13 @@ def _write_checkpoint(found: SourceCheckpoint, folder: Path, copy: bool) -> None
             f"{found.config} has the model_type '{family}', which is not read; Embryo reads masked language models and "
             "decoders of text that transformers loads."
         )
-    sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # within limits
+    sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # checks the limits
     folder.mkdir(parents=True)
     (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
     counts, pointers = found.counts, found.pointer.files
     at_hand = copy or not found.pointer.repository
     files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
-    check_parts({file: file.parent for file in files}, sizes)  # a cut file would take the place of an earlier copy
+    check_parts({file: file.parent for file in files}, sizes)  # a truncated file must not replace an earlier copy
     if found.index and files:
         check_shards(found.index, files)
     if copy and found.index:
@@ -229,13 +230,14 @@ def _write_checkpoint(found: SourceCheckpoint, folder: Path, copy: bool) -> None
             "sha256": hashes[0],
             "parts": dict(zip(found.pointer.parts, hashes[1:], strict=True)),
         }
-    tokens = counts.tokens or _state(found).num_input_tokens_seen or None  # a Trainer counts them only on request
+    tokens = counts.tokens or _state(found).num_input_tokens_seen or None  # a Trainer counts tokens only on request
     runs.write_manifest(folder, found.step, counts.sequences, tokens, **more)
 
 
 def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
     """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
-    from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer  # transformers takes seconds
+    # transformers takes seconds to import
+    from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 
     decoder = is_decoder(runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun))
     if named and named.startswith(HUB):
@@ -255,7 +257,7 @@ def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
 
 
 def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
-    """Raise RunError if the vocabulary of a checkpoint is smaller than the tokenizer."""
+    """Raise RunError if a checkpoint's vocabulary is smaller than the tokenizer's."""
     pieces = Tokenizer.from_str(tokenizer).get_vocab_size(with_added_tokens=True)
     for one in added:
         rows = runs.read_json(one.config, one.within, runs.Architecture, BrokenCheckpoint).vocab_size
@@ -273,7 +275,7 @@ def _draft(
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}
-    if seed is None:  # in the first name that has one ("multiberts-seed_0"), or else in config.json
+    if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
         named = [found[-1] for one in (*source, name) if (found := SEED.findall(one))]
         seed = int(named[0]) if named else config.get("seed")
     if type(seed) is int:
@@ -295,10 +297,10 @@ def _draft(
 
 
 def _describe(run: Run) -> Iterator[str]:
-    """Yield what the checkpoints give, in a sentence for all of them or for each part."""
+    """Yield a sentence on the capabilities of the checkpoints, or one for each group with the same ones."""
     steps: dict[str, list[int]] = {}
     for one in runs.checkpoints(run):
-        with suppress(BrokenCheckpoint):  # the audit names it
+        with suppress(BrokenCheckpoint):  # the audit reports it
             found = describe(gives(one), runs.read_config(one, runs.ModelClass))
             steps.setdefault(found, []).append(one.step)
     for found, own in steps.items():
@@ -317,22 +319,23 @@ def _saved_every(found: SourceCheckpoint) -> int:
 
 
 def _state(found: SourceCheckpoint) -> TrainerState:
-    """Return the state that a Trainer wrote; an empty one if there is none or it cannot be read."""
+    """Return the state that a Trainer wrote; an empty one if it is missing or cannot be read."""
     try:
         return (trainer.read_state(found.folder) if found.folder else None) or TrainerState()
-    except BrokenTrainerState:  # reported once, for the log
+    except BrokenTrainerState:  # `_write_log` reports it
         return TrainerState()
 
 
 def _write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
     """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
 
-    Return a sentence for each state that cannot be read, and one on odd numbers; "" if there are none.
+    Return a sentence for each state that cannot be read, and one on unusual numbers, or "".
     """
     rows, troubles, odd = [], [], ""
     for one in reversed(added):
         try:
-            counted = one.folder if one.counts.step is not None else None  # as the rows of a Trainer's log are
+            # in updates, like the rows of a Trainer's log
+            counted = one.folder if one.counts.step is not None else None
             state = trainer.read_state(counted) if counted else None
         except BrokenTrainerState as reason:
             troubles.append(str(reason))

@@ -1,4 +1,4 @@
-"""The earlier run that an added one replaces: what stays of it, and whether its results belong to the same models."""
+"""The earlier run that an added one replaces: which steps stay, and whether its results belong to the same models."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from embryo_core.types import Run
 
 
 def points_elsewhere(target: Path) -> bool:
-    """Return whether the checkpoints of a folder point to weights and none has its own, as in a run that was moved."""
+    """Return whether a folder's checkpoints all point to weights elsewhere, as in a run that was moved."""
     manifests = [manifest for _, manifest in _manifests(target)]
     return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
 
@@ -57,7 +57,8 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
 def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Keep the steps that the new run lacks; return those that stay unchanged, and those that lose their weights.
 
-    Copies stay, and pointers to existing files in `allowed` places; the others stay without weights, for their results.
+    Copies stay, and so do pointers to existing files in `allowed` places; others stay without weights, for their
+    results.
     """
     kept, gone = [], []
     written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
@@ -65,7 +66,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
         return (), ()
     for folder, manifest in _manifests(old.path):
         if manifest.step in written or (manifest.weights and manifest.weights in written.values()):
-            continue  # added again, maybe counted differently
+            continue  # added again, possibly counted in another unit
         copy = new.path / "checkpoints" / f"step{manifest.step}"
         inside = _inside(folder, old.path)
         whole = inside is None or _is_there(inside, folder / runs.GENERATOR, allowed)
@@ -84,7 +85,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
 
 
 def _is_same_tokenizer(old: Run, new: Run) -> bool:
-    """Return whether two tokenizers say the same, such as one that another version of a library wrote."""
+    """Return whether two tokenizers are equivalent, such as files by two versions of a library."""
     if old.tokenizer_sha256 == new.tokenizer_sha256:
         return True
     files = {run.path: run.tokenizer / "tokenizer.json" for run in (old, new)}
@@ -107,7 +108,7 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
         if step not in now:
             return before[step][0][0] in elsewhere
         (hashes, configs), (old_hashes, old_configs) = now[step], before[step]
-        # The parts that both have count: a step without weights may lack its generator.
+        # Only parts that both have are compared: a step without weights may lack its generator.
         return not (all(map(eq, hashes, old_hashes)) and all(map(eq, configs, old_configs)))
 
     return {step for step in before.keys() & measured if is_changed(step)}
@@ -122,7 +123,7 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], l
 
 
 def _sha256(manifest: Manifest) -> str:
-    """Return the hash of the weights, wherever they are or were; "" if the manifest has none."""
+    """Return the hash of the weights, even if removed or elsewhere; "" if the manifest has none."""
     held = manifest.sha256 | manifest.removed
     return manifest.weights.digest if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 
@@ -148,7 +149,7 @@ def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> boo
 
 
 def _link(source: str, copy: str) -> None:
-    """Make a hard link, because weights are large; a copy if the file system has no links."""
+    """Make a hard link, since weights are large; a copy if the file system has no hard links."""
     try:
         os.link(source, copy, follow_symlinks=False)
     except OSError:

@@ -1,6 +1,6 @@
 """Checkpoints on the Hugging Face Hub, pinned to commits.
 
-They are revisions of one repository, folders in one, the commits of a branch, or a repository each. Everything goes
+They are revisions of one repository, folders in one, the commits of a branch, or one repository each. All access goes
 through the cache of huggingface_hub; with HF_HUB_OFFLINE only the cache is listed and read.
 """
 
@@ -29,8 +29,8 @@ from embryo_core.types import Pointer
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-AT_ONCE = 8  # commits that are looked at side by side
-MAX_COMMITS = 2000  # of a branch
+AT_ONCE = 8  # commits that are examined in parallel
+MAX_COMMITS = 2000  # commits of a branch
 TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
 
 
@@ -41,10 +41,10 @@ class HubFolder:
     name: str
     repository: str
     commit: str
-    folder: str = ""  # in the repository, or with a slash at the end
+    folder: str = ""  # path in the repository, "" or with a slash at the end
 
     def files(self) -> Files:
-        """Return the files in the folder, with paths from there. Raises RunError."""
+        """Return the files in the folder, with relative paths. Raises RunError."""
         return _below(files(self.repository, self.commit), self.folder)
 
 
@@ -52,7 +52,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     """Return the checkpoints of OWNER/NAME, or of OWNER/NAME-{step}k, one for each repository.
 
     Those of one repository are its revisions with a step in the name, else the folders in its main branch, else the
-    commits of that branch. OWNER/NAME/FOLDER@REVISION is searched for folders and commits alone. Raises RunError if
+    commits of that branch. OWNER/NAME/FOLDER@REVISION is searched only for folders and commits. Raises RunError if
     there are none, and if the Hub does not answer.
     """
     if FIELD.search(name):
@@ -91,7 +91,7 @@ def fetch_tokenizer(name: str) -> Path:
 
 
 def tokenizer_above(pointer: Pointer) -> Path:
-    """Fetch the tokenizer in the folder of a file, or in one above; return its folder in the cache."""
+    """Fetch the tokenizer from the folder of a file or a parent; return its folder in the cache."""
     names = files(pointer.repository, pointer.commit)
     parents = ["" if str(parent) == "." else f"{parent}/" for parent in Path(pointer.file).parents]
     folder = next((one for one in parents if any(one + name in names for name in TOKENIZER_FILES)), parents[0])
@@ -111,7 +111,7 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
-    """Return the place of a name; its commit is "" without a main branch. Raises RunError for an unknown revision."""
+    """Return the folder of a name; its commit is "" without a main branch. Raises RunError for an unknown revision."""
     repository, folder, revision = _split(name)
     if COMMIT.fullmatch(revision):
         return HubFolder(HUB + name, repository, revision, folder)
@@ -130,7 +130,7 @@ def _folders(names: Iterable[str]) -> list[str]:
 
 
 def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]:
-    """Return the commits with a step in their titles, or else in their trainer_state.json; of a step, the newest."""
+    """Return the commits with a step in their titles, or else in their trainer_state.json; the newest for each step."""
     titles = history(top.repository, top.commit)[:MAX_COMMITS]
     matched = match_titles((title for _, title in titles), patterns)
     named = [
@@ -153,7 +153,7 @@ def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]
 def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Files | None = None) -> SourceSeries:
     """Return the checkpoints at these places; `whole` has the files of the repository if all are in one commit.
 
-    Raises RunError or MissingWeights if the Hub does not answer: a series has no gaps because of it.
+    Raises RunError or MissingWeights if the Hub does not answer, which must not leave gaps in a series.
     """
     series = SourceSeries([], left_alone=[*rest])
 
@@ -173,7 +173,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Fi
 
 
 def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
-    """Return a series with the model of the main branch, or of the searched folder, that no name numbers."""
+    """Add the model of the main branch, or of the searched folder, whose name has no step, to a series."""
     if not top.commit:
         return series
     names = top.files()
@@ -185,13 +185,13 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
 
 
 def _found(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
-    """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if it is none."""
+    """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if there is none."""
     found, inside = _model(place, counts, names), f"{GENERATOR}/"
     return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found
 
 
 def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> SourceCheckpoint:
-    """Return the model in a folder inside a place, "" or one that ends with a slash."""
+    """Return the model in the folder `inside` a place, "" or a path with a slash at the end."""
     weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
     if weights is None or f"{inside}config.json" not in names:
         raise BrokenCheckpoint(
@@ -199,7 +199,7 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
         )
     config = fetch_file(place.repository, place.commit, f"{place.folder}{inside}config.json", place.name)
     both = [inside + name for name in WEIGHTS]
-    if set(both) <= set(names):  # of two that are fetched, the one that has the head
+    if set(both) <= set(names):  # of two fetched files, the one with the head
         cached = [hub_folder(place.repository) / "snapshots" / place.commit / (place.folder + name) for name in both]
         weights = both[cached.index(first_with_heads(cached, config))]
     files = [weights]
@@ -219,7 +219,7 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
 
 
 def _state(place: HubFolder, names: Files) -> TrainerState | None:
-    """Return the state that a Trainer left among these files; None if there is none that can be read."""
+    """Return the Trainer's state among these files; None if there is no readable one."""
     if STATE not in names:
         return None
     path = fetch_file(place.repository, place.commit, place.folder + STATE, place.name)
@@ -234,7 +234,7 @@ def _below(names: Files, folder: str) -> Files:
 
 
 def _side_by_side(look: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-    """Return the answer for each item; the first error ends the others."""
+    """Return the answer for each item, in parallel; the first error cancels the others."""
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         return list(pool.map(look, items))

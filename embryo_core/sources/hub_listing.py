@@ -1,4 +1,4 @@
-"""What the Hub lists, or its cache if the network is off: repositories, revisions, commits, and files with SHA-256."""
+"""Listings of the Hub, or of its cache if offline: repositories, revisions, commits, and files with SHA-256."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 Answer = TypeVar("Answer")
-Files = dict[str, str | None]  # SHA-256 by name, as far as it is known
+Files = dict[str, str | None]  # name -> SHA-256, if known
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -46,7 +46,7 @@ def repositories(pattern: str) -> list[str]:
 def history(repository: str, head: str) -> list[tuple[str, str]]:
     """Return the commits up to `head` with their titles, the newest first. Raises RunError.
 
-    A cache knows no titles and no order: its commits are those that no other revision names.
+    A cache has no titles and no order: its commits are those that no other revision points to.
     """
     if not offline():
         found = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
@@ -61,13 +61,13 @@ def files(repository: str, commit: str) -> Files:
         found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
-    # A blob has the Hub's own hash as its name, and may link to another blob.
+    # A blob is named after the Hub's hash, and may link to another blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
 
 
 def where() -> str:
-    """Return where was searched, for messages."""
+    """Return the searched place, for messages."""
     return "in the local cache (the network is off)" if offline() else "on the Hub"
 
 

@@ -1,11 +1,11 @@
-"""Files of trainers whose format is not read: what they are, and how to convert them to transformers' format."""
+"""Unsupported formats of other trainers: how to recognise them, and to convert them to transformers' format."""
 
 import re
 from collections.abc import Iterable
 
 TORCH = "load its state_dict into the model's class of transformers and call save_pretrained(FOLDER)"
 OF_TRANSFORMERS = "load each folder with transformers 4 ({}) and call save_pretrained(FOLDER)"
-FORMATS = (  # names of files, whose they are, how to convert them; the first that matches is named
+FORMATS = (  # pattern of file names, trainer, how to convert them; the first match is reported
     (r"(ep\d+-ba\d+|latest)-rank\d+(\.pt)?", "Composer", "run llm-foundry's convert_composer_to_hf.py on each"),
     (r"layer_\d+-model_\d+-model_states\.pt", "GPT-NeoX", "run GPT-NeoX's tools/ckpts/convert_neox_to_hf.py on each"),
     (r"(zero_pp_rank_|bf16_zero_|mp_rank_).*_states\.pt", "DeepSpeed", "run the zero_to_fp32.py beside them on each"),
@@ -32,7 +32,7 @@ FORMATS = (  # names of files, whose they are, how to convert them; the first th
 
 
 def other_format(names: Iterable[str]) -> str:
-    """Describe a file of another trainer among these names, in a sentence after a blank; "" if none is known."""
+    """Return a sentence, after a space, on a file of another trainer among these names; "" if none is known."""
     files = sorted({name.rpartition("/")[2] for name in names})
     for pattern, trainer, how in FORMATS:
         if named := next((name for name in files if re.fullmatch(pattern, name)), None):

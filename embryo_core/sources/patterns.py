@@ -13,15 +13,15 @@ from decimal import Decimal
 
 from embryo_core.errors import RunError
 
-FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # what each counts
-ALIASES = {"k": "step"}  # "step_{k}k" is how some name their thousands
+FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # field -> unit
+ALIASES = {"k": "step"}  # for names such as "step_{k}k"
 UNIT = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
 FIELD = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT})?")
 NUMBER, DECIMAL = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
 NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # a name that may contain a step
 TITLE = re.compile(r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE)
-MAX_COUNT = 2**63 - 1  # that manifest.json can hold
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # by its first letter
+MAX_COUNT = 2**63 - 1  # largest number in manifest.json
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # first letter -> factor
 KNOWN = (  # patterns tried by default; the one with most matches is used
     "checkpoint-{step}",
     "step{step}-tokens{tokens}B",
@@ -39,7 +39,7 @@ KNOWN = (  # patterns tried by default; the one with most matches is used
 
 @dataclass(frozen=True)
 class Counts:
-    """How far training had come according to a name; None: unknown."""
+    """The counts of training in a name; None if unknown."""
 
     step: int | None = None
     sequences: int | None = None
@@ -48,7 +48,7 @@ class Counts:
 
     @property
     def first(self) -> tuple[int, str]:
-        """Return the number that places a checkpoint on the axis, and its unit."""
+        """Return the number of a checkpoint on the axis of steps, and its unit."""
         return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
 
 
@@ -68,7 +68,7 @@ class NamePattern:
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
-        """Return the counts in a name; None unless all of it matches and gives whole numbers that are not too large."""
+        """Return the counts in a name; None unless the whole name matches, with integers within the limit."""
         found = self._regex.fullmatch(name)
         if found is None:
             return None
@@ -80,7 +80,7 @@ class NamePattern:
 
 
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of each matching name: by the first of these patterns, or the known one with most matches."""
+    """Return the counts of each matching name, by the first of these patterns or the known one with most matches."""
     names = list(names)
     if patterns:
         known = [NamePattern(text) for text in patterns]
@@ -91,7 +91,7 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
 
 
 def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of matching paths, by default in the folder with most of them. Raises RunError for two."""
+    """Return the counts of matching paths, by default in the folder with most of them. Raises RunError for a tie."""
     paths = list(paths)
     if patterns:
         return match_names(paths, patterns)
@@ -110,7 +110,7 @@ def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
 
 
 def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of each title of a commit that matches a pattern, or by default names a step."""
+    """Return the counts of each commit title that matches a pattern, or by default contains a step."""
     if patterns:
         return match_names(titles, patterns)
     found = {title: TITLE.search(title) for title in titles}

@@ -1,6 +1,6 @@
-"""Weights that transformers saved in several shards: an index next to config.json names the shard of every tensor.
+"""Weights that transformers saved in several shards: an index next to config.json has the shard of every tensor.
 
-A run points to all of them; when they are copied, they are joined.
+A run points to all shards; copying joins them.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ def check_shards(index: Path, shards: Sequence[Path]) -> None:
 
 def join(index: Path, shards: Sequence[Path], file: Path) -> None:
     """Write the tensors of an index as one safetensors file; `shards` as in `shard_names`. Raises BrokenCheckpoint."""
-    from safetensors.torch import save_file  # torch takes a second
+    from safetensors.torch import save_file  # torch takes a second to import
 
     from embryo_core.engine.tensor_files import read_file
 
@@ -38,12 +38,13 @@ def join(index: Path, shards: Sequence[Path], file: Path) -> None:
     for path, names in _tensors_of(index, shards):
         own = read_file(path, path.parent)
         _refuse_lacking(path, names, own)
-        tensors |= {name: own[name].clone().contiguous() for name in names}  # tensors of a file may share memory
+        # cloned, since tensors of a file may share memory
+        tensors |= {name: own[name].clone().contiguous() for name in names}
     save_file(tensors, file)
 
 
 def _tensors_of(index: Path, shards: Sequence[Path]) -> list[tuple[Path, list[str]]]:
-    """Return the names of the tensors that an index promises in each shard."""
+    """Return the names of the tensors of each shard, according to an index."""
     shard_of = _shard_of(index)
     paths = dict(zip(sorted({*shard_of.values()}), shards, strict=True))
     return [(path, [tensor for tensor, own in shard_of.items() if own == name]) for name, path in paths.items()]

@@ -1,4 +1,4 @@
-"""Checkpoints of a source before they are part of a run, the model that no name numbers, and the planned steps."""
+"""Checkpoints of a source before they are part of a run, a model without a step in its name, and the planned steps."""
 
 import os
 from collections import Counter
@@ -13,28 +13,28 @@ from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
 from embryo_core.words import point
 
-FEWEST_POWERS = 3  # of two, before a grid of doublings is taken for planned
-TRIED = 16  # distances, the most frequent ones
-COVERED = 2 / 3  # of an even grid that must be present for the rest to count as missing
+FEWEST_POWERS = 3  # powers of two from which a grid of doublings counts as planned
+TRIED = 16  # number of tried distances, the most frequent ones
+COVERED = 2 / 3  # share of an even grid that must be present for the others to count as missing
 
 
 @dataclass(frozen=True)
 class SourceCheckpoint:
-    """One checkpoint: how far training had come, and where its files are."""
+    """One checkpoint: its counts of training, and its files."""
 
     counts: Counts
     config: Path
-    within: Path  # the folder that its files have to be in
+    within: Path  # the folder that must contain its files
     pointer: Pointer
-    name: str  # in messages
+    name: str  # name in messages
     hashes: tuple[str | None, ...] = ()  # SHA-256 of each file of the weights, if the Hub lists it
-    folder: Path | None = None  # as it was named, links not followed; None: on the Hub
-    generator: "SourceCheckpoint | None" = None  # of an ELECTRA, the model inside that predicts masked words
-    index: Path | None = None  # of weights in several files
+    folder: Path | None = None  # as given, without following links; None: on the Hub
+    generator: "SourceCheckpoint | None" = None  # the generator of an ELECTRA
+    index: Path | None = None  # index of weights in several files
 
     @property
     def step(self) -> int:
-        """Return its number on the axis, in the unit of the axis."""
+        """Return its number on the axis of steps, in the unit of the axis."""
         return self.counts.first[0]
 
 
@@ -42,23 +42,24 @@ class SourceCheckpoint:
 class SourceSeries:
     """The checkpoints of a source."""
 
-    found: list[SourceCheckpoint]  # unordered
+    found: list[SourceCheckpoint]  # in any order
     incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
     left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern matched
-    notes: list[str] = field(default_factory=list)  # sentences on what else was left out
+    notes: list[str] = field(default_factory=list)  # sentences on other omissions
 
 
 # === The last model of a Trainer's folder, or of the Hub's main branch ===
 
 
 def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: TrainerState | None) -> SourceSeries:
-    """Return a series with its unnumbered model as the last step, if a Trainer's state counts that step.
+    """Return a series with its unnumbered model as the last step, if a Trainer's state has that step.
 
-    A Trainer that may have loaded its best checkpoint does not count. Another model is named among the notes.
+    A Trainer that may have loaded its best checkpoint is not trusted. A model without a known step is added to the
+    notes.
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
     known = {*series.incomplete, *(one.step for one in series.found)}
-    compared = series.found  # all if the Hub lists hashes, else the last one and the best
+    compared = series.found  # all checkpoints if the Hub lists hashes, else the last one and the best
     if not last.pointer.repository:
         final = max((one.step for one in series.found), default=-1)
         compared = [one for one in compared if one.step == final or (best and one.folder and one.folder.name == best)]

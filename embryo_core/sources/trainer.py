@@ -15,14 +15,14 @@ from embryo_core.runs.trust import refusal
 from embryo_core.words import quantity
 
 STATE = "trainer_state.json"
-TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # our names by the Trainer's
+TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # the Trainer's names -> ours
 HELDOUT = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
 
 
 def read_state(folder: Path) -> TrainerState | None:
     """Return the state in the folder of a checkpoint; None if there is none. Raises BrokenTrainerState.
 
-    Python writes a diverged loss as NaN or Infinity, which is not JSON; numbers that are text are parsed.
+    NaN and Infinity, which Python writes although JSON lacks them, are accepted, and numbers in strings are parsed.
     """
     path = next((path for name in (STATE, f"{STATE}.gz") if (path := folder / name).is_file()), None)
     if path is None:
@@ -35,7 +35,7 @@ def read_state(folder: Path) -> TrainerState | None:
 
 
 def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[str, Any]]:
-    """Yield rows of log.jsonl for an objective (masked_lm, next_token); if `alone`, the loss is its own, and no sum.
+    """Yield rows of log.jsonl for an objective (masked_lm, next_token); if `alone`, the loss is the objective's.
 
     A number that is not finite is None, a gap in its curve.
     """
@@ -53,7 +53,7 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
 
 
 def odd_numbers(state: TrainerState) -> str:
-    """Return a sentence on numbers of the log that are not finite, or text; "" if there are none."""
+    """Return a sentence on numbers of the log that are not finite, or strings; "" if there are none."""
     values = [noted[own] for noted in state.log_history for own in (*TRAIN, *HELDOUT) if own in noted]
     gaps = sum(_number(value) is None for value in values)
     texts = sum(isinstance(value, str) and _number(value) is not None for value in values)

@@ -1,1 +1,1 @@
-"""Tokenizers: the one of a run, the checks of its file, and the conversion of others; no module here loads torch."""
+"""Tokenizers: that of a run, the checks of its file, and the conversion of others; no module here imports torch."""

@@ -1,9 +1,9 @@
 """Check a tokenizer.json before the tokenizers library reads it.
 
 The library trusts its files. A normaliser that repeatedly replaces each character with many takes all memory and aborts
-the process, and no `except` catches that. So a text may grow by a small factor, and steps and pieces are counted; the
-library itself refuses what it does not know. How long a pattern runs on a given text cannot be read off the file; a
-host shows only runs that it trusts (runs/trusted.py).
+the process, which no `except` catches. So the growth of a text, the steps and the pieces are limited; the library
+itself rejects unknown parts. The running time of a regular expression cannot be derived from the file; a host shows
+only runs that it trusts (runs/trusted.py).
 """
 
 import re
@@ -20,23 +20,24 @@ from embryo_core.runs.schema import MB
 from embryo_core.runs.trust import read_json
 from embryo_core.runs.value_types import resolve
 
-TOKENIZER_FILES = tuple(  # a folder with a tokenizer has one of these
+TOKENIZER_FILES = tuple(  # one of these is in a folder with a tokenizer
     "tokenizer.json vocab.txt vocab.json spiece.model sentencepiece.bpe.model spm.model tokenizer.model".split()
 )
-MAX_PART_BYTES = 16 * MB  # of all steps before or after the model, or of added tokens; a character table takes 2 MB
-MAX_STEPS = 64  # in one part
-NFKC_GROWTH = 18  # characters that NFKC, and SentencePiece's tables, make of U+FDFA
-MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become: public tokenizers also insert one at two places
+# bytes of all steps before or after the model, or of added tokens; a character table takes 2 MB
+MAX_PART_BYTES = 16 * MB
+MAX_STEPS = 64  # steps in one part
+NFKC_GROWTH = 18  # characters into which NFKC and SentencePiece's tables turn U+FDFA
+MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become: public tokenizers also insert characters at two places
 MAX_PIECES = 300_000
-MAX_PIECE_BYTES = 16 * MB  # of all pieces together
+MAX_PIECE_BYTES = 16 * MB  # bytes of all pieces together
 MAX_MERGES = 1_000_000
-CHARACTERS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwWnrt]")  # in a regular expression, which matches one of them
+CHARACTERS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwWnrt]")  # classes in a regular expression, which match one character
 NOT_EMPTY = re.compile(r"[^\\*?{(^$|]+(\|[^\\*?{(^$|]+)*")  # regular expressions that surely do not match ""
 NONE = Raw(b"null")
 
 
 class TokenizerModel(Struct, frozen=True):
-    """The pieces, which are counted before the library makes a table of them."""
+    """The pieces, which are counted before the library builds a table of them."""
 
     vocab: Raw
     merges: Raw = NONE
@@ -95,7 +96,7 @@ def _longest_in_table(step: dict[str, Any]) -> int:
 
 
 def _inserted(step: dict[str, Any]) -> int:
-    """Return into how many characters a step may turn one by what it inserts."""
+    """Return the number of characters that a step may make of one by insertions."""
     inserted = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
     pattern = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     plain = CHARACTERS.sub("x", str(pattern.get("Regex", "")))

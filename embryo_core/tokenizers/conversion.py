@@ -1,7 +1,7 @@
-"""Take the tokenizer of checkpoints from elsewhere as a tokenizer.json, once: its own, or one made by transformers.
+"""Convert the tokenizer of foreign checkpoints to a tokenizer.json, once: their own, or one made by transformers.
 
-A checkpoint's tokenizer.json is taken as it is. transformers would rebuild some from the class that
-tokenizer_config.json names, with that class's normaliser and words; it says only which tokens are special.
+A checkpoint's tokenizer.json is used unchanged. transformers would rebuild some from the class in
+tokenizer_config.json, with that class's normaliser and words; it is only used to find the special tokens.
 """
 
 import json
@@ -22,8 +22,9 @@ from embryo_core.runs.trust import refusal
 from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer
 from embryo_core.types import SpecialTokens
 
-SAMPLE = "a"  # a text that shows which special tokens surround it
-TEXTS = (  # on which tokenizers of one vocabulary differ: case, accents, punctuation, Unicode forms, blanks, digits
+SAMPLE = "a"  # a text to find the special tokens around it
+# texts on which tokenizers with one vocabulary may differ: case, accents, punctuation, Unicode, spaces, digits
+TEXTS = (
     "closed.",
     "The Café",
     "don't",
@@ -38,15 +39,15 @@ TEXTS = (  # on which tokenizers of one vocabulary differ: case, accents, punctu
 
 
 class Converted(NamedTuple):
-    """A tokenizer as a run keeps it."""
+    """A tokenizer in the form that a run stores."""
 
-    text: str  # of its tokenizer.json
+    text: str  # content of its tokenizer.json
     special: SpecialTokens
-    remark: str = ""  # a text that transformers would cut in another way
+    remark: str = ""  # a note on a text that transformers would tokenize differently
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Return whether a folder holds a tokenizer."""
+    """Return whether a folder contains a tokenizer."""
     return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
@@ -55,7 +56,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
 
     WordPiece, SentencePiece and byte-level BPE are supported. Raises BrokenTokenizer if it cannot be read. Raises
     BrokenRun if it has no mask token, has ids without a piece, or does not put exactly one token before and one after a
-    text. That of a `decoder` needs no mask and may leave out either token.
+    text. The tokenizer of a `decoder` needs no mask and may lack either of these tokens.
     """
     logging.set_verbosity_error()
     path = folder / TOKENIZER_FILES[0]
@@ -87,7 +88,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
 
 
 def _own(path: Path, theirs: Any) -> Tokenizer:
-    """Return the tokenizer of a tokenizer.json, with the special and added tokens that files beside it name."""
+    """Return the tokenizer of a tokenizer.json, with the special and added tokens of the files next to it."""
     own = Tokenizer.from_file(str(path))
     known = {token.content for token in own.get_added_tokens_decoder().values()}
     for _, token in sorted(theirs.added_tokens_decoder.items()):
@@ -97,7 +98,7 @@ def _own(path: Path, theirs: Any) -> Tokenizer:
 
 
 def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
-    """Return a tokenizer made of a SentencePiece model with that model's table of characters (NFKC, most often)."""
+    """Add the character table of a SentencePiece model (usually NFKC) to the tokenizer made from it."""
     named = (folder / name for name in TOKENIZER_FILES if name.endswith(".model"))
     model = next((path for path in named if path.is_file()), None)
     if model:
@@ -108,7 +109,7 @@ def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
 
 
 def _frame(own: Tokenizer, theirs: Any) -> None:
-    """Put the special tokens around a text and around a pair if the file puts none there."""
+    """Put the special tokens around a text and around a pair if the file does not."""
     first, last = theirs.cls_token or theirs.bos_token, theirs.sep_token or theirs.eos_token
     if own.num_special_tokens_to_add(False) or first is None or last is None:
         return
@@ -118,7 +119,7 @@ def _frame(own: Tokenizer, theirs: Any) -> None:
 
 
 def _difference(own: Tokenizer, theirs: Any) -> str:
-    """Return a sentence on a text that transformers cuts in another way than the file; "" if none of TEXTS is."""
+    """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file; "" if there is none."""
     for text in TEXTS:
         cuts = own.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
         if cuts[0] != cuts[1]:
@@ -131,7 +132,7 @@ def _difference(own: Tokenizer, theirs: Any) -> str:
 
 
 def _cut(theirs: Any, text: str) -> list[str]:
-    """Return the pieces of a text; none if the class does not fit the vocabulary at all."""
+    """Return the pieces of a text; empty if the class does not match the vocabulary."""
     try:
         return theirs.tokenize(text)
     except Exception:  # noqa: BLE001, the library raises plain exceptions
@@ -139,12 +140,12 @@ def _cut(theirs: Any, text: str) -> list[str]:
 
 
 def _start(around: list[int], inner: list[int]) -> int:
-    """Return how many of the ids `around` come before `inner`; -1 if they are not there."""
+    """Return the position of `inner` in the ids `around`; -1 if they do not contain it."""
     return next((i for i in range(len(around)) if around[i : i + len(inner)] == inner), -1)
 
 
 def _fault(tokenizer: Tokenizer, around: list[int], inner: list[int], decoder: bool, mask: str | None) -> str | None:
-    """Return why Embryo cannot use a tokenizer that gives the sample ids `inner`, and `around` with special tokens."""
+    """Return the reason why a tokenizer cannot be used, given the sample's ids without and with special tokens."""
     highest, size = max(tokenizer.get_vocab().values()), tokenizer.get_vocab_size()
     if highest >= size:
         return (

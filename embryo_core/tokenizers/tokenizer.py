@@ -15,7 +15,7 @@ from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_
 from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run, SpecialTokens
 
-MASK = "[MASK]"  # the mask in a user's text, whatever the tokenizer calls it
+MASK = "[MASK]"  # the mask in a user's text, for any tokenizer
 SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # prefixes of the first piece of a word
 DECODER = tokenizers.decoders.ByteLevel()
 UNDECODED = "\ufffd"
@@ -35,7 +35,7 @@ class Frame:
     """Special tokens around one text or a pair: ids (int32) before the first text, after it, and after the second."""
 
     ids: tuple[np.ndarray, ...]
-    first: int | None  # how many ids after the first text belong to its segment; None: there is one segment
+    first: int | None  # number of ids after the first text that belong to its segment; None: only one segment
 
 
 @dataclass(frozen=True)
@@ -43,24 +43,24 @@ class Pieces:
     """The pieces of a running text, without special tokens."""
 
     ids: np.ndarray  # [pieces] int32
-    characters: np.ndarray  # [pieces, 2] int32: start and end of each in the text, including blanks before a word
+    characters: np.ndarray  # [pieces, 2] int32: start and end of each in the text, including spaces before a word
 
 
 class Tokenizer:
-    """A run's tokenizer.json, the bytes that pretraining used; all steps share it.
+    """A run's tokenizer.json, byte for byte that of pretraining; all steps share it.
 
-    The run defines the special tokens and how a word begins: byte-level BPE cuts a word together with the blank before
-    it; other tokenizers drop the blank or replace it by a prefix.
+    The run defines the special tokens and how a word begins: byte-level BPE tokenizes a word together with the space
+    before it; other tokenizers drop the space or replace it by a prefix.
     """
 
     def __init__(self, path: Path, special: SpecialTokens | None = None):
-        """Read a tokenizer.json; without `special`, its special tokens are those that pretrain writes."""
+        """Read a tokenizer.json; without `special`, the special tokens are those of pretrain."""
         self.path = path
         self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.mask = special.mask if special else MASK
-        self.mask_id: Any = self._find_optional(self.mask)  # int, or None if there is no mask
+        self.mask_id: Any = self._find_optional(self.mask)  # an int, or None without a mask
         self.cls_id = self._find_optional(special.cls if special else "[CLS]")
         self.sep_id = self._find_optional(special.sep if special else "[SEP]")
         self.begin, self.end = (  # [0 or 1] int64: around every text
@@ -71,13 +71,14 @@ class Tokenizer:
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if highest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
-        # Words repeat. The cache must not hold this object, which would then be freed late, with its megabytes.
+        # Words repeat. The cache must not refer to this object, which would delay freeing its megabytes.
         self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
         added = self._tokenizer.get_added_tokens_decoder().items()
         self.new_words = {
             i: token.content for i, token in added if token.single_word
-        }  # of a vocabulary that was extended: whole words
-        self.blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""  # before a word in a text
+        }  # whole words that were added to an extended vocabulary
+        # the space before a word in a text, if the tokenizer uses it
+        self.blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""
         self.word_start = self._find_word_start()
 
     @property
@@ -108,14 +109,14 @@ class Tokenizer:
     def encode_written(self, words: Sequence[str], blanks: Sequence[bool] = ()) -> Encoding:
         """Tokenize words as one running text, with `blanks` after some (default: all); no special tokens.
 
-        A word has every piece with a character of it, so that a piece across two words belongs to both: GPT-2's "'t"
-        of "did" and "n't". The blank before a word counts as its character.
+        A word has every piece with one of its characters, so a piece across two words belongs to both, like GPT-2's
+        "'t" for "did" and "n't". The space before a word counts as its character.
         """
         gaps = [" " if blank else "" for blank in blanks or [True] * len(words)]
         ends = np.cumsum([len(word) + len(gap) for word, gap in zip(words, gaps, strict=True)]) - [*map(len, gaps)]
         found = self._tokenizer.encode("".join(map("".join, zip(words, gaps))).rstrip(" "), add_special_tokens=False)
         starts, stops = np.maximum.accumulate(np.array(found.offsets, np.int64).reshape(-1, 2)).T
-        stops = np.maximum(stops, starts + 1)  # a piece that only marks the start of the text has no characters
+        stops = np.maximum(stops, starts + 1)  # a piece that only marks the start of a text has no characters
         first = np.searchsorted(stops, [0, *ends[:-1]], side="right")
         last = np.maximum(np.searchsorted(starts, ends, side="left"), first)
         word_of_piece = np.minimum(np.searchsorted(ends, starts, side="right"), len(words) - 1)
@@ -138,7 +139,7 @@ class Tokenizer:
         return np.array(self._ids(self.blank + self._masked(word)), np.int64)
 
     def encode_inside(self, text: str) -> np.ndarray:
-        """Return ids [pieces] of a text inside a word, without a blank before it; of the vocabulary's piece, if any."""
+        """Return ids [pieces] of a text inside a word, without a space before it; one id if the vocabulary has it."""
         named = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
         return np.array(self._ids(self._masked(text)) if named is None else [named], np.int64)
 
@@ -160,7 +161,7 @@ class Tokenizer:
         return found
 
     def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
-        """Return the word of each piece, from 0; without a pre-tokenizer only the pieces show where one begins."""
+        """Return the word of each piece, from 0; without a pre-tokenizer, the pieces' prefixes determine it."""
         if self._tokenizer.pre_tokenizer is None:
             starts = [token.startswith(self.word_start) for token in encoding.tokens]
         else:
@@ -171,7 +172,7 @@ class Tokenizer:
     def frame(self, texts: int) -> Frame:
         """Return the special tokens that surround one text or a pair; by default [CLS] first [SEP] second [SEP]."""
         found = self._tokenizer.encode("a", "a" if texts == 2 else None)
-        places: list[list[int]] = [[] for _ in range(texts + 1)]  # before, between and after the texts
+        places: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
         passed = 0
         for i, owner in enumerate(found.sequence_ids):
             if owner is None:
@@ -192,21 +193,21 @@ class Tokenizer:
         return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
 
     def cut(self, text: str) -> list[str]:
-        """Return the normalised words into which the tokenizer splits a text before it looks for pieces."""
+        """Return the normalised words into which the tokenizer splits a text before it splits these into pieces."""
         return [word.removeprefix("▁") for word in self._cut(text)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each id as written in the vocabulary, with its word-boundary prefix."""
+        """Return the piece of each id as in the vocabulary, with its word-boundary prefix."""
         return [self._piece(int(i)) for i in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return pieces as running text, special tokens included."""
-        if self.new_words and self._tokenizer.decoder:  # which needs the mark of a word's start
+        if self.new_words and self._tokenizer.decoder:  # the decoder needs the prefix of a word's start
             return str(self._tokenizer.decoder.decode(self.pieces(ids)))
         return self._tokenizer.decode([*ids], skip_special_tokens=False)
 
     def spell(self, piece: str) -> str:
-        """Return a piece as text without the prefix of a first piece; incomplete UTF-8 stays as it is."""
+        """Return a piece as text without the prefix of a first piece; incomplete UTF-8 is unchanged."""
         if self.word_start == BYTE_LEVEL:
             text = DECODER.decode([piece])
             return piece if UNDECODED in text else text.removeprefix(" ")
@@ -236,7 +237,7 @@ class Tokenizer:
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""
         last = self._cut("a a")[-1:]
-        if self._tokenizer.pre_tokenizer is None:  # then only the pieces show it
+        if self._tokenizer.pre_tokenizer is None:  # only the pieces show it without one
             last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
         return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
 
@@ -272,7 +273,7 @@ def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
 
 @dataclass(frozen=True)
 class _File:
-    """A tokenizer.json; files with the same content are equal, so that runs with one tokenizer share it."""
+    """A tokenizer.json; files with the same content are equal, so that runs with the same tokenizer share it."""
 
     sha256: str
     path: Path = field(compare=False)
@@ -281,7 +282,7 @@ class _File:
 
 @lru_cache(maxsize=8)
 def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
-    """Read a tokenizer and try it on a text."""
+    """Read a tokenizer and test it on a text."""
     check_tokenizer(file.path, file.within, BrokenRun)
     with _explained(file.path):
         tokenizer = Tokenizer(file.path, special)
@@ -296,7 +297,7 @@ def _ids_of(tokenizer: tokenizers.Tokenizer, path: Path, text: str) -> list[int]
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Raise BrokenRun for whatever the library raises in the block."""
+    """Raise BrokenRun for any error of the library in the block."""
     try:
         yield
     except (EmbryoError, KeyboardInterrupt, SystemExit):
