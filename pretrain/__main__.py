@@ -95,12 +95,12 @@ def _add_run(parse: argparse.ArgumentParser) -> None:
 
 
 def _run_folder(text: str) -> Path:
-    """Return the folder that is named, or that of a run's name."""
+    """Return a run's folder from its name or path."""
     return runs.roots()[0] / "runs" / text if os.path.basename(text) == text and text.strip(".") else Path(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; return 0 once the last step is reached, or 2 after one sentence on stderr for an error."""
+    """Run the command; return 0 when the last step is reached, 2 after an error, which is one sentence on stderr."""
     arguments = sys.argv[1:] if arguments is None else arguments
     command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
     run = partial(command, arguments[1:]) if command else partial(_pretrain, arguments)
@@ -155,11 +155,12 @@ def pretrain(
     init_from: str | None = None,
     several_hosts: bool = False,
 ) -> Run:
-    """Prepare the corpus (cached), write or check the run's card, and train to the last step; returns the run.
+    """Prepare the corpus (cached), write or check the run's card, and train to the last step; return the run.
 
     With `init_from` the run continues from that checkpoint (see continued.py), with its vocabulary.
     """
-    from pretrain.devices import find_devices  # Keras and its backend: several hosts meet before anything else
+    # imports Keras and its backend; several hosts connect before anything else
+    from pretrain.devices import find_devices
     from pretrain.train import train
 
     devices = find_devices(several_hosts)
@@ -206,13 +207,13 @@ def _prepare_data(
 
 
 def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:
-    """Write the run's folder with everything that training reads there."""
+    """Write the run's folder with all files that training reads."""
     from pretrain.card import new_card, write_card
 
     run = write_card(new_card(folder, config, data.corpus, start))
     data.copy_to(run)
     if start:
-        continued.inherit(run, config, start)  # last: a run that has the start's weights has its vocabulary
+        continued.inherit(run, config, start)  # last: a run with the start's weights already has its vocabulary
     return run
 
 

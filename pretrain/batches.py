@@ -1,4 +1,4 @@
-"""From a prepared corpus to batches: which examples a step sees and how they are masked, from (seed, step) alone."""
+"""From a prepared corpus to batches: the examples of a step and their masks, a function of (seed, step)."""
 
 import os
 import shutil
@@ -23,12 +23,12 @@ from pretrain.families import FAMILIES
 from pretrain.masking import MaskedBatch
 from pretrain.vocabularies import CLS, MASK, SEP
 
-AHEAD = 8  # steps between a batch's making and its use
+AHEAD = 8  # steps between making a batch and using it
 
 
 @dataclass(frozen=True)
 class Data:
-    """Everything a run trains on and is measured on."""
+    """All data for the training and the measurements of a run."""
 
     corpus: corpora.Corpus
     config: Config
@@ -37,7 +37,7 @@ class Data:
     full: Packing
 
     def training(self, step: int) -> MaskedBatch:
-        """Return the batch of the update that leads from `step` to `step + 1`: a function of (seed, step) alone."""
+        """Return the batch of the update from `step` to `step + 1`: a function of (seed, step) only."""
         config = self.config
         packing = self.short if self.short and config.is_short(step) else self.full
         batch_size, _ = config.batch_at(step)
@@ -49,9 +49,9 @@ class Data:
         return heldout_batches(self.corpus.heldout, self.config, self.collator)
 
     def copy_to(self, run: Run) -> None:
-        """Put the tokenizer and the word frequencies of the training text into a run's folder, unless it has them.
+        """Write the tokenizer and the word frequencies of the training text to a run's folder, unless it has them.
 
-        Raises TokenizerMismatch where the folder holds another tokenizer than the one in run.json.
+        Raises TokenizerMismatch if the folder has another tokenizer than the one in run.json.
         """
         if not run.tokenizer.is_dir():
             with runs.replacing(run.tokenizer) as temporary:
@@ -105,13 +105,13 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
     return Data(corpus, config, collator, short, collator.pack(corpus.train, config.sequence_length))
 
 
-# === Batches made ahead ===
+# === Prefetched batches ===
 
 
 def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
     """Yield the batches of the steps first..last-1 in order, made at least AHEAD steps before their use.
 
-    Two threads make them, or processes that open the corpus again: a GPU is faster than the threads of one process.
+    Two threads make them, or `processes` that reopen the corpus, since a GPU is faster than the threads of one process.
     """
     ahead = max(AHEAD, 2 * processes)
     with _pool(data, processes) as pool:
@@ -128,7 +128,7 @@ def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterato
 
 
 def spare_cores() -> int:
-    """Return how many processes can make batches while one process keeps a GPU busy."""
+    """Return the number of processes that can make batches while one process keeps a GPU busy."""
     return max(0, min(8, len(os.sched_getaffinity(0)) - 2)) if hasattr(os, "sched_getaffinity") else 0
 
 
@@ -139,7 +139,7 @@ def _pool(data: Data, processes: int) -> Executor:
     return ProcessPoolExecutor(processes, context, _reopen, (data.corpus.folder, data.config))
 
 
-_reopened: list[Data] = []  # of a process that makes batches: one
+_reopened: list[Data] = []  # in a process that makes batches: its data
 
 
 def _reopen(folder: Path, config: Config) -> None:

@@ -1,4 +1,4 @@
-"""run.json, the card of a run: written at its start, checked at every resume, rewritten where its plan was extended."""
+"""run.json, the card of a run: written at its start, checked at every resume, rewritten if its plan is extended."""
 
 import sys
 from dataclasses import MISSING, asdict, fields, replace
@@ -15,7 +15,7 @@ from pretrain.corpus import Corpus
 from pretrain.families import FAMILIES
 from pretrain.state import latest_state, step_of
 
-RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
+RATE_PLAN = ("steps", "constant_steps")  # may change while no update so far depends on them
 PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 
@@ -42,7 +42,7 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
 def write_card(run: Run) -> Run:
     """Write run.json of a new run, or check that the one on disk has the same settings and corpus. Raises ConfigError.
 
-    Until the rate depends on its length, a run may get other `steps`, `constant_steps` and checkpoints.
+    As long as the rate does not depend on the planned end, `steps`, `constant_steps` and checkpoints may change.
     """
     if not (run.path / "run.json").is_file():
         if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):
@@ -93,7 +93,7 @@ def settings_of(run: Run) -> Config:
 
 
 def _defaults(family: str) -> dict[str, Any]:
-    """Return the defaults of the settings, with which runs of earlier versions that lack a setting were trained."""
+    """Return the defaults of settings, which apply to runs of earlier versions that lack a setting."""
     kind = type(next(iter(FAMILIES[family].presets.values())))
     return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
@@ -123,9 +123,9 @@ def _first_step(run: Run) -> int:
 
 
 def _last_common_step(run: Run) -> int:
-    """Return how many updates do not depend on the planned end: those before the rate decays; 0 if the masks change.
+    """Return the number of updates independent of the planned end: those before the decay; 0 if the masks change.
 
-    If the rate follows the clock, none depends on it.
+    If the rate follows the clock, no update depends on it.
     """
     if run.config.get("masked_share_end") is not None:
         return 0

@@ -1,4 +1,4 @@
-"""How examples become batches, for training and for measuring: one collator for each way of learning from text."""
+"""Collators, which make batches of examples for training and for measuring: one for each way of learning from text."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,26 +14,26 @@ from pretrain.examples import Packing, Pairing, batch_of, from_another_document,
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
-SEED = 0  # of held-out text: the examples and their masks are the same for every run with the same settings
-BATCH = 32  # sequences measured at once; fixed, since the masks depend on it
-EVALUATION_SHARE = 0.15  # masked where recipes are compared, for any share in training
+SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
+BATCH = 32  # sequences per measured batch; fixed, since the masks depend on it
+EVALUATION_SHARE = 0.15  # masked share for comparing recipes, independent of the share in training
 
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
 
 
 class MeasurePlan(NamedTuple):
-    """One way in which held-out text is measured."""
+    """One way of measuring held-out text."""
 
-    name: str  # in the log
-    sequences: int  # of the shortest length
-    drawn: int  # a number that decides which sequences are drawn, and what is masked in them
+    name: str  # name in the log
+    sequences: int  # number of sequences of the shortest length
+    drawn: int  # a number that seeds the choice of sequences and of masks
     make: MakeBatch
 
 
 class Collator(ABC):
-    """What cuts a text into examples and makes batches of them."""
+    """Cuts a text into examples and makes batches of them."""
 
-    counted: ClassVar[str]  # the number of the main objective's predictions, by its name in the log
+    counted: ClassVar[str]  # name in the log of the number of the main objective's predictions
 
     @abstractmethod
     def pack(self, text: Text, length: int) -> Packing:
@@ -45,7 +45,7 @@ class Collator(ABC):
 
     @abstractmethod
     def measured(self) -> list[MeasurePlan]:
-        """Return the ways in which held-out text is measured, that of the log's means first."""
+        """Return the ways of measuring held-out text, the one for the log's means first."""
 
     def check(self, name: str, text: Text) -> None:  # noqa: B027  # most collators accept every text
         """Raise ConfigError if no batches can be made of the text of this name."""
@@ -60,7 +60,7 @@ class MaskedPairs(Collator):
     config: MaskedConfig
     masking: Masking
     pairing: Pairing
-    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may take every piece for a word
+    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may treat every piece as a word
 
     @classmethod
     def of(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
@@ -82,15 +82,15 @@ class MaskedPairs(Collator):
         return pack(text, length, self.word_start)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
-        """Mask these examples as the configuration has it for this step."""
+        """Mask these examples with the configuration's settings for this step."""
         share, max_ngram = self.config.masking_at(step)
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
 
     def measured(self) -> list[MeasurePlan]:
         """Return the masking of training, and three at 15 % that are the same for every run on a corpus.
 
-        Of the single pieces a tenth stays as it is and a tenth is random, as in training of BERT; the last way has
-        [MASK] at all of the same pieces.
+        A tenth of the single pieces is unchanged and a tenth is random, as in training BERT; the last way has [MASK] at
+        all of the same pieces.
         """
         masking, count = self.masking, self.config.measured_sequences
         words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
@@ -104,7 +104,7 @@ class MaskedPairs(Collator):
         ]
 
     def check(self, name: str, text: Text) -> None:
-        """Raise ConfigError if a segment of another document is wanted and the text is one document."""
+        """Raise ConfigError if segments of other documents are needed and the text is one document."""
         if self.pairing is from_another_document and len(text.documents) - 1 == 1:
             raise ConfigError(
                 f"Next-sentence prediction takes segments from other documents, and the {name} text is one document; "
@@ -117,9 +117,9 @@ class MaskedPairs(Collator):
 
 @dataclass(frozen=True)
 class NextTokens(Collator):
-    """[CLS] and then text, in which every token is predicted from those before it, and [SEP] after a document's last.
+    """[CLS], text in which every token is predicted from those before it, and [SEP] at the end of a document.
 
-    What a sequence predicts is as long as the sequence: its last token is a label alone.
+    A sequence has as many predictions as tokens: its last token is only a label.
     """
 
     counted: ClassVar[str] = "n_predicted"
@@ -136,7 +136,7 @@ class NextTokens(Collator):
         return self._shifted(packing, indices, rng)
 
     def measured(self) -> list[MeasurePlan]:
-        """Return one way: every next token."""
+        """Return the only way: every next token."""
         return [MeasurePlan("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
     @staticmethod
@@ -160,25 +160,25 @@ class HeldOut:
     """Held-out sequences of one length, measured in one way."""
 
     length: int
-    masking: str  # the way: "training", "whole words 15 %", "next tokens", ...
+    masking: str  # name of the way: "training", "whole words 15 %", "next tokens", ...
     batches: list[MaskedBatch]
 
     @property
     def sequences(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return sum(len(batch.ids) for batch in self.batches)
 
     @property
     def predictions(self) -> int:
-        """How many pieces are to be predicted."""
+        """The number of pieces to predict."""
         return int(sum(batch.weights.sum() for batch in self.batches))
 
 
 def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldOut]:
     """Yield batches of a text at each length of a run, in each way in which the collator measures.
 
-    Every sequence is there once and has the same masks every time. Longer sequences are fewer, so that each length has
-    as many tokens. A way without a batch is left out.
+    Every sequence occurs once and always has the same masks. There are fewer long sequences, so that each length has
+    the same number of tokens. A way without a batch is left out.
     """
     shortest = config.lengths[0]
     for length in config.lengths:
@@ -190,7 +190,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
 
 
 def _each_once(packing: Packing, way: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
-    """Return up to that many examples, each once, drawn and masked by `rng`, in batches of BATCH or all in one."""
+    """Return at most `sequences` examples, each once, drawn and masked by `rng`, in batches of BATCH or all in one."""
     count = min(sequences, len(packing.examples))
     size = max(1, min(BATCH, count))
     chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)

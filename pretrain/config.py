@@ -1,4 +1,4 @@
-"""Pretraining settings: one frozen dataclass for every family, changed by name, refused in a sentence."""
+"""Pretraining settings: one frozen dataclass for every family, whose fields are changed by name and validated."""
 
 from dataclasses import dataclass
 from math import inf
@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 from embryo_core import runs
 from embryo_core.errors import ConfigError
 
-CHOICES = {  # the values of settings that are names
+CHOICES = {  # allowed values of settings that are names
     "optimizer": ("lamb", "adamw_bert", "adamw", "muon"),
     "hidden_act": ("gelu", "gelu_new"),
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "tokenizer": ("unigram", "wordpiece", "bpe"),
     "checkpoint_dtype": ("float32", "float16"),
 }
-MOST_SEED = 2**32 - 1  # that Keras takes
-SMOKE: dict[str, Any] = {  # what the families' tiny presets share: runs of seconds on two cores; the numbers are ours
+MOST_SEED = 2**32 - 1  # largest seed that Keras accepts
+SMOKE: dict[str, Any] = {  # shared by the families' tiny presets: runs of seconds on two cores, with numbers of our own
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -41,7 +41,7 @@ class Config:
     """
 
     family: ClassVar[str]
-    # What --steps N scales in proportion.
+    # Settings that --steps N scales in proportion.
     counts_of_updates: ClassVar[tuple[str, ...]] = ("warmup_steps", "constant_steps", "short_steps")
     at_least_one: ClassVar[tuple[str, ...]] = tuple(
         "hidden_size num_hidden_layers num_attention_heads intermediate_size steps batch_size short_batch_size "
@@ -55,7 +55,7 @@ class Config:
     num_attention_heads: int
     intermediate_size: int
     tokenizer: str = "unigram"  # kind of vocabulary; or wordpiece, or bpe (of bytes)
-    vocab_size: int = 30_000  # with those of extend_vocabulary
+    vocab_size: int = 30_000  # pieces, with those of extend_vocabulary
     extend_vocabulary: int = 0  # pieces that a continued run adds to the first one's (see grow.py)
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
@@ -68,19 +68,19 @@ class Config:
     # === Optimisation ===
     optimizer: str = "lamb"  # or adamw_bert (without bias correction), adamw, or muon (matrices; the rest by AdamW)
     steps: int  # updates
-    warmup_steps: int  # the rate grows linearly to its peak
+    warmup_steps: int  # updates in which the rate grows linearly to its peak
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
-    learning_rate: float  # the peak
+    learning_rate: float  # peak of the rate
     decay_power: float = 1.0  # 1: the rate falls linearly
-    minutes: float = 0.0  # of wall time after which the run ends, with a rate of zero, at any step; 0: at `steps`
-    decay_minutes: float = 0.0  # the last of them, in which the rate decays; 0: from the warm-up on
+    minutes: float = 0.0  # wall time after which the run ends, with a rate of zero, at any step; 0: it ends at `steps`
+    decay_minutes: float = 0.0  # the last of these minutes, in which the rate decays; 0: it decays after the warm-up
     weight_decay: float = 0.01  # never of biases and layer norms
     decay_positions: bool = True  # whether position embeddings are decayed
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-6
-    clip_norm: float = 1.0  # of all gradients together
-    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 where that is faster
+    clip_norm: float = 1.0  # norm to which all gradients together are clipped
+    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 if that is faster
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===
@@ -91,16 +91,16 @@ class Config:
     short_batch_size: int = 2048
     long_every: int = 0  # one in this many updates of the first phase has sequence_length; 0: none
 
-    # === What is kept ===
-    save_every: int = 5_000  # updates between checkpoints, besides those at powers of two; 0: none
+    # === Checkpoints and log ===
+    save_every: int = 5_000  # updates between checkpoints, in addition to those at powers of two; 0: none
     save_per_doubling: int = 0  # K: checkpoints at the steps 2**(i / K); 0: none
     state_every: int = 1_000  # updates between two states from which a run can resume
     log_every: int = 50
-    heldout_sequences: int = 512  # measured at every checkpoint, the same each time, masked as in training
+    heldout_sequences: int = 512  # sequences measured at every checkpoint, always the same, masked as in training
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for checks in (self._counts, self.problems):  # the latter divide by some of the former
+        for checks in (self._counts, self.problems):  # in this order: the latter divide by some of the former
             for problem, holds in checks().items():
                 if not holds:
                     raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
@@ -114,7 +114,7 @@ class Config:
         }
 
     def problems(self) -> dict[str, bool]:
-        """Return for each rule a sentence that says how it is broken, and whether it holds; a family adds its own."""
+        """Return for each rule the sentence for its violation, and whether the rule holds; a family adds its own."""
         shortest, longest = self.lengths[0], self.lengths[-1]
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
@@ -157,7 +157,7 @@ class Config:
         return step < self.short_steps and not long
 
     def earlier_updates(self, step: int) -> int:
-        """Return how many updates before this one were on sequences of its length."""
+        """Return the number of earlier updates on sequences of this one's length."""
         first_phase = min(step, self.short_steps)
         long = first_phase // self.long_every if self.long_every else 0
         return step - long if self.is_short(step) else long + step - first_phase
@@ -176,7 +176,7 @@ class Config:
         return tuple(sorted(grid))
 
     def architecture(self) -> dict[str, Any]:
-        """Return what config.json of every family has, by its names in transformers."""
+        """Return the fields that config.json of every family has, by their names in transformers."""
         names = (
             "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings "
             "initializer_range layer_norm_eps hidden_act hidden_dropout_prob attention_probs_dropout_prob"
@@ -200,13 +200,13 @@ class MaskedConfig(Config):
     at_least_zero: ClassVar[tuple[str, ...]] = (*Config.at_least_zero, "measured_sequences")
 
     masked_share: float = 0.15  # of the tokens of a sequence
-    masked_share_end: float | None = None  # the share at the last update, reached linearly; None: the same throughout
-    mask_token_share: float = 0.8  # of the masked tokens, those that the model sees as [MASK]
-    random_token_share: float = 0.1  # those that it sees as a random piece; the rest stay as they are
-    whole_words: bool = True  # false: pieces are masked one by one, wherever in a word they are
-    max_ngram: int = 3  # words (or pieces) masked together: 1..max_ngram, p(n) proportional to 1/n
-    single_word_steps: int = 0  # the first updates mask single words, for any max_ngram
-    measured_sequences: int = 512  # measured at every checkpoint with 15 % masked, each way; 0: none
+    masked_share_end: float | None = None  # the share at the last update, reached linearly; None: constant
+    mask_token_share: float = 0.8  # share of the masked tokens that become [MASK]
+    random_token_share: float = 0.1  # share that become a random piece; the rest are unchanged
+    whole_words: bool = True  # false: single pieces are masked, independent of words
+    max_ngram: int = 3  # words (or pieces) that are masked together: 1..max_ngram, p(n) proportional to 1/n
+    single_word_steps: int = 0  # first updates, which mask single words for any max_ngram
+    measured_sequences: int = 512  # sequences measured at every checkpoint with 15 % masked, each way; 0: none
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of masking."""

@@ -1,8 +1,8 @@
 """Continued pretraining: a new run that continues from a checkpoint of another run, on other text or as a larger model.
 
 The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
-with the first run's. Its own settings count updates from there; steps, sequences and tokens go on. A run that is twice
-as wide or has new pieces (see grow.py) begins at that checkpoint: the ones before it are of another model.
+with the first run's. Its own settings count updates from there; steps, sequences and tokens continue. A run that is
+twice as wide or has new pieces (see grow.py) begins at that checkpoint: the ones before it are of another model.
 """
 
 import json
@@ -19,13 +19,13 @@ from pretrain.families import FAMILIES
 
 DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
 FREE = ("initializer_range", "dtype", *DROPOUTS.split())
-DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a model twice as wide
+DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # settings that double in a model twice as wide
 
 
 def find(wanted: str, folder: Path) -> Checkpoint:
     """Find the checkpoint of --init-from: RUN (its last one with weights), RUN@STEP, or the folder of a checkpoint.
 
-    A run that was begun in `folder` has its own copy. Raises RunError, CheckpointError, ConfigError.
+    A run that already exists in `folder` has its own copy. Raises RunError, CheckpointError, ConfigError.
     """
     name, step = _parse(wanted)
     if (folder / "run.json").is_file():
@@ -56,15 +56,15 @@ def _parse(wanted: str) -> tuple[str, int | None]:
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
-    """Return the origin, for run.json, of the run in this folder, which continues from the checkpoint."""
+    """Return the origin, for run.json, of the run in this folder, which continues from the checkpoint `start`."""
     if start.run.origin and start.run.path == folder:
-        return start.run.origin  # its own copy
+        return start.run.origin  # the run's own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
     by = "sources" if is_extended(config, start) else "train"  # other pieces of the same text are other tokens
     same_text = start.run.corpus.get(by) == corpus[by]
     if larger := _describe_growth(config, start):
         changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
-    elif same_text:  # other text is read off the card
+    elif same_text:  # other text is visible in the card
         changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
     seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
@@ -72,14 +72,14 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
 
 
 def _describe_growth(config: Config, start: Checkpoint) -> str:
-    """Return what is larger in the model of the settings than in the checkpoint's; "" for the same model."""
+    """Return how the model of the settings is larger than the checkpoint's; "" for the same model."""
     if is_extended(config, start):
         return f"{config.extend_vocabulary:,} new pieces"
     return "twice as wide" if is_wider(config, start) else ""
 
 
 def check_model(config: Config, start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings make the checkpoint's model, one twice as wide, or with new pieces."""
+    """Raise ConfigError unless the settings' model is the checkpoint's, one twice as wide, or one with new pieces."""
     architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
     extended = is_extended(config, start)
     free = (*FREE, "vocab_size") if extended else (*FREE, *DOUBLED) if is_wider(config, start) else FREE
@@ -93,7 +93,7 @@ def check_model(config: Config, start: Checkpoint) -> None:
 
 
 def is_wider(config: Config, start: Checkpoint) -> bool:
-    """Return whether the settings make a model twice as wide as the checkpoint's, of a family that can be widened."""
+    """Return whether the model of the settings is twice as wide as the checkpoint's, and its family can be widened."""
     narrow = runs.read_config(start, dict[str, object])
     sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED]
     doubled = all(isinstance(size, int) and wanted == 2 * size for size, wanted in sizes)
@@ -109,7 +109,7 @@ def is_extended(config: Config, start: Checkpoint) -> bool:
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
     """Raise unless the vocabulary of the checkpoint's run is of this kind, and unchanged since its training.
 
-    ConfigError for another kind than "unigram" or "wordpiece" asked for, TokenizerMismatch for a changed file.
+    ConfigError for another kind than `kind`, TokenizerMismatch for a changed file.
     """
     path = start.run.tokenizer / "tokenizer.json"
     if not path.is_file() or runs.sha256(path) != start.run.tokenizer_sha256:
@@ -125,14 +125,14 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
 
 
 def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
-    """Return the steps before its start that a run continued from this checkpoint takes over."""
+    """Return the steps before its start that a run continued from this checkpoint inherits."""
     if _describe_growth(config, start):
         return ()
     return tuple(found.step for found in runs.checkpoints(start.run) if found.step < start.step)
 
 
 def inherit(run: Run, config: Config, start: Checkpoint) -> None:
-    """Copy log, word frequencies and checkpoints up to its start to a new run; called again, complete them."""
+    """Copy log, word frequencies and checkpoints up to its start to a new run; a repeated call completes them."""
     if start.run.path == run.path:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
@@ -143,18 +143,18 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
     if _describe_growth(config, start):
-        from pretrain import grow  # Keras, which refusing the settings does without
+        from pretrain import grow  # imports Keras, which the checks above do not need
 
         (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
         return
-    for found in runs.checkpoints(start.run):  # the start comes last, and says that nothing is missing
+    for found in runs.checkpoints(start.run):  # the start is last: its presence means that nothing is missing
         if found.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:
                 shutil.copytree(found.path, temporary, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:
-    """Link a file, which takes no space; copy it where the two are on different disks."""
+    """Link a file, which takes no space; copy it if the two are on different disks."""
     try:
         os.link(os.path.realpath(source), target)
     except OSError:

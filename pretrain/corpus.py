@@ -1,4 +1,4 @@
-"""The pretraining corpus: text sources cleaned, tokenized, and kept on disk as ids with sentence and document bounds.
+"""The pretraining corpus: text sources, cleaned, tokenized, and stored as ids with sentence and document bounds.
 
 Nothing is prepared twice: a folder of the cache is named after the fingerprint of its sources and settings.
 """
@@ -31,11 +31,11 @@ from pretrain.text_sources import (
 )
 from pretrain.vocabularies import VOCABULARIES
 
-FORMAT = 2  # raised when the same sources would give other files
-SAMPLE_BYTES = 40_000_000  # of text, for training the tokenizer
-BATCH = 20_000  # sentences encoded at once
+FORMAT = 2  # incremented when the same sources would give other files
+SAMPLE_BYTES = 40_000_000  # bytes of text to train the tokenizer
+BATCH = 20_000  # sentences encoded together
 TOP_WORDS = 50_000
-CHECKSUMS = "checksums.sha256"  # of every file of a prepared corpus
+CHECKSUMS = "checksums.sha256"  # has the checksum of every file of a prepared corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def prepare(
     tokenizer: str = "unigram",
     vocabulary: Path | None = None,
 ) -> Corpus:
-    """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open what was stored before.
+    """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open the stored result.
 
     `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that
     is used in place of a new one.
@@ -79,8 +79,8 @@ def prepare(
     `sources` may also be the folder of a prepared corpus, with its held-out text and its tokenizer.
 
     A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
-    gets a message for each part. A preparation that was interrupted continues with its next part (tokenizer, held-out
-    text, training text). Of several processes that ask for the same text one prepares it, and the others wait. Raises
+    gets a message for each part. An interrupted preparation continues with the next part (tokenizer, held-out text,
+    training text). If several processes ask for the same text, one prepares it, and the others wait. Raises
     CorpusError.
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
@@ -97,7 +97,7 @@ def prepare(
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
     }
-    if tokenizer != "unigram":  # which earlier versions did not write
+    if tokenizer != "unigram":  # a field that earlier versions did not write
         settings["tokenizer"] = tokenizer
     if vocabulary:
         settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
@@ -118,7 +118,7 @@ def extended_vocabulary(
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Path:
-    """Return the folder of a tokenizer with `count` pieces more, for words of this text (see `tokenizer.extend`).
+    """Return the folder of a tokenizer with `count` more pieces, for words of this text (see `tokenizer.extend`).
 
     Words are counted in the sample on which a tokenizer would be trained. Raises CorpusError.
     """
@@ -144,7 +144,7 @@ def _preparing(cache: Path, settings: dict[str, Any], progress: Callable[[str], 
 
 
 def _find_sources(sources: Iterable[str], heldout: Iterable[str]) -> tuple[list[TextSource], list[TextSource]]:
-    """Return the sources to train on and those held out. Raises CorpusError if none is left to train on."""
+    """Return the training sources and the held-out ones. Raises CorpusError if no training source is left."""
     heldout_sources = find_sources(heldout)
     train_sources = find_sources(sources, without=heldout_sources)
     if not train_sources:
@@ -165,7 +165,7 @@ def open_corpus(folder: Path) -> Corpus:
 def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tuple[Text, str]:
     """Encode text files, folders or data sets into a new folder; return the text and the SHA-256 of its ids.
 
-    Cleaned as held-out text is: what `prepare` is given as `heldout` has the same ids here. Raises CorpusError.
+    The text is cleaned like held-out text, so it has the same ids as in `prepare` with `heldout`. Raises CorpusError.
     """
     sources = find_sources(names)
     _encode(Cleaner().clean(chain.from_iterable(map(read_documents, sources))), tokenizer, folder)
@@ -177,11 +177,11 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
-    """Count each word, normalised as by the tokenizer, in the training text; unknown words are left out."""
+    """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     starts = tokenizers.is_word_start(tokenizer)
-    single = np.zeros(len(starts), np.int64)  # words of one piece, by id
-    longer: Counter[bytes] = Counter()  # words of several, by their ids
+    single = np.zeros(len(starts), np.int64)  # id of a word of one piece -> count
+    longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
     bounds = np.append(corpus.train.sentences[:-1:BATCH], len(corpus.train.tokens))
     for first, last in pairwise(bounds):
         part = np.asarray(corpus.train.tokens[first:last])
@@ -214,7 +214,7 @@ def write_frequencies(corpus: Corpus, path: Path) -> None:
 def _verify(folder: Path) -> None:
     """Raise CorpusError unless every file has its checksum; takes about a second for 100 million tokens."""
     listed = read_checksums(folder / CHECKSUMS, folder, CorpusError)
-    if listed is None:  # just prepared, or by an earlier version
+    if listed is None:  # just prepared, or written by an earlier version
         write_checksums(folder / CHECKSUMS, _checksums(folder))
     elif changed := sorted(name for _, name in listed ^ _checksums(folder)):
         raise CorpusError(f"{folder / changed[0]} is not the file that was prepared; delete {folder} and start again.")
@@ -231,7 +231,7 @@ def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
 def _build(
     folder: Path, train: list[TextSource], heldout: list[TextSource], settings: dict, progress: Callable[[str], None]
 ) -> None:
-    """Build each part and rename it into place when it is whole; corpus.json, written last, marks all as whole."""
+    """Build each part and rename it when it is complete; corpus.json, written last, marks all as complete."""
     names = ", ".join(source.name for source in train)
     empty = CorpusError(f"The corpus is empty: {names} has no document of {MIN_WORDS} words that is not held out.")
     if not (folder / "tokenizer").is_dir():
@@ -247,7 +247,7 @@ def _build(
     reports = {}
     for name, sources in (("heldout", heldout), ("train", train)):
         texts = cleaner.clean(_documents(sources, progress))
-        if (folder / name).is_dir():  # whole, from a preparation that was interrupted later: only to see its paragraphs
+        if (folder / name).is_dir():  # complete from an interrupted preparation: read only for its paragraphs
             for _ in texts:
                 pass
         else:
@@ -272,7 +272,7 @@ def _documents(sources: list[TextSource], progress: Callable[[str], None]) -> It
 
 
 def _sample(sources: list[TextSource]) -> Iterator[str]:
-    """Yield the first paragraphs of every source, an equal share of each."""
+    """Yield the first paragraphs of every source, the same amount of each."""
     share = SAMPLE_BYTES // len(sources)
     for source in sources:
         taken = 0
@@ -284,7 +284,7 @@ def _sample(sources: list[TextSource]) -> Iterator[str]:
 
 
 def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
-    """Write tokens, sentences and documents of these texts to a folder, whole or not at all."""
+    """Write tokens, sentences and documents of these texts to a folder, atomically."""
     lengths: list[np.ndarray] = []  # tokens of each sentence
     sizes: list[np.ndarray] = []  # sentences of each document
     with replacing(folder) as temporary:
@@ -301,7 +301,7 @@ def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield documents cut into sentences, some 20,000 sentences at a time."""
+    """Yield batches of documents split into sentences, about BATCH sentences each."""
     batch: list[Document] = []
     size = 0
     for document in documents:

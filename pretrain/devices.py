@@ -1,8 +1,8 @@
 """Data parallelism: the batch of a step over all devices of one host or several; on one device nothing changes.
 
-A batch, its order and its masks stay functions of (seed, step): each device takes its rows. Losses are divided by the
-counts of the whole batch, and gradients are summed before they are clipped, so that the curve is that of one device but
-for rounding. Every host runs the same loop; only what the first one writes is kept.
+A batch, its order and its masks remain functions of (seed, step): each device takes its rows. Losses are divided by the
+counts of the whole batch, and gradients are summed before they are clipped, so that the curve equals that of one device
+up to rounding. Every host runs the same loop; only the output of the first host is kept.
 """
 
 import shutil
@@ -24,18 +24,18 @@ from pretrain.state import latest_state
 
 
 class Devices:
-    """One device; several have the same methods."""
+    """One device, and the interface for several."""
 
-    count = 1  # of all hosts together
+    count = 1  # of all hosts
     hosts = 1
     is_first_host = True
 
     def scope(self) -> AbstractContextManager:
-        """Return the context in which a model has to be built."""
+        """Return the context in which a model must be built."""
         return nullcontext()
 
     def measuring(self) -> AbstractContextManager:
-        """Return the context in which a model computes a batch as a whole, on every device the same."""
+        """Return the context in which every device computes the whole batch."""
         return nullcontext()
 
     def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
@@ -43,10 +43,10 @@ class Devices:
         return model.train(batch, loss_weights)
 
     def meet(self) -> None:
-        """Wait until every host has come here."""
+        """Wait until every host has reached this call."""
 
     def check(self, config: Config) -> None:
-        """Raise ConfigError where a batch cannot be divided evenly."""
+        """Raise ConfigError if a batch cannot be divided evenly."""
         for name in ("batch_size", "short_batch_size") if config.short_steps else ("batch_size",):
             if getattr(config, name) % self.count:
                 raise ConfigError(
@@ -56,7 +56,7 @@ class Devices:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """Run the block on the first host before the others, which then find what it wrote."""
+        """Run the block on the first host before the others, which then find its output."""
         if not self.is_first_host:
             self.meet()
         yield
@@ -65,7 +65,7 @@ class Devices:
 
     @contextmanager
     def own_copy(self, run: Run) -> Iterator[Run]:
-        """Yield the run that this host writes: on the first the run itself, on others a temporary copy of its state."""
+        """Yield the run that this host writes: the run itself on the first, a temporary copy of its state on others."""
         if self.is_first_host:
             yield run
             return
@@ -83,7 +83,7 @@ ONE_DEVICE = Devices()
 
 
 class JaxDevices(Devices):
-    """Several devices of JAX: variables on all of them, a batch divided among them; XLA sums what has to be summed."""
+    """Several devices of JAX: replicated variables, a batch divided among devices; XLA sums the gradients."""
 
     def __init__(self) -> None:
         self.distribution = keras.distribution.DataParallel(devices=keras.distribution.list_devices())
@@ -116,7 +116,7 @@ class TensorFlowReplicas(Devices):
     def __init__(self, strategy: Any, is_first_host: bool, hosts: int = 1) -> None:
         self.strategy, self.is_first_host, self.hosts = strategy, is_first_host, hosts
         self.count = strategy.num_replicas_in_sync
-        self._updates: dict[PretrainingModel, Any] = {}  # compiled
+        self._updates: dict[PretrainingModel, Any] = {}  # compiled updates
 
     def scope(self) -> AbstractContextManager:
         return self.strategy.scope()
@@ -179,17 +179,17 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
 
 
 def part_of(batch: MaskedBatch, index: int, count: int) -> MaskedBatch:
-    """Return the rows of a batch that are the part of this index, of `count` equal ones."""
+    """Return the rows of a batch that form part `index` of `count` equal ones."""
     size = len(batch.ids) // count
     rows = slice(index * size, (index + 1) * size)
     return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
 def find_devices(several_hosts: bool = False) -> Devices:
-    """Find all devices of Keras's backend that a run can use: GPUs or TPU cores if there are any, else the CPU's.
+    """Find all devices of Keras's backend that a run can use: GPUs or TPU cores if there are any, else the CPU.
 
-    With `several_hosts`, or TF_CONFIG for TensorFlow, those of all processes of the job, which meet here. Raises
-    ConfigError.
+    With `several_hosts`, or TF_CONFIG for TensorFlow, they are those of all processes of the job, which connect here.
+    Raises ConfigError.
     """
     backend = keras.backend.backend()
     if several_hosts and backend != "jax":

@@ -14,9 +14,9 @@ def padding_bias(attention_mask):
 class Encoder(keras.layers.Layer):
     """ids, token_type_ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first.
 
-    A layer that is in `transformer` several times is shared. `projection` maps embeddings of another size to H.
-    With `rows` [B, R] the last layer computes its states at these positions alone, [B, R, H]: where a head reads 15 %
-    of them, it does less than a third of its work.
+    A layer that occurs repeatedly in `transformer` is shared. `projection` maps embeddings of another size to H. With
+    `rows` [B, R] the last layer computes its states only at these positions, [B, R, H]: for a head that reads 15 % of
+    them, this is less than a third of the work.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ def causal_bias(attention_mask):
 
 
 class Decoder(keras.layers.Layer):
-    """ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first; each sees no later token.
+    """ids, attention_mask [B, L] -> N + 1 causal hidden states [B, L, H], the embeddings first.
 
-    The last one is normalised. Segments are not read.
+    The last one is normalised. Segments are ignored.
     """
 
     def __init__(self, embeddings: DecoderEmbeddings, transformer: list[PreNormLayer], *, epsilon: float, **options):

@@ -1,11 +1,12 @@
-"""Training examples out of token ids: whole sentences of a document as two segments, and the order of the examples.
+"""Training examples from token ids: whole sentences of a document as two segments, and the order of the examples.
 
 As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
-the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit.
-Boundary, pairing and cuts are drawn again each time an example is seen.
+the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit. Boundary, pairing
+and cuts are drawn again each time an example is used.
 
-The ends of the segments must not give their order away. A chunk grows until it is long enough, so its last sentence is
-longer than the others: B would be longer than A, and cut more often. So half of the chunks here grow to the front.
+The lengths of the segments must not reveal their order. A chunk grows until it is long enough, so its last sentence is
+longer than the others: B would be longer than A, and cut more often. Therefore half of the chunks grow towards the
+front.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,10 @@ from pretrain.corpus import Text
 from pretrain.vocabularies import CLS, PAD, SEP
 
 SPECIAL = 3  # [CLS], [SEP], [SEP]
-MIN_TOKENS = 8  # shorter documents make no example
-MIN_SENTENCES = 2  # of an example, if its document has two: a cut inside a sentence would give the order away
-REST = 0.75  # what is left of a document becomes a padded example if it fills this share of the space
-LOOK_BACK = 16  # tokens searched for the start of a word
+MIN_TOKENS = 8  # shorter documents give no example
+MIN_SENTENCES = 2  # sentences of an example, if its document has two: a cut inside a sentence would reveal the order
+REST = 0.75  # the rest of a document becomes a padded example if it fills this share of the space
+LOOK_BACK = 16  # tokens in which the start of a word is searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +32,18 @@ class Packing:
 
     text: Text
     sequence_length: int
-    examples: np.ndarray  # int64 [N, 2], first token and the token after the last; cut to the space by batch_of
+    examples: np.ndarray  # int64 [N, 2], first token and the token after the last; batch_of cuts examples to the space
     word_start: np.ndarray  # bool [V]
-    special: int = SPECIAL  # tokens of a sequence that are not text
+    special: int = SPECIAL  # special tokens of a sequence
 
     @property
     def space(self) -> int:
-        """Tokens of text that a sequence holds."""
+        """The number of text tokens that fit into a sequence."""
         return self.sequence_length - self.special
 
     @property
     def fill(self) -> float:
-        """Mean share of the sequence that is not padding."""
+        """The mean share of a sequence that is not padding."""
         lengths = np.minimum(np.diff(self.examples), self.space) + self.special
         return float(lengths.mean() / self.sequence_length) if len(lengths) else 0.0
 
@@ -55,9 +56,9 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
     """Divide every document into chunks of whole sentences; `word_start` [V] is is_word_start.
 
     A chunk has as few sentences as reach sequence_length - 3 tokens, but two or more. Chunks are taken from the front
-    and from the back of a document in turn, the first of every other document from its back, until they meet. What is
-    left between them becomes an example if it is long enough, else it grows into its neighbour, whose
-    sentences are then in two examples. A document shorter than the space is one example, padded.
+    and from the back of a document in turn, beginning at the back of every other document, until they meet. The rest
+    between them becomes an example if it is long enough; otherwise it is extended into its neighbour, whose sentences
+    are then in two examples. A document shorter than the space is one padded example.
     """
     space, sentences = sequence_length - SPECIAL, text.sentences
     low, high = text.documents[:-1], text.documents[1:]  # first sentence of a document, and the one after its last
@@ -85,9 +86,9 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
 def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
     """Divide every document into windows of `length` tokens that begin with a sentence; `word_start` [V].
 
-    A sentence that is cut by the end of a window begins the next one, so that it is read as a whole. Where less than
-    three quarters of a window are left of a document, the last window begins earlier. A sentence longer than a window
-    continues in the next from the beginning of a word.
+    A sentence that is cut by the end of a window begins the next one, so that it is read completely. If less than three
+    quarters of a window remain of a document, the last window begins earlier. A sentence longer than a window continues
+    in the next one from the beginning of a word.
     """
     sentences = text.sentences
     bounds = sentences[text.documents]
@@ -113,8 +114,8 @@ def batch_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return examples as ids, token_type_ids, attention_mask (int32 [B, L]) and pair (int32 [B], the label).
 
-    A ends at a sentence's end, any of those inside the example with the same chance. A segment that was cut begins with
-    a word, and may end inside one.
+    A ends at the end of a sentence, which is drawn uniformly from those inside the example. A segment that was cut
+    begins with a whole word, and may end inside one.
     """
     begin, end = packing.examples[np.asarray(indices)].T
     boundary = _boundaries(packing, begin, end, rng.random(len(begin)))
@@ -137,8 +138,8 @@ def batch_of(
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:
     """Return the first token of segment B of each example, chosen by `chance` in [0, 1).
 
-    A document of one sentence has no sentence's end inside: it is cut before a word near a random point of its middle
-    half (or inside its first word, if that is very long). Its full stop gives its order away.
+    A document of one sentence has no such end: it is cut before a word near a random point of its middle half (or
+    inside its first word, if that is very long). Its full stop reveals the order.
     """
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")
@@ -153,8 +154,9 @@ def _truncated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return starts and lengths [B, 2] of two segments that fit the space together.
 
-    The closed form of ALBERT's loop: while both are too long, the longer one (the second of equals) loses a token, its
-    first or its last with the same chance. A start inside a word then moves back to the word's first token.
+    This is the closed form of ALBERT's loop: while both are too long together, the longer one (the second in a tie)
+    loses a token, its first or its last with equal probability. A start inside a word then moves back to the word's
+    first token.
     """
     space = packing.space
     half = np.array([space - space // 2, space // 2])
@@ -164,7 +166,7 @@ def _truncated(
 
 
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
-    """Return the nearest first token of a word from each position down to `lowest`, or the position if none is near."""
+    """Return the nearest first token of a word from each position down to `lowest`, or the position without one."""
     candidates = position[..., None] - np.arange(LOOK_BACK)
     near = packing.text.tokens[np.maximum(candidates, 0)]
     good = packing.word_start[near] & (candidates >= lowest[..., None])
@@ -175,7 +177,7 @@ def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarra
 
 
 def in_order(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
-    """Leave A and B as they follow each other in the text."""
+    """Keep A and B in the order of the text."""
     return starts, stops, np.zeros(len(starts), bool)
 
 
@@ -189,9 +191,9 @@ def swapped(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.ran
 def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
     """Take B from another document half of the time (BERT's next-sentence prediction).
 
-    It begins with a sentence, each of those outside A's document with the same chance, or with an earlier one where its
+    It begins with a sentence that is drawn uniformly from those outside A's document, or with an earlier one if its
     document would end too soon. It has as few whole sentences as fill the space that A leaves, or as reach the length
-    of the text's own B if that is shorter: by length the two can hardly be distinguished.
+    of the true B if that is shorter, so that the length hardly distinguishes the two.
     """
     text = packing.text
     other = rng.random(len(starts)) < 0.5
@@ -214,8 +216,8 @@ def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarra
 class SentenceLoss(NamedTuple):
     """A loss on the relation of two segments."""
 
-    objective: str  # its name in log and model
-    title: str  # in run.json
+    objective: str  # name in log and model
+    title: str  # title in run.json
     pairing: Pairing
 
 
@@ -232,7 +234,7 @@ SENTENCE_LOSSES = {  # the setting `sentence_loss`; "none" has no objective
 def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
     """Return indices [B] of the examples of this step (from 0): slices of a new permutation each epoch.
 
-    A function of its arguments alone, so that a resumed run sees the data that an uninterrupted one would have seen.
+    It is a function of its arguments only, so that a resumed run has the same data as an uninterrupted one.
     """
     position = step * batch_size + np.arange(batch_size)
     epoch, offset = np.divmod(position, n_examples)

@@ -1,4 +1,4 @@
-"""Keras weights to the Hugging Face layout and back: a checkpoint folder that the family's from_pretrained loads."""
+"""Convert Keras weights to the Hugging Face layout and back: checkpoint folders for the family's from_pretrained."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,13 +21,13 @@ from pretrain.state import Progress
 
 
 class StoredTensor(NamedTuple):
-    """Variables of one tensor, side by side along its last axis, and whether it is stored transposed."""
+    """The variables of one tensor, concatenated along its last axis, and whether it is stored transposed."""
 
     variables: tuple[Any, ...]
     transposed: bool = False
 
     def array(self) -> np.ndarray:
-        """Return the tensor as it is stored, in float32."""
+        """Return the stored tensor, in float32."""
         arrays = [np.asarray(keras.ops.convert_to_numpy(variable), np.float32) for variable in self.variables]
         array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
         return array.T if self.transposed else array
@@ -64,7 +64,7 @@ def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
 
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:
-    """Set every variable of `modules` to the tensor of its name, or none. Raises BrokenCheckpoint, naming `source`."""
+    """Set all variables of `modules` to the tensors of their names, or none. Raises BrokenCheckpoint, naming `source`."""
     variables = stored(modules)
     missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
     if missing or foreign:
@@ -97,9 +97,9 @@ def write_grown(
     start: Checkpoint,
     grow: Callable[[dict[str, np.ndarray], dict[str, StoredTensor]], dict[str, np.ndarray]],
 ) -> None:
-    """Write a run's first checkpoint, grown out of `start`. Raises MissingWeights, BrokenCheckpoint.
+    """Write a run's first checkpoint, grown from `start`. Raises MissingWeights, BrokenCheckpoint.
 
-    `grow` gets the tensors of `start` and of the run's settings, and returns the arrays of the latter.
+    `grow` gets the arrays of `start` and the tensors of the run's settings, and returns the arrays of the latter.
     """
     keras.config.set_dtype_policy("float32")
     model = FAMILIES[config.family].model(config)
@@ -122,7 +122,7 @@ def _parts(
 
 
 def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, progress: Progress) -> Path:
-    """Write checkpoints/step{N}/, whole or not at all; an older folder of that step is replaced."""
+    """Write checkpoints/step{N}/ atomically; replace an older folder of that step."""
     family = FAMILIES[config.family]
     path = run_path / "checkpoints" / f"step{progress.step}"
     with runs.replacing(path) as folder:
@@ -139,6 +139,6 @@ def _write(folder: Path, modules: dict[str, Any], architecture: dict[str, Any], 
     arrays = {name: np.ascontiguousarray(array.astype(dtype)) for name, array in tensors(modules).items()}
     parameters = sum(array.size for array in tensors({str(id(module)): module for module in modules.values()}).values())
     content = save(arrays, metadata={"format": "pt"})
-    (folder / "model.safetensors").write_bytes(content)  # a full disk is an OSError here, and none in safetensors
+    (folder / "model.safetensors").write_bytes(content)  # not by safetensors, in which a full disk is not an OSError
     runs.write_json(folder / "config.json", architecture)
     runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)

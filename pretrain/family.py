@@ -1,4 +1,4 @@
-"""What a model family brings to pretraining: presets, objectives, data of the sentence loss, model, names on disk."""
+"""The base classes of model families: presets, objectives, data of the sentence loss, model, names on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ C = TypeVar("C", bound=Config)
 
 
 class Family(ABC, Generic[C]):
-    """One model family. `model` imports Keras when it is called: presets are read without waiting for it."""
+    """One model family. `model` imports Keras only when it is called, so that presets are read quickly."""
 
     name: ClassVar[str]  # `family` of its configurations and of run.json
     presets: ClassVar[Mapping[str, Config]]
     original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
-    can_widen: ClassVar[bool] = False  # whether a checkpoint can continue twice as wide (see grow.py)
+    can_widen: ClassVar[bool] = False  # whether a checkpoint can be continued twice as wide (see grow.py)
 
     @abstractmethod
     def objectives(self, config: C) -> dict[str, str]:
@@ -43,22 +43,22 @@ class Family(ABC, Generic[C]):
 
     @abstractmethod
     def huggingface(self, config: C) -> dict[str, Any]:
-        """Return config.json of a checkpoint, as transformers reads it."""
+        """Return config.json of a checkpoint for transformers."""
 
     def inner_checkpoints(self, config: C, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
-        """Return further models of a checkpoint: `modules` and config.json by the name of the folder inside its own."""
+        """Return further models of a checkpoint: name of an inner folder -> `modules` and config.json."""
         return {}
 
     def pairing(self, config: C) -> Pairing:
-        """Return how the two segments of an example are paired."""
+        """Return the pairing of the two segments of an example."""
         return in_order
 
     def collator(self, config: C, word_start: "np.ndarray") -> Collator:
-        """Return what makes batches of text; `word_start` [V] bool: pieces that begin a word."""
+        """Return the collator, which makes batches of text; `word_start` [V] bool: pieces that begin a word."""
         return MaskedPairs.of(cast(MaskedConfig, config), self.pairing(config), word_start)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:
-        """Return the weight of each objective's loss in the update that leads from `step` to `step + 1`."""
+        """Return the weight of each objective's loss in the update from `step` to `step + 1`."""
         return dict.fromkeys(self.objectives(config), 1.0)
 
     def note(self, config: C) -> str:
@@ -86,7 +86,7 @@ P = TypeVar("P", bound=PairConfig)
 class PairFamily(Family[P]):
     """A family whose encoder learns masked words and, by the setting `sentence_loss`, the relation of two segments.
 
-    `heads` of its models are that of the masked words and, if there is a sentence loss, that of the pairs.
+    Its models have a head for masked words and, with a sentence loss, one for pairs.
     """
 
     def objectives(self, config: P) -> dict[str, str]:
@@ -125,7 +125,7 @@ class PairFamily(Family[P]):
 def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequence[str]) -> dict[str, Any]:
     """Return embeddings and layers, shared ones once, by their names in transformers.
 
-    `layers` is the name of a layer, with {} for its number, and `parts` are those of its parts, in their order here.
+    `layers` is the name of a layer, with {} for its number, and `parts` are the names of its parts, in order.
     """
     tables = encoder.embeddings
     found = {

@@ -1,4 +1,4 @@
-"""Larger models out of smaller ones: new pieces in a vocabulary, or every state twice; both compute what they did."""
+"""Grow a model, with new pieces in its vocabulary or with every state twice, so that it computes the same function."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
 from pretrain.export import StoredTensor, write_grown
 
-# === More pieces: new ones begin as the mean of the pieces of their words ===
+# === More pieces: a new one begins as the mean of its word's old pieces ===
 
 
 def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
     """Write the first checkpoint of a run: the model of `start` with the new pieces of the run's tokenizer.
 
-    Old pieces have the logits that they had; a new one has the mean of its pieces'. Raises MissingWeights,
+    Old pieces keep their logits; a new one has the mean logit of its word's old pieces. Raises MissingWeights,
     BrokenCheckpoint.
     """
     old, new = (tokenizers.load(one.tokenizer) for one in (start.run, run))
@@ -27,7 +27,7 @@ def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
 def extended(
     arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Return tensors with a row more for each of `cuts`, the mean of those rows, where `stored` has as many more."""
+    """Return tensors with one more row for each of `cuts`, the mean of these rows, if `stored` has the larger size."""
     found = dict(arrays)
     for name, array in arrays.items():
         if name in stored and stored[name].shape[0] == len(array) + len(cuts):
@@ -38,16 +38,16 @@ def extended(
 
 # === Twice as wide ===
 
-# Net2Net (Chen et al., 2016, arXiv:1511.05641). The model has every state twice, and every head and every unit inside
-# the feed-forward networks; a layer normalisation then sees the same mean and variance. Layers that read states divide
-# each weight between the two copies, in shares drawn at random: with equal shares both copies would get the same
-# gradients and stay equal.
+# Net2Net (Chen et al., 2016, arXiv:1511.05641). The model has every state twice, and every head and every unit of the
+# feed-forward networks; a layer normalisation then has the same mean and variance. Layers that read states divide each
+# weight between the two copies, in shares drawn at random: with equal shares both copies would get the same gradients
+# and stay equal.
 
 
 def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
-    """Write the first checkpoint of a run: the model of its settings, which computes what that of `start` does.
+    """Write the first checkpoint of a run: the model of its settings, which computes the same function as `start`.
 
-    It is written in float32, as halves of a float16 are not exact. Raises MissingWeights, BrokenCheckpoint.
+    It is written in float32, since halving a float16 is not exact. Raises MissingWeights, BrokenCheckpoint.
     """
     draw = np.random.default_rng(config.seed)
     exact = replace(config, checkpoint_dtype="float32")
@@ -59,7 +59,7 @@ def widened(
 ) -> dict[str, np.ndarray]:
     """Return the tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
 
-    Tensors that `wide` does not have, or that do not fit, stay as they are.
+    Tensors that `wide` lacks, or that do not fit, are unchanged.
     """
     return {
         name: _widened(array.astype(np.float64), wide[name], draw) if name in wide else array

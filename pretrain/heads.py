@@ -1,6 +1,6 @@
 """The heads of pretraining: the last layer's hidden states in, float32 logits out.
 
-A head reads the states at the positions [B, R] that its `rows` names; one without `rows` reads all.
+A head reads the states at the positions [B, R] that its `rows` returns; a head without `rows` reads all.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ class TokenHead(keras.layers.Layer):
         super().__init__(**options)
         self.activation = activation
         self.transform = dense(hidden_size, stddev, name="transform")
-        self.classifier = keras.layers.Dense(1, name="classifier")  # Glorot's initial weights, as the original's
+        self.classifier = keras.layers.Dense(1, name="classifier")  # Glorot's initial weights, as in the original
 
     def build(self, shape):
         build(dict.fromkeys((self.transform, self.classifier), shape))

@@ -1,4 +1,4 @@
-"""What the families are made of, in backend-neutral Keras: dropout, embeddings, attention and feed-forward networks."""
+"""The layers of the families, in backend-neutral Keras: dropout, embeddings, attention and feed-forward networks."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -10,12 +10,12 @@ from keras import ops
 
 from pretrain.config import Config
 
-LARGEST_SEED = 1_000_000_000  # seed of a layer's first draw
-SEED_STRIDE = 1_000_003  # between the seeds of two replicas
+LARGEST_SEED = 1_000_000_000  # largest seed of a layer's first draw
+SEED_STRIDE = 1_000_003  # difference between the seeds of two replicas
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Return a truncated normal, seeded by keras.utils.set_random_seed; one a table, or they get equal values."""
+    """Return a truncated normal, seeded by keras.utils.set_random_seed; use one per table to avoid equal values."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
@@ -25,12 +25,12 @@ def dense(units: int, stddev: float, **options) -> keras.layers.Dense:
 
 
 def layer_norm(epsilon: float) -> keras.layers.LayerNormalization:
-    """Return layer normalisation over the last axis; by its name the optimizer knows not to decay it."""
+    """Return layer normalisation over the last axis; the optimizer excludes it from weight decay by its name."""
     return keras.layers.LayerNormalization(epsilon=epsilon, name="layer_norm")
 
 
 def gelu(x):
-    """Compute GELU by the error function, as in the original ELECTRA (`gelu` in transformers)."""
+    """Compute GELU with the error function, as in the original ELECTRA (`gelu` in transformers)."""
     return keras.activations.gelu(x, approximate=False)
 
 
@@ -50,9 +50,9 @@ def rows_of(states, rows):
 
 
 def build(shapes: dict[keras.layers.Layer, tuple | None]) -> None:
-    """Make the weights of layers for inputs of these shapes, those that are shared only once.
+    """Create the weights of layers for inputs of these shapes, those of shared layers only once.
 
-    Keras would make them too, but by tracing `call` one more time at every level of nesting: many seconds for a model.
+    Keras would create them too, but by tracing `call` once more at every level of nesting, many seconds for a model.
     """
     for layer, shape in shapes.items():
         if not layer.built:
@@ -63,14 +63,14 @@ def build(shapes: dict[keras.layers.Layer, tuple | None]) -> None:
 
 
 class Seeds(keras.random.SeedGenerator):
-    """Seeds of dropout, by (seed, step, replica): Keras's own gives all replicas of TensorFlow the same ones.
+    """Seeds of dropout, by (seed, step, replica): Keras's generator gives all replicas of TensorFlow the same ones.
 
-    What a run saves of them counts the draws, so it is the same on any number of replicas. Their own seed is given, as
-    Keras on torch counts no draw of a generator without one, which could not be resumed.
+    The saved state counts the draws, so it is the same on any number of replicas. An explicit seed is set, because
+    Keras on torch does not count the draws of a generator without one, which could not be resumed.
     """
 
     def __init__(self):
-        super().__init__(seed=random.randint(1, LARGEST_SEED))  # as Keras draws one where none is given
+        super().__init__(seed=random.randint(1, LARGEST_SEED))  # drawn as Keras draws a default seed
 
     def next(self, ordered: bool = True):
         """Return the seed of the next draw: integers [2]."""
@@ -84,7 +84,7 @@ class Seeds(keras.random.SeedGenerator):
 
 
 class Dropout(keras.layers.Layer):
-    """In training, sets a share `rate` of the numbers to 0 and divides the others by 1 - rate."""
+    """Dropout: in training, sets a share `rate` of the numbers to 0 and divides the others by 1 - rate."""
 
     def __init__(self, rate: float, **options):
         super().__init__(**options)
@@ -93,17 +93,17 @@ class Dropout(keras.layers.Layer):
             self.seeds = Seeds()
 
     def call(self, x, training=False):
-        """Return x itself, without a draw, if the model is not being trained or the rate is 0.
+        """Return x unchanged, without a draw, if the model is not being trained or the rate is 0.
 
-        XLA on a processor makes ThreeFry's numbers five times as fast as those of Philox, which TensorFlow takes by
-        itself and which took a fifth of an update of an ELECTRA. Nothing but XLA has ThreeFry.
+        XLA on a CPU computes ThreeFry's numbers five times as fast as those of Philox, TensorFlow's default, which took
+        a fifth of an update of an ELECTRA. Only XLA has ThreeFry.
         """
         if not training or not self.rate:
             return x
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
-            if tf.inside_function() and not tf.distribute.has_strategy():  # that is, compiled by XLA
+            if tf.inside_function() and not tf.distribute.has_strategy():  # compiled by XLA
                 seed = self.seeds.next()
                 return tf.nn.experimental.stateless_dropout(x, self.rate, seed, rng_alg="threefry")
         return keras.random.dropout(x, self.rate, seed=self.seeds)
@@ -123,9 +123,9 @@ def tables(config: Config, size: int) -> tuple[keras.layers.Embedding, keras.lay
 class Embeddings(keras.layers.Layer):
     """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
 
-    No table but that of the words is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows,
-    one for each time a row was used, and Keras clips by the norm of that list, which is not the norm of their sum. The
-    gradient of the word table is their sum, because the head of the masked words multiplies by the whole table.
+    Only the word table is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows, one for each
+    use of a row, and Keras clips by the norm of this list, which is not the norm of their sum. The gradient of the word
+    table is their sum, because the masked-word head multiplies by the whole table.
     """
 
     def __init__(self, config: Config, size: int):
@@ -165,7 +165,7 @@ class DecoderEmbeddings(keras.layers.Layer):
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention with its output projection, residual and normalisation: [B, L, H] -> [B, L, H].
 
-    With `rows` [B, R] it computes its states at these positions alone: [B, R, H].
+    With `rows` [B, R] it computes its states only at these positions: [B, R, H].
     """
 
     def __init__(self, config: Config, hidden_size: int, heads: int, output_stddev: float):
@@ -184,12 +184,12 @@ class SelfAttention(keras.layers.Layer):
     def attend(self, x, bias, to=None):
         """Return attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` is added to the scores.
 
-        With `to`, x [B, R, H] are the states that attend, and `to` [B, L, H] those attended to: [B, heads, R, L].
+        With `to` [B, L, H], the states x [B, R, H] attend to these: [B, heads, R, L].
         """
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, R, head_size)
         key = self._split(self.key(x if to is None else to))  # (B, heads, L, head_size)
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # (B, heads, R, L)
-        # Keras casts what a layer is given to its compute type, so the bias comes in bfloat16 on an accelerator.
+        # Keras casts a layer's inputs to its compute dtype, so the bias is bfloat16 on an accelerator.
         return ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
 
     def call(self, states, bias, rows=None, training=False):
@@ -197,7 +197,7 @@ class SelfAttention(keras.layers.Layer):
         return self.norm(x + self.change(x, states, bias, training))
 
     def change(self, x, to, bias, training):
-        """Return what the states x [B, R, H] read from `to` [B, L, H], before residual and normalisation."""
+        """Return the attention output of states x [B, R, H] over `to` [B, L, H], before residual and normalisation."""
         weights = self.attend(x, bias, to=to)
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
         context = ops.transpose(ops.matmul(weights, self._split(self.value(to))), (0, 2, 1, 3))
@@ -220,7 +220,7 @@ class FeedForward(NamedTuple):
 class TransformerLayer(keras.layers.Layer):
     """Self-attention and feed-forward network, each with residual and normalisation after it; both may be shared.
 
-    States [B, L, H] to states of the same shape, or with `rows` [B, R] to those at these positions, [B, R, H].
+    It maps states [B, L, H] to states of the same shape, or with `rows` [B, R] to those at these positions, [B, R, H].
     """
 
     def __init__(self, attention: SelfAttention, feed_forward: FeedForward, *, dropout: float, **options):
@@ -240,7 +240,7 @@ class TransformerLayer(keras.layers.Layer):
 
 
 class PreNormLayer(TransformerLayer):
-    """A transformer layer that normalises what attention and feed-forward network read, not what they add (GPT-2)."""
+    """A transformer layer that normalises the inputs of attention and feed-forward network, not the outputs (GPT-2)."""
 
     def call(self, states, bias, rows=None, training=False):
         read = self.attention.norm(states)
@@ -261,9 +261,9 @@ def stack(
 ) -> list[TransformerLayer]:
     """Return the layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
 
-    Equal numbers share their weights: [0, 0, 0] is one attention for three layers, [0, 1, 2], the default, is one for
-    each. `output_stddev` is that of the two projections that a residual adds, by default that of all weights. `sizes`
-    are those in which they differ from the configuration: hidden_size, num_attention_heads, intermediate_size.
+    Equal numbers share weights: [0, 0, 0] is one attention for three layers, [0, 1, 2], the default, is one for each.
+    `output_stddev` is that of the two projections onto the residual, by default that of all weights. `sizes` override
+    the configuration: hidden_size, num_attention_heads, intermediate_size.
     """
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
     hidden_size, heads, intermediate_size = (sizes.get(name, getattr(config, name)) for name in names)

@@ -1,15 +1,15 @@
-"""Masking of n-grams of words (Joshi et al., 2020, as in ALBERT) or of single pieces: what the model must predict."""
+"""Masking of n-grams of words (Joshi et al., 2020, as in ALBERT) or of single pieces, which the model predicts."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-DRAWS = 1 << 24  # whole numbers below it are exact in float32
+DRAWS = 1 << 24  # integers below it are exact in float32
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """One batch; B sequences of L tokens, P positions to predict at most in each: masked ones, or all."""
+    """One batch: B sequences of L tokens, with at most P positions to predict in each, masked ones or all."""
 
     ids: np.ndarray  # [B, L] int32, with [MASK], random and unchanged tokens in place
     token_type_ids: np.ndarray  # [B, L] int32
@@ -17,8 +17,8 @@ class MaskedBatch:
     positions: np.ndarray  # [B, P] int32, columns of `ids` that predict; unused ones are 0
     labels: np.ndarray  # [B, P] int32, the original tokens, or the next ones
     weights: np.ndarray  # [B, P] float32, 1 for a position in use, 0 for an unused one
-    pair: np.ndarray  # [B] int32, 0 where the segments follow each other as in the text, 1 where they do not
-    draws: np.ndarray  # [B, P] int32, uniform below DRAWS: by them a model samples a token at each masked position
+    pair: np.ndarray  # [B] int32, 0 if the segments follow each other in the text, else 1
+    draws: np.ndarray  # [B, P] int32, uniform below DRAWS: random numbers to sample a token at each masked position
 
     def inputs(self) -> dict[str, np.ndarray]:
         """Return the arrays that the model reads."""
@@ -32,19 +32,19 @@ class MaskedBatch:
 
 @dataclass(frozen=True)
 class Masking:
-    """The masking of one tokenizer: some of the chosen positions get [MASK], some a random piece, the rest stay."""
+    """The masking for a tokenizer: some chosen positions get [MASK], some a random piece, others are unchanged."""
 
     word_start: np.ndarray  # [V] bool: pieces that begin a word
     mask_id: int
-    special_ids: tuple[int, ...]  # never masked; ordinary pieces come after the highest of them
+    special_ids: tuple[int, ...]  # never masked; ordinary pieces have ids above them
     masked_share: float  # of the tokens of a sequence
     max_ngram: int
-    widest_share: float = 0.0  # of any batch of the run, if that is more: it decides the width of the arrays
-    mask_token_share: float = 0.8  # of the chosen positions, those that get [MASK]
-    random_token_share: float = 0.1  # those that get a random piece
+    widest_share: float = 0.0  # largest share of any batch of the run, which determines the width of the arrays
+    mask_token_share: float = 0.8  # share of the chosen positions that get [MASK]
+    random_token_share: float = 0.1  # share that get a random piece
 
     def predictions(self, tokens: int) -> int:
-        """Return the most positions masked in a sequence of that many tokens: their share, but at least one."""
+        """Return the largest number of masked positions in a sequence of `tokens`: their share, but at least one."""
         return max(1, round(tokens * self.masked_share))
 
     def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> MaskedBatch:
@@ -60,7 +60,8 @@ class Masking:
             weights[row, : len(chosen)] = 1
         labels = np.take_along_axis(ids, positions, axis=1) * (weights > 0)
         masked = self._replace(ids, positions, weights > 0, rng)
-        draws = rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32)  # not by `rng` itself
+        # from a child generator, so that `rng` is unaffected
+        draws = rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32)
         return MaskedBatch(
             masked.astype(np.int32),
             token_type_ids.astype(np.int32),
@@ -75,8 +76,8 @@ class Masking:
     def choose(self, ids, maskable, tokens: int, rng: np.random.Generator) -> np.ndarray:
         """Choose positions [<= P] of one sequence, sorted: whole words, in n-grams of 1..max_ngram, p(n) ~ 1/n.
 
-        n-grams are drawn in random order until the budget (masked_share of `tokens`) is used up; one that does not fit
-        is shortened word by word, and never crosses a special token.
+        n-grams are drawn in random order until the budget (masked_share of `tokens`) is used; an n-gram that does not
+        fit is shortened word by word, and never crosses a special token.
         """
         budget = self.predictions(tokens)
         begins = np.flatnonzero(maskable & (self.word_start[ids] | ~np.roll(maskable, 1)))
@@ -86,9 +87,10 @@ class Masking:
         odds = 1 / np.arange(1, self.max_ngram + 1)
         order = rng.permutation(len(begins))
         sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(begins), p=odds / odds.sum())
-        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words that a special token follows
+        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words before a special token
         lasts = np.append(gaps, len(begins) - 1)[np.searchsorted(gaps, np.arange(len(begins)))]
-        starts, stops, limits = begins.tolist(), ends.tolist(), lasts.tolist()  # lists: read one number at a time
+        # as lists, since single numbers are read
+        starts, stops, limits = begins.tolist(), ends.tolist(), lasts.tolist()
         taken = bytearray(len(ids))
         left = budget
         for word, size in zip(order.tolist(), sizes.tolist(), strict=True):

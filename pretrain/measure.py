@@ -1,4 +1,4 @@
-"""What is measured on held-out text at every checkpoint: loss and accuracy by length, masking and position."""
+"""Measurements on held-out text at every checkpoint: loss and accuracy by length, masking and position."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from pretrain.collators import HeldOut, MaskedPairs
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
 
-BUCKET = 64  # positions counted together
+BUCKET = 64  # positions per group
 
 
 class Measurement:
-    """The held-out batches of a run and what scores them, compiled once for all checkpoints."""
+    """The held-out batches of a run and the functions that score them, compiled once for all checkpoints."""
 
     def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
         self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     def take(self) -> list[dict[str, Any]]:
-        """Measure at each length, in each way, with the weights that the model has now; see `measured`."""
+        """Measure at each length, in each way, with the model's current weights; see `measured`."""
         return [
             {"length": part.length, "masking": part.masking, **self._measured(part.batches)} for part in self.heldout
         ]
@@ -34,9 +34,9 @@ def measured(
 ) -> dict[str, Any]:
     """Return means over all predictions of these batches, as `Scores` gives them, and n, the number of predictions.
 
-    "loss", "accuracy" and "n" are the main objective's, and where it predicts masked words, "positions" has accuracy
-    and n of each 64 positions. Those of the others follow under their names, as in "sentence_order_accuracy".
-    "baseline" is the accuracy of always giving the answer that is usually right, where an objective has one.
+    "loss", "accuracy" and "n" are those of the main objective; if it predicts masked words, "positions" has accuracy
+    and n of each 64 positions. Those of other objectives have their names as a prefix, as in "sentence_order_accuracy".
+    "baseline" is the accuracy of the most frequent answer, for objectives that have one.
     """
     main, *others = objectives
     used, losses, right, *usual = _used(scored, main)
@@ -63,14 +63,14 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 
 
 def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return a held-out row of the log for the model as it is: means, and counts with all measures."""
+    """Return a held-out row of the log for the current model: means, and counts with all measures."""
     measures = measurement.take()
     counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
-    """Return the means of a held-out row: those of the first measure, the shortest length as in training."""
+    """Return the means of a held-out row, which are those of the first measure (shortest length, masked as in training)."""
     first, (main, *others) = measures[0], objectives
     losses = {main: first["loss"]} | {name: first[f"{name}_loss"] for name in others}
     accuracies = {main: first["accuracy"]} | {name: first[f"{name}_accuracy"] for name in others}
@@ -81,7 +81,7 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
 
 
 def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
-    """Return which predictions of an objective count (bool [N, ...]), and their loss, correctness and usual answer."""
+    """Return which predictions of an objective count (bool [N, ...]), their loss, correctness and default answer."""
     losses, right, weights, *usual = np.concatenate([found[name] for found in scored], axis=1)
     used = weights > 0
     return [used, *(each[used] for each in (losses, right, *usual))]

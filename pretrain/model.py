@@ -1,4 +1,4 @@
-"""A network and its objectives as one Keras model: trained on batches, and scored on them prediction by prediction."""
+"""A network and its objectives as one Keras model, which is trained on batches and scores every prediction."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from pretrain.layers import build
 from pretrain.masking import DRAWS, MaskedBatch
 from pretrain.objectives import Detection, Objective, at_positions
 
-Heads = dict[str, keras.layers.Layer]  # by the names of their objectives
+Heads = dict[str, keras.layers.Layer]  # name of an objective -> head
 
 
 class PretrainingModel(keras.Model):
-    """An encoder with the head and the objective of everything that it learns; the main ones come first.
+    """An encoder with a head for each objective; the main objective comes first.
 
     Inputs: `MaskedBatch.inputs()`. Targets: `targets(batch, loss_weights)`. Loss: the weighted sum over the objectives.
     """
@@ -27,7 +27,7 @@ class PretrainingModel(keras.Model):
         kinds = {"loss": mean, "accuracy": mean, "n": total}
         names = [(objective, kind) for objective in objectives for kind in kinds]
         self.trackers = {f"{name}_{kind}": kinds[kind](name=f"{name}_{kind}") for name, kind in names}
-        self.by_shape: dict[tuple, Any] = {}  # compiled training functions
+        self.by_shape: dict[tuple, Any] = {}  # shape of a batch -> compiled training function
         self.train_function: Any = None
 
     def build(self, *_):
@@ -41,7 +41,7 @@ class PretrainingModel(keras.Model):
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
         """Make one update on this batch; return loss, accuracy and n of every objective before it.
 
-        Keras recompiles its one function if the shape changes: here each shape of batch has its own.
+        Keras recompiles its only function if the shape changes; here each shape of batch has its own function.
         """
         shape = batch.ids.shape
         if shape not in self.by_shape:
@@ -62,12 +62,12 @@ class PretrainingModel(keras.Model):
         return total
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Return loss, accuracy and n of every objective over the batch: Keras resets the trackers before each."""
+        """Return loss, accuracy and n of every objective over the batch."""
         return {name: tracker.result() for name, tracker in self.trackers.items()}
 
 
 def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> dict:
-    """Apply each head to the last states: to all, or to those at its `rows`, and then no others are computed."""
+    """Apply each head to the last states, or to those at its `rows`; then only these states are computed."""
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
     if not all(hasattr(head, "rows") for head in heads.values()):
         states = encoder(inputs["ids"], segments, mask, training=training)[-1]
@@ -82,15 +82,15 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
-    """Return what the objectives read of a batch, and the weight of each objective's loss for every sequence."""
+    """Return the targets of the objectives in a batch, and the weight of each objective's loss for every sequence."""
     weights = {f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()}
     return batch.targets() | weights
 
 
 class GeneratorModel(PretrainingModel):
-    """The head "masked_lm" reads the generator; every other head reads all of the main encoder and gives a `Detection`.
+    """The head "masked_lm" reads the generator; every other head reads all states of the encoder for a `Detection`.
 
-    No gradient flows from the samples to the generator, which learns from its own objective alone.
+    No gradient flows from the samples to the generator, which learns only from its own objective.
     """
 
     def __init__(self, generator: Encoder, encoder: Encoder, heads: dict, objectives: dict):
@@ -116,10 +116,10 @@ class GeneratorModel(PretrainingModel):
 
 
 def sample(logits, draws):
-    """Draw a token [B, P] at each position by the softmax of logits [B, P, V]; draws [B, P] are uniform below DRAWS.
+    """Sample tokens [B, P] from the softmax of logits [B, P, V] at each position; draws [B, P] are uniform below DRAWS.
 
-    The token at which the cumulative probability passes draws / DRAWS: the same draws give the same tokens whatever
-    Keras computes with, but for rounding.
+    It is the token at which the cumulative probability exceeds draws / DRAWS, so that the same draws give the same
+    tokens in every backend of Keras, up to rounding.
     """
     cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
     chance = ops.cast(draws, "float32") / DRAWS * cumulative[..., -1]
@@ -128,16 +128,16 @@ def sample(logits, draws):
 
 
 def filled_in(ids, sampled, positions):
-    """Return ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 is an unused one."""
+    """Return ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 means unused."""
     length = ops.shape(ids)[1]
     masked = at_positions(ops.ones_like(positions), positions, length) > 0
     return ops.where(masked, ops.cast(at_positions(sampled, positions, length), "int32"), ids)
 
 
 class Scores(keras.Model):
-    """Loss and correctness of every single prediction of a model, and of its usual answer, without training it.
+    """Computes loss and correctness of every single prediction of a model, and of the default answer.
 
-    Each shape of batch needs its own `Scores`, or Keras recompiles it at every change of shape.
+    Each shape of batch needs its own `Scores`, since Keras recompiles it at every change of shape.
     """
 
     def __init__(self, model: PretrainingModel):
@@ -146,11 +146,11 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Return the parts of each objective's `Outcome`, those that it has: float32 [3 or 4, B, ...]."""
+        """Return the existing parts of each objective's `Outcome`: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
         found = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
 
     def of(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
-        """Return what `call` does for one batch, as numpy arrays."""
+        """Return the result of `call` for one batch, as numpy arrays."""
         return self.predict_on_batch(batch.inputs() | batch.targets())

@@ -1,4 +1,4 @@
-"""The objectives of pretraining, a function each: logits of its head and the batch's targets in, an `Outcome` out."""
+"""The objectives of pretraining, one function each: logits of its head and the batch's targets in, an `Outcome` out."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,22 +12,22 @@ class Outcome(NamedTuple):
 
     losses: Any  # cross entropy in nats
     right: Any  # 1 if the prediction is the target, else 0
-    weights: Any  # 1 for a prediction, 0 where the arrays are only filled up
-    usual: Any = None  # 1 if the target is the answer that is usually right; None if no answer is
+    weights: Any  # 1 for a prediction, 0 for padding
+    usual: Any = None  # 1 if the target is the most frequent answer; None if there is no such answer
 
     @property
     def count(self):
-        """How many predictions there are."""
+        """The number of predictions."""
         return ops.sum(self.weights)
 
     @property
     def mean_loss(self):
-        """Loss per prediction; 0 without predictions."""
+        """The loss per prediction; 0 without predictions."""
         return ops.sum(self.losses * self.weights) / ops.maximum(self.count, 1.0)
 
     @property
     def accuracy(self):
-        """Share of the predictions that are right; 0 without predictions."""
+        """The share of right predictions; 0 without predictions."""
         return ops.sum(self.right * self.weights) / ops.maximum(self.count, 1.0)
 
 
@@ -36,18 +36,18 @@ Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 def predicted_tokens(logits, targets) -> Outcome:
     """Compute the loss of masked tokens, or of next ones: logits [B, P, V]; labels and weights [B, P], 1 if in use."""
-    labels = ops.convert_to_tensor(targets["labels"])  # numpy where Keras is on torch, as the weights
-    by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), as torch is fast
+    labels = ops.convert_to_tensor(targets["labels"])  # NumPy arrays with the torch backend, like the weights
+    by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), the fast shape for torch
     losses = ops.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), by_token, from_logits=True)
     right = ops.cast(ops.equal(best(logits), labels), "float32")
     return Outcome(ops.reshape(losses, ops.shape(labels)), right, ops.convert_to_tensor(targets["weights"]))
 
 
 def best(logits):
-    """Return the first of the largest of logits [..., V]: int32 [...].
+    """Return the first index of the largest of logits [..., V]: int32 [...].
 
-    XLA on a processor compiles argmax to a loop over single numbers, which took 7 % of an ALBERT's update; of its
-    maximum and minimum it makes vectors.
+    XLA on a CPU compiles argmax to a scalar loop, which took 7 % of an ALBERT's update; it vectorises the maximum and
+    minimum used here.
     """
     if keras.backend.backend() == "torch":
         return ops.argmax(logits, axis=-1)
@@ -64,14 +64,14 @@ def sentence_pair(logits, targets) -> Outcome:
 
 
 class Detection(NamedTuple):
-    """The logits of a detector of replaced tokens, and the tokens that were put in."""
+    """The logits of a detector of replaced tokens, and the sampled tokens."""
 
     logits: Any  # [B, L], above 0: replaced
-    sampled: Any  # [B, P], the tokens put at the masked positions
+    sampled: Any  # [B, P], the tokens sampled at the masked positions
 
 
 def replaced_tokens(found: Detection, targets) -> Outcome:
-    """Compute the loss, over all tokens, of whether each was replaced; one sampled as it was before was not."""
+    """Compute the loss, over all tokens, of whether each was replaced; a sample that equals the original was not."""
     other = ops.cast(ops.not_equal(found.sampled, targets["labels"]), "float32")
     replaced = at_positions(other, targets["positions"], ops.shape(found.logits)[1])
     right = ops.cast(ops.equal(found.logits > 0, replaced > 0), "float32")
@@ -80,7 +80,7 @@ def replaced_tokens(found: Detection, targets) -> Outcome:
 
 
 def at_positions(values, positions, length: int):
-    """Put values [B, P] at their positions [B, P] and 0 elsewhere: float32 [B, L]. Position 0, [CLS], is unused."""
+    """Scatter values [B, P] to positions [B, P], with 0 elsewhere: float32 [B, L]. Position 0, [CLS], is unused."""
     selected = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
     used = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
     return ops.sum(selected * used[:, :, None], axis=1)

@@ -1,4 +1,4 @@
-"""The optimizers: LAMB and AdamW as in the originals, Keras's AdamW and Muon, and the schedule of their rate."""
+"""The optimizers: LAMB and AdamW as in the originals, Keras's AdamW and Muon, and the learning-rate schedules."""
 
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class AdamW(keras.optimizers.Optimizer):
     """Adam with decoupled weight decay and without bias correction, with which BERT and ELECTRA were pretrained.
 
-    For every variable w with gradient g (clipped before by the global norm):
+    For every variable w with gradient g (already clipped by the global norm):
 
         m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2        u = m / (sqrt(v) + eps) + decay w
         w = w - rate * u
@@ -25,11 +25,11 @@ class AdamW(keras.optimizers.Optimizer):
 
     def __init__(self, learning_rate, weight_decay=0.01, beta_1=0.9, beta_2=0.999, epsilon=1e-6, global_clipnorm=1.0):
         super().__init__(learning_rate=learning_rate, global_clipnorm=global_clipnorm, name=type(self).__name__.lower())
-        self.decay = weight_decay  # Keras's own `weight_decay` would be applied apart from the update
+        self.decay = weight_decay  # Keras's own `weight_decay` would be applied separately from the update
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def build(self, variables):
-        """Make the two moments of every variable, and note which ones are decayed."""
+        """Create the two moments of every variable, and record which variables are decayed."""
         if self.built:
             return
         super().build(variables)
@@ -54,25 +54,25 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def adapted(self, update, variable, momentum):
-        """Return the update as it is."""
+        """Return the update unchanged."""
         return update
 
 
 class Lamb(AdamW):
     """Layer-wise adaptive moments (You et al., 2020), in the form with which ALBERT was pretrained.
 
-    The update u of AdamW above, with a length that follows that of the variable: w = w - rate * (|w| / |u|) * u.
-    Biases and layer normalisations get neither the decay nor the ratio. `keras.optimizers.Lamb` corrects the bias of
-    m and v, keeps the decay out of the ratio and adapts every variable.
+    The update u is that of AdamW above, scaled to the norm of the variable: w = w - rate * (|w| / |u|) * u. Biases and
+    layer normalisations have neither the decay nor the ratio. `keras.optimizers.Lamb` corrects the bias of m and v,
+    excludes the decay from the ratio and adapts every variable.
     """
 
     def adapted(self, update, variable, momentum):
-        """Return the update times the ratio of the two lengths."""
+        """Return the update times the ratio of the two norms."""
         weight_norm, update_norm = ops.norm(variable), ops.norm(update)
         usable = ops.logical_and(weight_norm > 0, update_norm > 0)
         ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
-        # Without a gradient so far, as of a head whose loss sets in later, the ratio would blow the decay up to
-        # rate x w; the original leaves such a variable alone.
+        # Without a gradient so far, as in a head whose loss begins later, the ratio would scale the decay up to rate x
+        # w; the original does not change such a variable.
         return ops.where(ops.norm(momentum) > 0, ratio * update, 0.0)
 
 
@@ -80,14 +80,14 @@ class Muon(keras.optimizers.Muon):
     """Muon (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/), with torch in fewer operations.
 
     Keras updates one variable after the other, in dozens of operations each. A network that shares no layers has
-    hundreds of variables, and torch on a processor then spends a third of an update there, most of it around the
-    arithmetic (docs/benchmarks.md). As Keras's own Adam on torch, this updates all variables together.
+    hundreds of variables, and torch on a CPU then spends a third of an update there, mostly on overhead
+    (docs/benchmarks.md). Like Keras's own Adam on torch, this updates all variables together.
 
-    A matrix's update is made orthogonal in the type that the model computes in. The authors compute that in bfloat16
-    too: the iteration brings singular values near 1 and no nearer in any type.
+    A matrix's update is orthogonalised in the model's compute dtype. The authors use bfloat16 too: the iteration only
+    brings singular values near 1, in any dtype.
     """
 
-    # One decay for all. Keras's Muon can have another for matrices, and decays the variables one by one.
+    # One decay for all variables. Keras's Muon can have another one for matrices, and decays the variables one by one.
     _apply_weight_decay = keras.optimizers.Optimizer._apply_weight_decay
 
     def zeropower_via_newtonschulz5(self, x, steps):
@@ -114,7 +114,7 @@ class Muon(keras.optimizers.Muon):
             self._muon_update(by_muon, learning_rate)
 
     def _adamw_update(self, rows: list, learning_rate) -> None:
-        """Make `_adamw_update_step` of all pairs of a gradient and its variable, with torch."""
+        """Perform `_adamw_update_step` for all pairs of a gradient and its variable, with torch."""
         import torch
 
         gradients = [gradient for gradient, _ in rows]
@@ -129,7 +129,7 @@ class Muon(keras.optimizers.Muon):
         torch._foreach_sub_([variable.value for _, variable in rows], updates)
 
     def _muon_update(self, rows: list, learning_rate) -> None:
-        """Make `_muon_update_step` of all pairs of a gradient and its variable, with torch."""
+        """Perform `_muon_update_step` for all pairs of a gradient and its variable, with torch."""
         import torch
 
         gradients = [gradient for gradient, _ in rows]
@@ -150,7 +150,7 @@ def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "
     import torch
 
     wide = x if x.shape[0] <= x.shape[1] else x.T
-    wide = wide / (torch.linalg.norm(wide) + 1e-7)  # no singular value is above 1
+    wide = wide / (torch.linalg.norm(wide) + 1e-7)  # so that no singular value is above 1
     for _ in range(steps):
         squared = wide @ wide.T
         wide = torch.addmm(wide, torch.addmm(squared, squared, squared, beta=b, alpha=c), wide, beta=a)
@@ -165,7 +165,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to the peak rate; the peak until `constant_steps`; then polynomial decay to zero at `steps`.
 
     The first update has the rate peak / warmup_steps, so that it changes the weights. With constant_steps 0 the decay
-    is counted from the first update, as in the original: peak x (1 - step / steps) after the warm-up.
+    counts from the first update, as in the original: peak x (1 - step / steps) after the warm-up.
     """
 
     def __init__(self, peak: float, power: float, warmup_steps: int, constant_steps: int, steps: int):
@@ -185,7 +185,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def schedule(config: Config) -> WarmupDecay:
-    """Return the learning rate of a configuration by the number of updates made before."""
+    """Return the learning rate of a configuration as a function of the number of previous updates."""
     return WarmupDecay(
         config.learning_rate, config.decay_power, config.warmup_steps, config.constant_steps, config.steps
     )
@@ -202,16 +202,16 @@ class ClockDecay:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the run has been trained."""
+        """The seconds for which the run has been trained."""
         return perf_counter() - self._started
 
     @property
     def is_over(self) -> bool:
-        """Whether the run's minutes are over."""
+        """Whether the run's time is over."""
         return self.seconds >= 60 * self.config.minutes
 
     def __call__(self, updates: int) -> float:
-        """Return the rate now, after a number of updates."""
+        """Return the current rate, after a number of updates."""
         config = self.config
         left = max(0.0, config.minutes - self.seconds / 60) / (config.decay_minutes or config.minutes)
         warming = (updates + 1) / max(config.warmup_steps, 1)
@@ -227,10 +227,10 @@ def is_bias_or_norm(variable) -> bool:
 
 
 def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
-    """Return the optimizer of a configuration, built for these variables (those of the model that are trained)."""
+    """Return the optimizer of a configuration, built for these trainable variables of the model."""
     positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
     undecayed = [*positions, *filter(is_bias_or_norm, variables)]
-    rate = config.learning_rate if config.minutes else schedule(config)  # the loop sets a rate by the clock
+    rate = config.learning_rate if config.minutes else schedule(config)  # the training loop sets a rate by the clock
     common = {"learning_rate": rate, "epsilon": config.epsilon}
     if config.optimizer == "muon":
         made = Muon(
@@ -239,7 +239,7 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
             adam_weight_decay=config.weight_decay,
             weight_decay=config.weight_decay,
             global_clipnorm=config.clip_norm,
-            exclude_layers=["classifier"],  # the last layer of a head; embeddings are excluded by Keras
+            exclude_layers=["classifier"],  # the last layer of a head; Keras excludes embeddings
             **common,
         )
     else:

@@ -1,6 +1,6 @@
-"""How google-research's code names its variables and stores its vocabularies, for the import of its checkpoints.
+"""The names of variables and the vocabularies of google-research's code, for the import of its checkpoints.
 
-Every variable is accounted for. What a family's are called is in its file in families/, as an `Original`.
+Every variable must be known. The names of a family are in its file in families/, as an `Original`.
 """
 
 import re
@@ -16,9 +16,10 @@ from pretrain.vocabularies import UNK, Unigram, WordPiece
 
 # === Variables ===
 
-SLOTS = re.compile(r"(^|/)(adam_m|adam_v|global_step)$")  # of the optimizers (lamb_optimizer.py, optimization.py)
+# variables of the optimizers (lamb_optimizer.py, optimization.py)
+SLOTS = re.compile(r"(^|/)(adam_m|adam_v|global_step)$")
 EMBEDDINGS = r"embeddings/(word|position|token_type)_embeddings"
-LAYER = (  # modeling.py of bert, transformer_model: its number, and its part
+LAYER = (  # modeling.py of bert, transformer_model: number and part of a layer
     r"encoder/layer_(\d+)/"
     r"(attention/self/(?:query|key|value)|(?:attention/output|intermediate|output)/dense|(?:attention/)?output/LayerNorm)"
 )
@@ -33,19 +34,21 @@ class Original:
     `scopes` maps patterns of a variable's scope to the name in transformers; PARTS maps the last part of the name.
     """
 
-    mark: str  # part of the name of some variable, which no other family has
+    mark: str  # part of the name of a variable that no other family has
     scopes: dict[str, str]
-    layers: tuple[str, str] = ("num_hidden_layers", r"encoder\.layer\.(\d+)\.")  # a setting; the names counted
+    # a setting, and the pattern of names that it counts
+    layers: tuple[str, str] = ("num_hidden_layers", r"encoder\.layer\.(\d+)\.")
     inner: str = "intermediate.dense"  # the first dense layer of the feed-forward network, in transformers
-    only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that cannot be read off a variable
-    projection: str | None = None  # of embeddings, in transformers; the original has none if they are as wide as states
-    head_size: int | None = None  # of every model, if it has no configuration file; None: it must have one
+    only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that do not follow from the variables
+    # projection of embeddings in transformers; the original has none if they have the width of states
+    projection: str | None = None
+    head_size: int | None = None  # size of a head if there is no configuration file; None: there must be one
 
 
 class Tensor(NamedTuple):
-    """A tensor of a checkpoint of ours, by the variable of the original."""
+    """The tensor of our checkpoint for a variable of the original."""
 
-    folder: str  # inside the checkpoint's: "generator", or "" for the checkpoint itself
+    folder: str  # folder inside the checkpoint: "generator", or "" for the checkpoint itself
     name: str
     transposed: bool  # kernels have [inputs, outputs], weights [outputs, inputs]
 
@@ -68,12 +71,12 @@ def tensor_of(variable: str, original: Original, source: object) -> Tensor | Non
 # === Vocabularies ===
 
 VOCABULARY_FILES = ("spiece.model", "30k-clean.model", "vocab.txt")
-LONGEST_WORD = 200  # characters, of the original WordPiece (tokenization.py, max_input_chars_per_word)
-USER_DEFINED = 0.1  # SentencePiece's margin by which such a piece is scored below the best of its length
+LONGEST_WORD = 200  # characters; of the original WordPiece (tokenization.py, max_input_chars_per_word)
+USER_DEFINED = 0.1  # margin by which SentencePiece scores such a piece below the best of its length
 
 
 def find_vocabulary(folder: Path, given: Path | None) -> Path:
-    """Return the vocabulary that was given, or the one in the folder of a checkpoint or above. Raises ConfigError."""
+    """Return the given vocabulary, or the one in the folder of a checkpoint or its parent. Raises ConfigError."""
     near = [parent / name for parent in (folder, folder.parent) for name in VOCABULARY_FILES]
     for path in [given] if given else near:
         if path.is_file():
@@ -83,7 +86,7 @@ def find_vocabulary(folder: Path, given: Path | None) -> Path:
 
 
 def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
-    """Write the tokenizer of a vocabulary, always the same bytes, to a folder; return its size. Raises ConfigError."""
+    """Write the tokenizer of a vocabulary, reproducible byte for byte, and return its size. Raises ConfigError."""
     kind = _unigram if vocabulary.suffix == ".model" else _wordpiece
     try:
         made, special = kind(vocabulary, cased)
@@ -96,7 +99,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
 
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
-    """Read vocab.txt, a piece a line (tokenization.py of bert)."""
+    """Read vocab.txt, one piece per line (tokenization.py of bert)."""
     lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     tokenizer = WordPiece().blank()
@@ -112,7 +115,7 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
     from sentencepiece import sentencepiece_model_pb2
 
     content = vocabulary.read_bytes()
-    sentencepiece.SentencePieceProcessor(model_proto=content)  # raises for what is no such model
+    sentencepiece.SentencePieceProcessor(model_proto=content)  # raises if it is not such a model
     stored = sentencepiece_model_pb2.ModelProto.FromString(content)  # type: ignore[attr-defined]  # made at import
     if stored.trainer_spec.model_type != stored.trainer_spec.UNIGRAM:
         raise ValueError("its pieces are not those of a Unigram model")
@@ -136,8 +139,8 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
 def _scored(pieces: list) -> list[tuple[str, float]]:
     """Return every piece with the score by which the original chooses it.
 
-    A user-defined symbol is scored by its length and the best score, so that it is always taken. A piece that
-    ends in a digit and a comma is never taken: the original cuts the comma off.
+    A user-defined symbol is scored by its length and the best score, so that it is always chosen. A piece that ends in
+    a digit and a comma is never chosen, since the original splits off the comma.
     """
     normal = [piece.score for piece in pieces if piece.type == piece.NORMAL]
     best, never = max(normal), min(normal) - 100

@@ -36,10 +36,10 @@ def measure_run(
 ) -> bool:
     """Measure the checkpoints of a run, or those of some steps, on the text of these files, folders or data sets.
 
-    Sequences are counted as in `Config`, and by default as many as in training. Where the text is the run's own
-    held-out text, its measures are added to the rows of log.jsonl, a checkpoint at a time, and a row that was lost is
-    written again; those that have measures of these numbers of masked pieces already stay. On other text the log is
-    left alone. Returns whether rows were written. A line for each measure goes to `progress`. Raises EmbryoError.
+    Sequences are counted as in `Config`, and by default there are as many as in training. For the run's own held-out
+    text, the measures are added to the rows of log.jsonl, one checkpoint at a time, and a missing row is written again;
+    rows that already have measures with these numbers of masked pieces stay. For other text the log is unchanged.
+    Returns whether rows were written. `progress` gets a line for each measure. Raises EmbryoError.
     """
     config = settings_of(run)
     counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}
@@ -77,7 +77,7 @@ def measure_run(
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """Return a held-out row in words: one line for each measure, every accuracy with its 95 % interval and n."""
+    """Return a held-out row as text: one line for each measure, with the 95 % interval and n of every accuracy."""
     return [
         f"step {row['step']:,}, {measure['length']} tokens, {measure['masking']}: "
         + "; ".join(_accuracy(name, values) for name, values in _accuracies(measure))
@@ -93,7 +93,7 @@ def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
 
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
-    """Return whether the log has a row of this step with as many predictions at each length, in each way."""
+    """Return whether the log has a row of this step with the same numbers of predictions by length and way."""
     here = {(part.length, part.masking, part.predictions) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
     return any(here <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
@@ -108,9 +108,9 @@ def _measure(
 
 
 def _note(run: Run, row: dict[str, Any]) -> None:
-    """Add the measures of a row to those that the log has of its step; the means stay those of training.
+    """Add the measures of a row to those in the log at its step, and keep the means of training.
 
-    So a curve of means is over the same sequences at every step, even if only some checkpoints are measured again.
+    Thus a curve of means is over the same sequences at every step, even if only some checkpoints are measured again.
     """
     path, kept, noted, place = run.path / "log.jsonl", [], row, None
     new = {_sample(measure) for measure in row["measures"]}
@@ -121,14 +121,15 @@ def _note(run: Run, row: dict[str, Any]) -> None:
             continue
         place = len(kept)
         others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
-        noted = json.loads(line) | {"measures": [*others, *row["measures"]]}  # of a step trained twice, the later row
+        # the later row, if a step was trained twice
+        noted = json.loads(line) | {"measures": [*others, *row["measures"]]}
     kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
     with runs.replacing(path) as temporary:
         temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what distinguishes the sequences of a measure from others of the same text."""
+    """Return the properties that distinguish a measure's sequences from others of the same text."""
     return measure.get("length"), measure.get("masking"), measure.get("n")
 
 

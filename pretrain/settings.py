@@ -1,4 +1,4 @@
-"""From the command line to a configuration: every setting is parsed once, by the type of its field."""
+"""Command-line options to a configuration: every setting is parsed once, by the type of its field."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ from pretrain.families import FAMILIES
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag that is short for settings; of START:END the first setting gets START and the second END."""
+    """A flag that is short for settings; with START:END the first setting gets START and the second END."""
 
     name: str
     metavar: str
@@ -66,7 +66,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def configured(config: Config, options: Namespace) -> Config:
-    """Return the preset changed by the options of `add_options`; --set has the last word. Raises ConfigError.
+    """Return the preset changed by the options of `add_options`; --set takes precedence. Raises ConfigError.
 
     `vocab_size` is given without the pieces of `extend_vocabulary`, and returned with them.
     """
@@ -86,7 +86,7 @@ def changed(config: Config, assignments: list[str]) -> Config:
 
 
 def scaled(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
-    """Return the counts of updates that --steps changes in proportion, at least 1, but 0 stays 0."""
+    """Return the counts of updates that --steps changes in proportion: at least 1, except that 0 stays 0."""
     found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
     in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
     return {name: n for name, n in in_proportion.items() if n != found[name]}

@@ -1,6 +1,6 @@
 """States from which a run resumes: every variable of model and optimizer in full precision; the last two are kept.
 
-A state is an archive with a checksum (CRC-32) for each variable, all verified before it is taken.
+A state is an archive with a checksum (CRC-32) for each variable, all verified before it is used.
 """
 
 import logging
@@ -22,14 +22,14 @@ from pretrain.model import PretrainingModel
 
 log = logging.getLogger(__name__)
 NAME = re.compile(r"step([0-9]{1,18})\.npz")
-END = struct.Struct("<4s6xH8sH")  # of an archive: its mark, the number of members, sizes, length of a comment
-# What zipfile raises for an archive that is not as it was written, whichever byte has changed.
+END = struct.Struct("<4s6xH8sH")  # end record of an archive: signature, number of members, sizes, length of the comment
+# Errors of zipfile for a damaged archive, whichever byte has changed.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: updates made, sequences and tokens (padding excluded) seen; None is unknown."""
+    """The progress of a run: updates made, sequences and tokens (without padding) seen; None means unknown."""
 
     step: int
     sequences: int | None
@@ -42,7 +42,7 @@ class Progress:
 
 
 def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seconds: float = 0.0) -> None:
-    """Write state/step{N}.npz, whole or not at all, after `seconds` of training; keep the last two states."""
+    """Write state/step{N}.npz atomically, after `seconds` of training; keep the last two states."""
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"
@@ -55,7 +55,7 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seco
 
 
 def latest_state(run_path: Path) -> Path | None:
-    """Return the last state that is intact, or None. Raises BrokenRun if all states are damaged."""
+    """Return the last intact state, or None. Raises BrokenRun if all states are damaged."""
     found = _states(run_path)
     for _, path in reversed(found):
         if _is_whole(path):
@@ -68,7 +68,7 @@ def latest_state(run_path: Path) -> Path | None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether every member has its checksum, and the directory, which has no checksum, lists them all."""
+    """Return whether every member has its checksum, and the directory, which has no checksum, lists all members."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             file.seek(-END.size, os.SEEK_END)

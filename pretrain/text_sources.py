@@ -1,6 +1,6 @@
-"""Where pretraining text comes from: text files, folders of them, Hugging Face data sets; read as clean documents.
+"""Sources of pretraining text: text files, folders of them, Hugging Face data sets; read as clean documents.
 
-A text file holds one paragraph per line and a blank line between documents.
+A text file has one paragraph per line and a blank line between documents.
 """
 
 import gzip
@@ -16,11 +16,11 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 
-# By the end of the name.
+# suffix of the name -> function to open a file
 OPENERS: dict[str, Callable[..., Any]] = {".txt": open, ".txt.xz": lzma.open, ".txt.gz": gzip.open}
-MIN_WORDS = 8  # a document of fewer words is dropped
+MIN_WORDS = 8  # shorter documents are dropped
 
-Document = list[str]  # its paragraphs
+Document = list[str]  # the paragraphs of a document
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class TextSource:
     path: Path | None
 
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the text, with no path in it: file name, bytes and sha256, or the data set's name."""
+        """Return the identity of the text, without paths: file name, bytes and sha256, or the data set's name."""
         if self.path is None:
             return {"name": self.name}
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
 def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
-    """Return the sources of these names, each once, except those in `without`; a folder is the text files below it.
+    """Return the sources of these names, each once, except those in `without`; a folder means the text files below it.
 
     Raises CorpusError for a path that does not exist or a folder without text files.
     """
@@ -100,7 +100,7 @@ def _split_documents(lines: Iterable[str]) -> Iterator[Document]:
 
 
 def _read_dataset(name: str) -> Iterator[Document]:
-    """Stream the rows of a Hugging Face data set: each "text" is a document, its lines are paragraphs."""
+    """Stream the rows of a Hugging Face data set: each "text" is a document, and its lines are paragraphs."""
     try:
         import datasets
     except ImportError:
@@ -127,9 +127,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffd]")
 
 @dataclass
 class Cleaner:
-    """Cleans documents and drops paragraphs seen before; `report` counts what went.
+    """Cleans documents and drops repeated paragraphs; `report` counts the dropped ones.
 
-    One cleaner for the held-out text and then the training text keeps what is held out from being trained on.
+    Using one cleaner for the held-out text and then for the training text removes held-out paragraphs from training.
     """
 
     seen: set[bytes] = field(default_factory=set)
@@ -169,9 +169,9 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Cut a paragraph into sentences: after . ! or ? (with closing quotes) before white space and a capital.
+    """Split a paragraph into sentences: after . ! or ? (with closing quotes) before white space and a capital.
 
-    Not after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "Inc."), whatever follows.
+    It does not split after an initial ("J. Smith"), "U.S." or a common abbreviation ("Mr.", "St.", "Inc.").
     """
     sentences, start = [], 0
     for stop in _STOP.finditer(paragraph):

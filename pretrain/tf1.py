@@ -1,7 +1,7 @@
 """Checkpoints of the families' original code (TensorFlow 1) as a run: python -m pretrain import PATH.
 
-Sizes are read off the variables, and the rest from the configuration next to them (FAMILY_config.json). The numbers of
-sequences and tokens seen are unknown.
+Sizes follow from the variables, and other settings from the configuration next to them (FAMILY_config.json). The
+numbers of sequences and tokens seen are unknown.
 """
 
 import json
@@ -29,12 +29,12 @@ from pretrain.model import PretrainingModel
 from pretrain.originals import Original, find_vocabulary, tensor_of, write_tokenizer
 from pretrain.state import Progress
 
-Tensors = dict[str, dict[str, np.ndarray]]  # by folder of the checkpoint, and by name
+Tensors = dict[str, dict[str, np.ndarray]]  # folder of the checkpoint -> name -> tensor
 GELU = "gelu"  # the activation of every published model; the presets of a family choose its formula
 
 
 def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, cased: bool = False) -> Run:
-    """Write the checkpoints at `path`, model.ckpt-N or a folder of them, as a run; steps that it has are left alone.
+    """Write the checkpoints at `path`, model.ckpt-N or a folder of them, as a run; existing steps are unchanged.
 
     Raises ConfigError and BrokenCheckpoint; checkpoints written before stay.
     """
@@ -60,7 +60,7 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
 
 
 def find_series(path: Path) -> dict[int, Path]:
-    """Return the prefix of each checkpoint by its step: of one, or of all in a folder. Raises ConfigError."""
+    """Return the prefix of each checkpoint by its step, for one or for all in a folder. Raises ConfigError."""
     if path.is_dir():
         prefixes = [file.with_suffix("") for file in path.glob("*.index")]
         if not prefixes:
@@ -97,9 +97,9 @@ def open_checkpoint(prefix: Path) -> Any:
 
 
 def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
-    """Read a checkpoint's family, and its tensors as transformers has them. Raises BrokenCheckpoint, ConfigError."""
+    """Read a checkpoint's family, and its tensors by name in transformers. Raises BrokenCheckpoint, ConfigError."""
     reader = open_checkpoint(prefix)
-    variables = reader.get_variable_to_shape_map()  # read when it was opened
+    variables = reader.get_variable_to_shape_map()  # already read on opening
     family = _family_of(variables, prefix)
     known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))}
     tensors: Tensors = {}
@@ -109,7 +109,7 @@ def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
         if array.dtype == object:
             raise BrokenCheckpoint(f"{prefix} has text in the variable {name}; it holds another model.")
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
-    if "generator" in tensors:  # it shares the discriminator's embeddings
+    if "generator" in tensors:  # the generator shares the discriminator's embeddings
         shared = {name: array for name, array in tensors[""].items() if name.startswith(f"{family.name}.embeddings.")}
         tensors["generator"] |= shared
     return family, tensors
@@ -129,7 +129,7 @@ def _family_of(variables: Iterable[str], prefix: Path) -> Family:
 
 @contextmanager
 def _reporting_damage(prefix: Path) -> Iterator[None]:
-    """Turn what TensorFlow's reader raises for a damaged file into BrokenCheckpoint."""
+    """Convert errors of TensorFlow's reader for a damaged file to BrokenCheckpoint."""
     import tensorflow as tf
 
     try:
@@ -140,7 +140,7 @@ def _reporting_damage(prefix: Path) -> Iterator[None]:
 
 
 def _originals() -> dict[Family, Original]:
-    """Return how the original code of each family writes checkpoints, for those whose checkpoints can be imported."""
+    """Return the `Original` of each family whose checkpoints can be imported."""
     return {family: family.original for family in FAMILIES.values() if family.original}
 
 
@@ -148,7 +148,7 @@ def _originals() -> dict[Family, Original]:
 
 
 def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
-    """Return the settings that make a model of these tensors; those of its training are unknown. Raises ConfigError."""
+    """Return the settings of the model with these tensors; those of its training are unknown. Raises ConfigError."""
     original, main = _originals()[family], tensors[""]
     counted, pattern = original.layers
 
@@ -179,9 +179,9 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
 
 
 def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    """Read from the configuration next to a checkpoint, or above it, what its variables do not say.
+    """Read the settings that do not follow from the variables from the configuration next to a checkpoint, or above it.
 
-    Raises ConfigError where it has other sizes than the variables, or an activation that we do not have.
+    Raises ConfigError if its sizes differ from the variables', or for an unsupported activation.
     """
     original = _originals()[family]
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
@@ -223,7 +223,7 @@ def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel
 
 
 def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
-    """Return the identity as projection of embeddings that are as wide as the states: the original has none."""
+    """Return the identity as the projection of embeddings with the width of states, which the original lacks."""
     name, width = _originals()[family].projection, config.hidden_size
     if not name or getattr(config, "embedding_size", width) != width:
         return {}
@@ -234,7 +234,7 @@ def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
 
 
 def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary: Path, cased: bool) -> Run:
-    """Write the tokenizer and run.json of a new run; one that is there must be of the same model and vocabulary."""
+    """Write the tokenizer and run.json of a new run; an existing run must have the same model and vocabulary."""
     before = runs.read_run(folder) if (folder / "run.json").is_file() else None
     if not before and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")
@@ -261,7 +261,7 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
 
 
 def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
-    """Write the tokenizer of a new run, or only compare it with an existing run's; return its SHA-256."""
+    """Write the tokenizer of a new run, or compare it with an existing run's; return its SHA-256."""
     with TemporaryDirectory() as elsewhere:
         target = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
         pieces = write_tokenizer(vocabulary, target, cased)

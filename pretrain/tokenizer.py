@@ -1,4 +1,4 @@
-"""The tokenizer of a run: trained, written and read, and where its words begin."""
+"""The tokenizer of a run: train, write and read it, and find where words begin."""
 
 import json
 import re
@@ -14,11 +14,11 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
 
-WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # that may become one piece
+WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that may become one piece
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
-    """Train on these texts and write the folder that AutoTokenizer.from_pretrained and `load` read.
+    """Train a tokenizer on these texts and write its folder for AutoTokenizer.from_pretrained and `load`.
 
     `vocabulary_size` counts the special tokens. The same texts give the same files, byte for byte. Raises CorpusError
     if the texts are too few for a vocabulary of that size.
@@ -31,7 +31,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, ki
 
 
 def write(tokenizer: Tokenizer, special_tokens: tuple[str, ...], folder: Path) -> None:
-    """Write a tokenizer whose pieces include these special tokens, whole or not at all.
+    """Write a tokenizer whose pieces include these special tokens, atomically.
 
     A WordPiece vocabulary is also written as vocab.txt, which BERT's tokenizers read.
     """
@@ -60,12 +60,12 @@ def write(tokenizer: Tokenizer, special_tokens: tuple[str, ...], folder: Path) -
 
 
 def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None:
-    """Write the tokenizer of a folder with `count` pieces more: the most frequent words of the texts that it cuts.
+    """Write the tokenizer of a folder with `count` more pieces: the most frequent words of the texts that it splits.
 
-    Each is an added token of tokenizer.json that matches whole words alone (`single_word`), so that every other word,
-    "walkers" beside "walker", is cut as before. As a piece of the model, WordPiece (the longest piece first) and
-    Unigram (the most probable pieces) would use it inside longer words too. Left out are words with an unknown piece,
-    and words that are a piece inside others. Raises CorpusError if the texts have fewer.
+    Each is an added token of tokenizer.json that matches only whole words (`single_word`), so that every other word,
+    such as "walkers" beside "walker", is split as before. As a piece of the model, WordPiece (the longest piece first)
+    and Unigram (the most probable pieces) would use it inside longer words too. Left out are words with an unknown
+    piece, and words that are a piece inside others. Raises CorpusError if the texts have fewer.
     """
     tokenizer = load(folder)
     counts = Counter(word for text in texts for word in cut(tokenizer, text))
@@ -78,12 +78,13 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
         )
     tokenizer.add_tokens([AddedToken(word, single_word=True, normalized=True) for word in chosen])
     with runs.replacing(target) as temporary:
-        shutil.copytree(folder, temporary, ignore=shutil.ignore_patterns("vocab.txt"))  # it has no such tokens
+        # vocab.txt cannot contain such tokens
+        shutil.copytree(folder, temporary, ignore=shutil.ignore_patterns("vocab.txt"))
         tokenizer.save(str(temporary / "tokenizer.json"))
 
 
 def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
-    """Return whether a word is of several known pieces, and its letters are no piece."""
+    """Return whether a word is split into several known pieces, and its letters are not a piece."""
     if not WORD.fullmatch(word) or tokenizer.token_to_id(word) is not None:
         return False
     ids = tokenizer.encode(word, add_special_tokens=False).ids
@@ -91,7 +92,7 @@ def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
 
 
 def leave_out_segments(folder: Path) -> None:
-    """Make transformers return no token_type_ids: GPT-2 would add the embeddings of the words of these ids."""
+    """Make transformers return no token_type_ids, since GPT-2 would add the word embeddings of these ids."""
     path = folder / "tokenizer_config.json"
     configuration = json.loads(path.read_text(encoding="utf-8"))
     runs.write_json(path, configuration | {"model_input_names": ["input_ids", "attention_mask"]})
@@ -106,24 +107,24 @@ def load(folder: Path) -> Tokenizer:
 
 
 def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
-    """Return for each id whether its piece begins a word: bool [V], false for special tokens but WordPiece's [UNK]."""
+    """Return whether each id's piece begins a word: bool [V], false for special tokens except WordPiece's [UNK]."""
     kind, added = _kind(tokenizer), tokenizer.get_added_tokens_decoder()
     words = {i for i, token in added.items() if token.single_word}  # see `extend`
     return np.array([i in words or kind.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool)
 
 
 def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
-    """Return the normalised word that these pieces make; None if one of them is unknown."""
+    """Return the normalised word of these pieces; None if one of them is unknown."""
     return None if UNK in ids else _kind(tokenizer).word([str(tokenizer.id_to_token(i)) for i in ids])
 
 
 def cut(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Return the normalised words of a text: the pieces of the text are those of its words in turn."""
+    """Return the normalised words of a text; the text's pieces are the concatenated pieces of these words."""
     return [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))]
 
 
 def bare(word: str) -> str:
-    """Return a word of `cut` without the mark of its beginning."""
+    """Return a word of `cut` without its prefix."""
     return word.removeprefix(Unigram.word_start)
 
 

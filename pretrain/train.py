@@ -28,9 +28,9 @@ from pretrain.state import Progress, latest_state, restore, save_state, seconds_
 def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
     """Pretrain a run (or resume it) up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
 
-    `writer` is a TensorBoard SummaryWriter or None. Killed at any moment and called again, it ends with the same
-    weights: a state is saved every `state_every` updates, and what was written after the last one is written again.
-    A run with `minutes` ends by the clock instead, and so with other weights each time.
+    `writer` is a TensorBoard SummaryWriter or None. If it is killed at any time and called again, it ends with the same
+    weights: a state is saved every `state_every` updates, and everything after the last state is written again. A run
+    with `minutes` ends by the clock instead, and therefore with different weights each time.
     """
     grid = set(run.planned_steps)
     before = latest_state(run.path)
@@ -43,7 +43,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         model = build(config)
     measurement = Measurement(model, list(data.heldout()), data.collator.counted)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
-    progress, first = start, start.step  # the settings count updates from the first step on
+    progress, first = start, start.step  # the settings count updates from the first step
     if before:
         progress = restore(model, before)
     elif run.origin:
@@ -65,7 +65,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     started, tokens_before = perf_counter(), progress.tokens or 0
     processes = spare_cores() if on_accelerator() else 0
     for batch in prefetched(data, progress.step - first, config.steps, processes):
-        if clock and clock.is_over and progress.step > first:  # one update at least
+        if clock and clock.is_over and progress.step > first:  # at least one update
             break
         rate = float(learning_rate(progress.step - first))
         if clock:
@@ -91,7 +91,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
         bar.update()
     bar.close()
-    if clock and progress.step - first < config.steps:  # its minutes are over, and this step is its last
+    if clock and progress.step - first < config.steps:  # its time is over, and this step is the last
         if progress.step not in grid:
             save_and_measure()
         save_state(model, run.path, progress, seconds=60 * config.minutes)
@@ -101,7 +101,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
 
 
 def _check_finite(row: dict[str, Any], step: int) -> None:
-    """Raise ConfigError where training diverged, before anything is written of it."""
+    """Raise ConfigError if training diverged, before the row is written."""
     if not isfinite(row["loss"]):
         raise ConfigError(
             f"The training loss is not finite by update {step:,}; start a run with a smaller learning_rate. What was "
@@ -110,7 +110,7 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
 
 
 def _known(run: Run, progress: Progress) -> Progress:
-    """Return the counts for files, None if those of the run that this one continues are unknown."""
+    """Return the counts for files, which are None if those of the continued run are unknown."""
     unknown = run.origin and run.origin.step and not run.origin.tokens
     return Progress(progress.step, None, None) if unknown else progress
 
@@ -146,9 +146,9 @@ def on_accelerator() -> bool:
 
 @cache
 def multiplies_in_bfloat16() -> bool:
-    """Return whether the backend trains faster in bfloat16 on this processor: torch, if products are clearly faster.
+    """Return whether the backend trains faster in bfloat16 on this CPU: only torch, if products are clearly faster.
 
-    TensorFlow and JAX were slower in it wherever that was measured (docs/benchmarks.md).
+    TensorFlow and JAX were slower in bfloat16 in all measurements (docs/benchmarks.md).
     """
     if keras.backend.backend() != "torch":
         return False
@@ -161,7 +161,7 @@ def multiplies_in_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: str) -> float:
-    """Return the shortest time of ten products of 512 x 384 numbers in the backend, in processor seconds."""
+    """Return the shortest CPU time (s) of ten products of 512 x 384 matrices in the backend."""
     numbers = keras.ops.ones((512, 384), dtype)
     transposed = keras.ops.transpose(numbers)
     return min(timeit.repeat(lambda: keras.ops.matmul(numbers, transposed), timer=process_time, number=1, repeat=10))

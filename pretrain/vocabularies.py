@@ -1,4 +1,4 @@
-"""The kinds of vocabulary: how each cuts text into words, and the pieces of words, trained by SentencePiece.
+"""The kinds of vocabulary: how each splits text into words, and the pieces of words, trained by SentencePiece.
 
 The same words give the same pieces on every machine: the trainers of the tokenizers library take words in an order that
 changes from process to process.
@@ -18,9 +18,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from embryo_core.errors import CorpusError
 
 PAD, UNK, CLS, SEP, MASK = range(5)  # ids of the special tokens, in the order of ALBERT's own vocabulary
-CHARACTER_COVERAGE = 0.9998  # share of the text whose characters get into the vocabulary; the rest is unknown
-REQUIRED = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")  # in what SentencePiece says of a small vocabulary
-MAX_WORD = 64  # characters; longer words (web addresses, tables) teach nothing about pieces
+CHARACTER_COVERAGE = 0.9998  # share of the text whose characters are in the vocabulary; other characters are unknown
+REQUIRED = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")  # in SentencePiece's error for a small vocabulary
+MAX_WORD = 64  # characters; longer words (URLs, tables) are useless for training pieces
 
 
 class Vocabulary(ABC):
@@ -30,11 +30,11 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def blank(self) -> Tokenizer:
-        """Return a tokenizer with normaliser, word cutter and decoder, and no pieces yet."""
+        """Return a tokenizer with normaliser, pre-tokenizer and decoder, and no pieces yet."""
 
     @abstractmethod
     def train(self, counts: Counter[str], size: int) -> models.Model:
-        """Return a model of `size` pieces of these words. Raises CorpusError if the words are too few."""
+        """Return a model of `size` pieces, trained on these words. Raises CorpusError if there are too few words."""
 
     @abstractmethod
     def begins_word(self, piece: str) -> bool:
@@ -48,14 +48,14 @@ class Vocabulary(ABC):
 class Unigram(Vocabulary):
     """An uncased Unigram vocabulary, as ALBERT's, of words cut as in the Penn treebank.
 
-    Running text and treebank words give the same pieces: "don't" is always cut into "do" and "n't", and the pieces of a
-    word depend on that word alone. The first piece of a word, and no other, starts with "▁".
+    Running text and treebank words give the same pieces: "don't" is always split into "do" and "n't", and the pieces of
+    a word depend only on this word. Only the first piece of a word starts with "▁".
     """
 
     special_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     word_start = "▁"
-    max_piece = 16  # characters, with the "▁", as in ALBERT's SentencePiece
-    min_seed_count = 3  # occurrences of a word before its substrings are tried as pieces
+    max_piece = 16  # characters, including the "▁", as in ALBERT's SentencePiece
+    min_seed_count = 3  # occurrences of a word whose substrings are tried as pieces
     max_seeds = 200_000
 
     # Contractions are words, "can not" and "gon na" are two, punctuation marks are words, and so are "..." and "--";
@@ -76,7 +76,7 @@ class Unigram(Vocabulary):
     )
 
     def blank(self) -> Tokenizer:
-        """Return a tokenizer that makes quotes, dashes and accents plain and cuts as the Penn treebank does."""
+        """Return a tokenizer that normalises quotes, dashes and accents and splits words as the Penn treebank does."""
         tokenizer = Tokenizer(models.Unigram())
         tokenizer.normalizer = normalizers.Sequence(
             [
@@ -100,7 +100,7 @@ class Unigram(Vocabulary):
         return tokenizer
 
     def train(self, counts: Counter[str], size: int) -> models.Unigram:
-        """Return pieces with their log probabilities, of words that begin with "▁"."""
+        """Return pieces with their log probabilities, trained on words that begin with "▁"."""
         bare = {word.removeprefix(self.word_start): n for word, n in counts.items() if len(word) <= MAX_WORD}
         with tempfile.TemporaryDirectory() as folder:
             seeds = Path(folder) / "seeds.tsv"
@@ -121,8 +121,8 @@ class Unigram(Vocabulary):
     def _seed_pieces(self, counts: Counter[str]) -> list[tuple[str, int]]:
         """Return substrings of words to start from, each scored by its count in the running text times its length.
 
-        SentencePiece's own seeds count a substring once for each word that holds it; a word that is part of no other,
-        such as "," or "n't", would then never become a piece, however frequent.
+        SentencePiece's own seeds count a substring once for each word that contains it; a word that is not a part of
+        others, such as "," or "n't", would then never become a piece, however frequent.
         """
         seeds: Counter[str] = Counter()
         for word, n in counts.items():
@@ -138,16 +138,16 @@ class Unigram(Vocabulary):
 class WordPiece(Vocabulary):
     """An uncased WordPiece vocabulary, as BERT's and ELECTRA's, of words cut at white space and punctuation marks.
 
-    A piece inside a word is written after "##", and a word is cut greedily, the longest piece first. The pieces are
-    those of byte-pair encoding: the pair that is most frequent in the text is joined, again and again.
+    A piece inside a word begins with "##", and a word is split greedily, the longest piece first. The pieces are those
+    of byte-pair encoding, which repeatedly merges the most frequent pair.
     """
 
     special_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     inside = "##"
-    first_stand_in = 0xF0000  # of the characters for private use, which no text has
+    first_stand_in = 0xF0000  # a private-use character, which no text has
 
     def blank(self) -> Tokenizer:
-        """Return the normaliser, word cutter and decoder of the original BERT."""
+        """Return the normaliser, pre-tokenizer and decoder of the original BERT."""
         tokenizer = Tokenizer(models.WordPiece(unk_token=self.special_tokens[UNK]))
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -157,8 +157,8 @@ class WordPiece(Vocabulary):
     def train(self, counts: Counter[str], size: int) -> models.WordPiece:
         """Return the pieces of these words by byte-pair encoding.
 
-        SentencePiece knows no "##". It is given words in which another character replaces each character that is not
-        the first, so that a letter at the beginning of a word and the same letter inside one are two from the start.
+        SentencePiece has no "##". It gets words in which each character after the first is replaced by a stand-in, so
+        that a letter at the beginning of a word and the same letter inside one are different characters.
         """
         inside = sorted({character for word in counts for character in word[1:]})
         stand_in = {character: chr(self.first_stand_in + i) for i, character in enumerate(inside)}
@@ -170,7 +170,7 @@ class WordPiece(Vocabulary):
         return models.WordPiece({piece: i for i, piece in enumerate(marked)}, unk_token=self.special_tokens[UNK])
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether a piece has no "##"; [UNK] begins a word, since it is a whole one."""
+        """Return whether a piece has no "##"; [UNK] begins a word, since it is a whole word."""
         unknown = piece == self.special_tokens[UNK]
         return not piece.startswith(self.inside) and (unknown or piece not in self.special_tokens)
 
@@ -180,7 +180,7 @@ class WordPiece(Vocabulary):
 
 
 class ByteBPE(Vocabulary):
-    """A cased byte-level BPE vocabulary, as GPT-2's: text of any kind as bytes, so that no character is unknown.
+    """A cased byte-level BPE vocabulary, as GPT-2's: any text as bytes, so that no character is unknown.
 
     A byte is written as a printable character, and a space as "Ġ" at the beginning of the word that follows it.
     """
@@ -189,7 +189,7 @@ class ByteBPE(Vocabulary):
     space = "Ġ"
 
     def blank(self) -> Tokenizer:
-        """Return the word cutter and decoder of GPT-2; a text begins as if after a space."""
+        """Return the pre-tokenizer and decoder of GPT-2; a text begins as if after a space."""
         tokenizer = Tokenizer(models.BPE())
         tokenizer.normalizer = normalizers.NFC()
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -197,10 +197,10 @@ class ByteBPE(Vocabulary):
         return tokenizer
 
     def train(self, counts: Counter[str], size: int) -> models.BPE:
-        """Return the pieces of these words, every byte among them.
+        """Return the pieces of these words, including every byte.
 
-        SentencePiece gives pieces in the order in which they were joined, but not of which two. Every cut of a piece
-        into two others becomes a merge with the piece's rank, so that words are cut as SentencePiece would.
+        SentencePiece returns pieces in the order of merging, without the merged pairs. Every split of a piece into two
+        others becomes a merge with the piece's rank, so that words are split as by SentencePiece.
         """
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "split_by_number": False}
@@ -224,7 +224,7 @@ class ByteBPE(Vocabulary):
         return decoders.ByteLevel().decode(list(pieces)).strip()
 
 
-VOCABULARIES: dict[str, Vocabulary] = {  # by the name of their model in tokenizer.json, in small letters
+VOCABULARIES: dict[str, Vocabulary] = {  # name of the model in tokenizer.json, in lower case -> vocabulary
     "unigram": Unigram(),
     "wordpiece": WordPiece(),
     "bpe": ByteBPE(),
@@ -236,10 +236,10 @@ def train_pieces(
 ) -> list[tuple[str, float]]:
     """Return pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
 
-    The characters of `alphabet` are pieces even if no word has them, and then no character is left out. Raises
-    CorpusError if the words are too few for a vocabulary of that size, or their characters too many.
+    The characters of `alphabet` are pieces even if no word has them; with it, no character is left out. Raises
+    CorpusError if there are too few words for a vocabulary of that size, or too many characters.
     """
-    import sentencepiece  # a requirement of pretraining alone
+    import sentencepiece  # a requirement only of pretraining
 
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
@@ -256,7 +256,7 @@ def train_pieces(
                 character_coverage=1.0 if alphabet else CHARACTER_COVERAGE,
                 normalization_rule_name="identity",
                 split_by_unicode_script=False,
-                num_threads=2,  # fixed, for sums in the same order on every machine
+                num_threads=2,  # fixed, so that sums have the same order on every machine
                 pad_id=PAD,
                 pad_piece=special_tokens[PAD],
                 unk_id=UNK,

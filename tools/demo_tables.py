@@ -30,8 +30,8 @@ layers.
 DESIGNS = "## Design choices"
 DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
 SINGLE_PIECES = "single pieces 15 %"
-DOUBLINGS = 4  # the last doublings of the step, from which a table takes its steps
-MAX_STEPS = 7  # of these doublings
+DOUBLINGS = 4  # number of last doublings of the step from which a table takes its steps
+MAX_STEPS = 7  # steps of a table from these doublings
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
 KINDS = {
     "masked_lm": "masked pieces",
@@ -40,8 +40,8 @@ KINDS = {
     "replaced_token": "replaced tokens",
     "next_token": "next pieces",
 }
-COUNTED = {"masked_lm": "n_masked", "next_token": "n_predicted"}  # others are counted in sequences
-WORDS = {  # metric: the name of its baseline, and the value of a baseline that is the same for all words
+COUNTED = {"masked_lm": "n_masked", "next_token": "n_predicted"}  # name of n by objective; others count sequences
+WORDS = {  # metric -> name of its baseline, and its value if it is the same for all words
     "token_reconstruction": ("most frequent word", None),
     "mask_prediction": ("most frequent word", None),
     "next_word_prediction": ("most frequent word", None),
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """Return the page as the runs and results are now."""
+    """Return the page for the current runs and results."""
     studies = [Study(path) for path in sorted((DEMO / "runs").iterdir())]
     masked = [study for study in studies if len(study.scores("mask_prediction"))]
     choices = [study for study in masked if study.scores("world_knowledge").empty]
@@ -75,7 +75,7 @@ def section(study: Study) -> Iterator[str]:
 
 
 def designs(studies: Iterable[Study]) -> Iterator[str]:
-    """Write one table of all runs that were measured on words alone, at their last steps."""
+    """Write one table of all runs that were measured only on words, at their last steps."""
     yield DESIGNS
     yield ""
     yield (
@@ -133,7 +133,7 @@ def heldout(study: Study) -> Iterator[str]:
         if f"{name}_accuracy" not in rows:
             continue
         counts = rows[COUNTED.get(name, "n_sequences")]
-        if name == "replaced_token":  # tokens, which the first measure of a row counts
+        if name == "replaced_token":  # its n counts tokens, which the first measure of a row has
             counts = rows["measures"].map(lambda found: found[0]["replaced_token_n"])
         n = int(counts.iloc[-1])
         yield row(words, rows[f"{name}_accuracy"].reindex(steps), n)
@@ -172,19 +172,19 @@ def others(study: Study) -> Iterator[str]:
 
 
 def measured_header(name: str, *more: str) -> Iterator[str]:
-    """Write the head of a table of accuracies with their intervals."""
+    """Write the header of a table of accuracies with their intervals."""
     yield line(name, "length", *more, "accuracy", "95 % interval", "n")
     yield line(*["---"] * (5 + len(more)))
 
 
 def measured(masking: str, length: int, more: Iterable[str], accuracy: float, n: int) -> str:
-    """Return a row of such a table."""
+    """Return a row of a table with `measured_header`."""
     low, high = interval(accuracy, n)
     return line(masking, length, *more, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
-    """Write accuracy on words by part of speech, with the baseline: the most frequent word, or a coin."""
+    """Write accuracy on words by part of speech, with the baseline: the most frequent word, or a coin toss."""
     tables = {metric: scores for metric in WORDS if len(scores := study.scores(metric))}
     for i, (metric, scores) in enumerate(tables.items()):
         if i:
@@ -200,7 +200,7 @@ def words(study: Study) -> Iterator[str]:
 
 
 def probing(study: Study) -> Iterator[str]:
-    """Write F1 of edge probing in the layer that is best at the last step, with majority and control task."""
+    """Write F1 of edge probing in the best layer of the last step, with majority and control task."""
     if study.scores("edge_probing").empty:
         return
     scores = study.scores("edge_probing_f1")
@@ -235,7 +235,7 @@ def facts(study: Study) -> Iterator[str]:
 
 
 def pairs(study: Study) -> Iterator[str]:
-    """Write accuracy on minimal pairs of each set and phenomenon, with the baseline: a coin."""
+    """Write accuracy on minimal pairs of each set and phenomenon, with the baseline: a coin toss."""
     scores = study.scores("minimal_pairs")
     scores = scores[scores["group"].str.count("/") < 2]
     if scores.empty:
@@ -262,7 +262,7 @@ def geometry(study: Study) -> Iterator[str]:
 
 
 def variants(study: Study) -> Iterator[str]:
-    """Write the shares of right facts that other words, a negation and a wrong word before the question leave alone."""
+    """Write the shares of right facts that stay right when paraphrased, negated, or after a wrong word."""
     if study.scores("lama_variants").empty:
         return
     tables = {name: study.scores(metric) for metric, name in VARIANTS.items()}
@@ -309,13 +309,13 @@ def shown(steps: Iterable[int]) -> list[int]:
 
 
 def header(name: str, steps: Iterable[int], *others: str) -> list[str]:
-    """Return the two lines that begin a table with a column for each step."""
+    """Return the two header lines of a table with a column for each step."""
     cells = [name, *(f"{step:,}" for step in steps), *others]
     return [line(*cells), line(*["---"] * len(cells))]
 
 
 def row(name: str, values: pd.Series, *others: float | None) -> str:
-    """Return a line of a table: shares with three decimals, counts whole, an empty cell for a missing value."""
+    """Return a line of a table: shares with three decimals, counts as integers, an empty cell for a missing value."""
     return line(name, *map(cell, values), *map(cell, others))
 
 

@@ -1,10 +1,10 @@
-"""`tools/gpu_reference.sh` on a machine without a network: pack what it needs here, collect what it made there.
+"""Run `tools/gpu_reference.sh` on a machine without a network: pack its inputs here, collect its outputs there.
 
     python -m tools.gpu_kit pack data/cache/0123456789abcdef gpu-kit     prepared text and wheels, in parcels
     python -m tools.gpu_kit collect RUN OUT                              log, tokenizer, eight checkpoints
 
-The machine has Python, torch, JAX, CUDA, numpy, tokenizers and safetensors. The repository's files go there as they
-are.
+The machine has Python, torch, JAX, CUDA, numpy, tokenizers and safetensors. The repository's files are copied there
+unchanged.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.curves.step_scales import log_spaced
 
-PARCEL = 60 * 2**20  # bytes, at most
-LARGEST = 16 * 2**20  # bytes of a file that is collected, at most
+PARCEL = 60 * 2**20  # largest parcel, bytes
+LARGEST = 16 * 2**20  # largest collected file, bytes
 CHECKPOINTS = 8
 WHEELS = "keras h5py optree namex rich markdown-it-py mdurl pygments absl-py packaging msgspec filelock tqdm".split()
 LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
@@ -43,7 +43,7 @@ def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
 
 
 def download_wheels(folder: Path, python: str) -> list[Path]:
-    """Download what Keras and the project need besides, in the locked versions, for Linux and that Python."""
+    """Download the other dependencies of Keras and the project, in the locked versions, for Linux and this Python."""
     locked = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
     wanted = [entry for entry in locked if entry.split("==")[0] in WHEELS]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]

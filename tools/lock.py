@@ -1,11 +1,11 @@
-"""`make lock`: write the lock files, which name every package that is installed, with its version and hashes.
+"""`make lock`: write the lock files, which list every installed package with its version and hashes.
 
     requirements.lock            what `make app` installs, except torch
     requirements-dev.lock        what `make test` installs, except torch
     requirements-torch.lock      torch from PyPI, with the CUDA libraries that it requires on Linux
     requirements-torch-cpu.lock  the same version of torch without CUDA, for Linux, from PyTorch's own index
 
-They hold for every platform and every Python that the project supports.
+They apply to every platform and every Python version that the project supports.
 """
 
 import re
@@ -15,15 +15,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # as in the Makefile
-BUILD = "setuptools>=77"  # builds this project; as in pyproject.toml
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # also in the Makefile
+BUILD = "setuptools>=77"  # builds this project; also in pyproject.toml
 TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
 HEAD = "# Written by `make lock`; edit requirements*.txt instead."
 CPU_HEAD = "# torch without CUDA for Linux, from PyTorch's own index. Written by `make lock`."
 
 
 def main() -> None:
-    """Resolve the requirements anew: what they leave open becomes the latest version that fits."""
+    """Resolve the requirements again, to the latest versions that satisfy them."""
     everything = resolve("requirements-dev.txt")
     torch = [entry for entry in everything if TORCH.match(entry)]
     write("requirements-dev.lock", HEAD, [entry for entry in everything if entry not in torch])
@@ -36,7 +36,7 @@ def main() -> None:
 def write_cpu_torch(requirement: str) -> None:
     """Write the lock of torch without CUDA, with a hash for each wheel of the index.
 
-    Where the index cannot be reached, a lock of the same version stays as it is. Otherwise this fails.
+    If the index cannot be reached, a lock of the same version is unchanged; otherwise this fails.
     """
     name, wanted = "requirements-torch-cpu.lock", f"{requirement}+cpu"
     try:
@@ -50,8 +50,8 @@ def write_cpu_torch(requirement: str) -> None:
 
 
 def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
-    """Return the entries of a lock file: a package with version and marker, and a line for each hash."""
-    uv = str(Path(sys.executable).with_name("uv"))  # of the environment that runs this
+    """Return the entries of a lock file: each a package with version and marker, and a line for each hash."""
+    uv = str(Path(sys.executable).with_name("uv"))  # uv of the current environment
     command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
     command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *options, requirements]
     command += [] if given else ["-"]

@@ -1,7 +1,7 @@
 """Write the file tree of docs/architecture.md (`make tree`): each file with its role.
 
 The role of a Python file is the first sentence of its docstring, and the role of a folder that of its `__init__.py`.
-Scripts and styles state theirs in the comment that they open with.
+Scripts and styles have theirs in their first comment.
 """
 
 import ast
@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENT = REPOSITORY / "docs" / "architecture.md"
 ROOTS = ("app", "embryo_core", "pretrain", "benchmarks", "tools")
 BEGIN, END = "<!-- begin: written by `make tree` -->", "<!-- end -->"
-WIDTH, COLUMN = 120, 32  # of a line; where roles begin
+WIDTH, COLUMN = 120, 32  # characters of a line; column of the roles
 FIRST_SENTENCE = re.compile(r".+?[.?](?=\s|$)", re.DOTALL)
 OPENING_COMMENT = re.compile(r"(?://[^\n]*\n)+|/\*.*?\*/|<!--.*?-->", re.DOTALL)
 COMMENT_SIGNS = re.compile(r"^(?://|/\*|<!--)|(?:\*/|-->)$", re.MULTILINE)
@@ -53,7 +53,7 @@ def entry(name: str, role: str, depth: int) -> list[str]:
 
 
 def role(path: Path) -> str:
-    """Return the first sentence that a file says about itself, or "" if it says nothing."""
+    """Return the first sentence of a file's own description, or "" if it has none."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if path.suffix == ".py":
         description = ast.get_docstring(ast.parse(text)) or ""

@@ -1,4 +1,4 @@
-"""The model families that can be pretrained: every file here brings one, and none is named elsewhere."""
+"""The model families that can be pretrained, one per file here; no other file names a family."""
 
 from importlib import import_module
 from pkgutil import iter_modules

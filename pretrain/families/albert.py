@@ -28,11 +28,11 @@ class AlbertConfig(PairConfig):
     family: ClassVar[str] = "albert"
     counts_of_updates: ClassVar[tuple[str, ...]] = (*PairConfig.counts_of_updates, "sentence_order_from")
 
-    embedding_size: int = 128  # of words, positions and segments, before they are projected to hidden_size
+    embedding_size: int = 128  # size of the embeddings, before they are projected to hidden_size
     share: str = "all"  # what layers share: all, attention, ffn (the feed-forward network) or none
-    num_hidden_groups: int = 1  # they share it within this many groups of successive layers
-    sentence_order_weight: float = 1.0  # of the sentence loss; the weight of the masked words is 1
-    sentence_order_from: int = 0  # earlier updates leave the sentence loss out; their examples are the same
+    num_hidden_groups: int = 1  # number of groups of successive layers, within which they share it
+    sentence_order_weight: float = 1.0  # weight of the sentence loss; that of masked words is 1
+    sentence_order_from: int = 0  # first update with the sentence loss; examples of earlier ones are the same
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of embeddings, sharing and the sentence loss."""
@@ -47,7 +47,7 @@ class AlbertConfig(PairConfig):
         }
 
     def weights_of(self, part: str) -> list[int]:
-        """Return the number of each layer's "attention" or "ffn"; layers with the same number share its weights."""
+        """Return the number of each layer's "attention" or "ffn"; layers with the same number share the weights."""
         layers = range(self.num_hidden_layers)
         if self.share in ("all", part):
             return [layer * self.num_hidden_groups // self.num_hidden_layers for layer in layers]
@@ -55,12 +55,12 @@ class AlbertConfig(PairConfig):
 
     @property
     def exported_groups(self) -> int:
-        """Groups of layers that share nothing in a checkpoint: transformers shares whole layers or nothing."""
+        """The number of distinct layers in a checkpoint: transformers can share only whole layers."""
         return self.num_hidden_groups if self.share == "all" else self.num_hidden_layers
 
 
 PRESETS = {
-    # Table 2 of the paper (Chiang et al., 2020). What it does not say is as in google-research/albert.
+    # Table 2 of the paper (Chiang et al., 2020). Other settings are those of google-research/albert.
     "albert-base": AlbertConfig(
         hidden_size=768,  # config/base/albert_config.json, as the next ten
         num_hidden_layers=12,
@@ -166,15 +166,15 @@ class Albert(PairFamily[AlbertConfig]):
     name = "albert"
     presets: ClassVar = PRESETS
     original: ClassVar = ORIGINAL
-    can_widen: ClassVar = True  # its embeddings, which the head of the masked words reads, keep their own size
+    can_widen: ClassVar = True  # its embeddings, which the masked-word head reads, keep their size
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
-        """Weight masked words by 1, and sentence pairs from their first update on as the setting has it."""
+        """Weight masked words by 1, and sentence pairs by the setting, from their first update on."""
         pairs = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
         return dict.fromkeys(self.objectives(config), pairs) | {"masked_lm": 1.0}
 
     def model(self, config: AlbertConfig):
-        """Build projected embeddings, layers that share what the configuration says, and both heads."""
+        """Build projected embeddings, layers that share weights by the configuration, and both heads."""
         from pretrain import encoders, layers
 
         embeddings = layers.Embeddings(config, config.embedding_size)
@@ -197,7 +197,7 @@ class Albert(PairFamily[AlbertConfig]):
         return found
 
     def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
-        """Return config.json as transformers' ALBERT reads it; without a sentence loss there is no second head."""
+        """Return config.json for transformers' ALBERT; without a sentence loss there is no second head."""
         paired = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
             "architectures": ["AlbertForPreTraining" if paired else "AlbertForMaskedLM"],
@@ -209,7 +209,7 @@ class Albert(PairFamily[AlbertConfig]):
         }
 
     def note(self, config: AlbertConfig) -> str:
-        """Say that shared weights are repeated if layers share one part alone, which transformers does not know."""
+        """Return a note on repeated weights if layers share only one part, which transformers does not support."""
         if config.share not in ("attention", "ffn"):
             return ""
         part = {"attention": "attention", "ffn": "feed-forward network"}[config.share]

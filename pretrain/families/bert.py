@@ -11,7 +11,7 @@ from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(PairConfig):
-    """Settings of a BERT: those of every model, some with another default, and its sentence loss."""
+    """Settings of a BERT: those of every model, some with other defaults, and its sentence loss."""
 
     family: ClassVar[str] = "bert"
 
@@ -108,7 +108,7 @@ class Bert(PairFamily[BertConfig]):
     original: ClassVar = ORIGINAL
 
     def model(self, config: BertConfig):
-        """Build embeddings as wide as the layers, layers that share nothing, and both heads."""
+        """Build embeddings of the layers' width, layers that share nothing, and both heads."""
         from pretrain import encoders, layers
 
         embeddings = layers.Embeddings(config, config.hidden_size)
@@ -127,7 +127,7 @@ class Bert(PairFamily[BertConfig]):
         return found
 
     def huggingface(self, config: BertConfig) -> dict[str, Any]:
-        """Return config.json as transformers' BERT reads it; without a sentence loss there is no second head."""
+        """Return config.json for transformers' BERT; without a sentence loss there is no second head."""
         paired = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
             "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],

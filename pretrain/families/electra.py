@@ -15,8 +15,8 @@ class ElectraConfig(MaskedConfig):
 
     family: ClassVar[str] = "electra"
 
-    # The defaults are those of every preset, from google-research/electra: configure_pretraining.py, and where another
-    # file is named, that.
+    # The defaults are those of every preset, from google-research/electra: configure_pretraining.py unless another file
+    # is named.
     tokenizer: str = "wordpiece"
     vocab_size: int = 30_522
     max_position_embeddings: int = 512  # model/modeling.py, BertConfig, as the next four
@@ -38,10 +38,10 @@ class ElectraConfig(MaskedConfig):
     epsilon: float = 1e-6
     clip_norm: float = 1.0
     save_every: int = 1_000  # save_checkpoints_steps
-    embedding_size: int  # of words, positions and segments, which generator and discriminator share
+    embedding_size: int  # size of the embeddings, which generator and discriminator share
     generator_size: float  # hidden size of the generator, as a share of the discriminator's (generator_hidden_size)
-    generator_weight: float = 1.0  # of its loss (gen_weight)
-    discriminator_weight: float = 50.0  # of its loss (disc_weight)
+    generator_weight: float = 1.0  # weight of its loss (gen_weight)
+    discriminator_weight: float = 50.0  # weight of its loss (disc_weight)
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of embeddings, generator and weights."""

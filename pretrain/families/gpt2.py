@@ -11,11 +11,11 @@ from pretrain.family import Family
 
 @dataclass(frozen=True, kw_only=True)
 class Gpt2Config(Config):
-    """Settings of a GPT-2: those of every model, some with another default."""
+    """Settings of a GPT-2: those of every model, some with other defaults."""
 
     family: ClassVar[str] = "gpt2"
 
-    # The defaults are those of every preset, from openai/gpt-2, src/model.py. That has no training code, so the rest is
+    # The defaults are those of every preset, from openai/gpt-2, src/model.py, which has no training code. The rest is
     # from the papers: Radford et al., 2018 (GPT), which GPT-2 follows, and Brown et al., 2020 (GPT-3).
     tokenizer: str = "bpe"  # of bytes (Section 2.2 of Radford et al., 2019); or wordpiece, or unigram
     vocab_size: int = 50_257  # n_vocab of the 124M model's hparams.json
@@ -26,7 +26,7 @@ class Gpt2Config(Config):
     hidden_act: str = "gelu_new"  # gelu
     hidden_dropout_prob: float = 0.1  # GPT, Section 4.1, of residuals, embeddings and attention
     attention_probs_dropout_prob: float = 0.1
-    optimizer: str = "adamw"  # GPT, Section 4.1: Adam, with decay apart from it
+    optimizer: str = "adamw"  # GPT, Section 4.1: Adam with decoupled weight decay
     weight_decay: float = 0.1  # GPT-3, Appendix B, as the next four
     beta_1: float = 0.9
     beta_2: float = 0.95
@@ -63,18 +63,18 @@ class Gpt2(Family[Gpt2Config]):
     reads_segments: ClassVar = False
 
     def objectives(self, config: Gpt2Config) -> dict[str, str]:
-        """Return its one objective."""
+        """Return its only objective."""
         return {"next_token": "next token"}
 
     def collator(self, config: Gpt2Config, word_start) -> NextTokens:
-        """Return what makes sequences in which every token is predicted."""
+        """Return the collator of sequences in which every token is predicted."""
         return NextTokens(config, word_start)
 
     def model(self, config: Gpt2Config):
         """Build the decoder, and a head on its word embeddings.
 
-        Each layer adds to the residual twice; the weights of what is added are scaled by the root of how often
-        (Section 2.3).
+        Each layer adds to the residual twice; the weights of these projections are divided by the square root of the
+        number of additions (Section 2.3).
         """
         from pretrain import encoders, heads, layers, objectives
         from pretrain.model import PretrainingModel
@@ -106,7 +106,7 @@ class Gpt2(Family[Gpt2Config]):
         return found
 
     def huggingface(self, config: Gpt2Config) -> dict[str, Any]:
-        """Return config.json as transformers' GPT-2 reads it; a text begins with [CLS] and ends with [SEP]."""
+        """Return config.json for transformers' GPT-2; a text begins with [CLS] and ends with [SEP]."""
         return {
             "architectures": ["GPT2LMHeadModel"],
             "model_type": "gpt2",
@@ -130,7 +130,7 @@ class Gpt2(Family[Gpt2Config]):
 
 
 def _kernel_and_bias(name: str, *dense) -> dict[str, Any]:
-    """Return the weights of dense layers that read the same states, side by side in one tensor."""
+    """Return the weights of dense layers with the same input, concatenated in one tensor."""
     return {
         f"{name}.weight": tuple(layer.kernel for layer in dense),
         f"{name}.bias": tuple(layer.bias for layer in dense),
