@@ -2,10 +2,9 @@
 
     python benchmarks/attention_scrub.py [--chromium PATH]
 
-Writes a run of made-up maps to a temporary folder, opens the page in Chromium without a display, and moves the step
-at every frame that the browser offers; every frame has to show the step it was asked for, in the large map and in all
-small multiples, and none may ask the server. A browser offers at most 60 frames a second, so that is the best there is
-to measure.
+Writes a run of synthetic maps to a temporary folder, opens the page in headless Chromium, and moves the step at every
+animation frame; every frame must show the requested step, in the large map and in all small multiples, without a
+request to the server. A browser draws at most 60 frames per second, which is the best possible result.
 """
 
 import argparse

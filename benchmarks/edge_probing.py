@@ -1,4 +1,4 @@
-"""Edge probing of one checkpoint, ours and the paper's: seconds, their ratio, and F1.
+"""Edge probing of one checkpoint, by our procedure and by the paper's: seconds, their ratio, and F1.
 
     python -m benchmarks.edge_probing RUN --probing PATH [--step N] [--tasks TASK ...] [--layers N ...]
 
@@ -42,7 +42,8 @@ def main() -> int:
     ours = time.perf_counter() - start
     print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
 
-    torch.set_num_threads(passes_at_once())  # theirs shares each product among the cores, ours a probe on each
+    # theirs splits each product among the cores, ours runs one probe on each core
+    torch.set_num_threads(passes_at_once())
     paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for task in tasks:

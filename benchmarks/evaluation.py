@@ -48,7 +48,8 @@ def main() -> int:
             start = time.perf_counter()
             ours = _compute(part, model, paths)
             middle = time.perf_counter()
-            torch.set_num_threads(passes_at_once())  # shares each product; ours runs a batch on each core
+            # splits each product among the cores; ours runs a batch on each core
+            torch.set_num_threads(passes_at_once())
             theirs = getattr(paper, part)(data[part])
             torch.set_num_threads(1)
             our_seconds, paper_seconds = middle - start, time.perf_counter() - middle

@@ -3,10 +3,10 @@
     python -m benchmarks.finetuning RUN --glue FOLDER [--step N] [--tasks TASK ...] [--rate R] [--seeds N] [--only NAME]
         [--longest]
 
-"Ours" is what `finetune --protocol quick` does once the learning rate is known: a process on each core, with sequences
-sorted by length. The Trainer gets what transformers' run_glue gives it: batches of 32 in random order, each padded to
-128 pieces, and the model as the checkpoint stores it, on all cores. Both train for the same number of epochs at the
-same rate. Core seconds are printed next to elapsed seconds, since other work on the machine changes them less.
+"Ours" is `finetune --protocol quick` with a known learning rate: one process on each core, with sequences sorted by
+length. The Trainer runs as in transformers' run_glue: batches of 32 in random order, each padded to 128 pieces, and the
+model in the dtype of the checkpoint, on all cores. Both train for the same number of epochs at the same rate. Core
+seconds are printed next to elapsed seconds, since other work on the machine changes them less.
 
 With --longest the Trainer's batches are padded to their longest sequence only: this gives its scores over many seeds
 sooner, but its seconds must not be compared.
@@ -39,7 +39,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")
-Scores = dict[str, list[float]]  # of each seed, by task
+Scores = dict[str, list[float]]  # task -> score of each seed
 Job = tuple[str, int, Checkpoint, TuningSettings]  # task, seed, checkpoint, settings
 
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
-    """Return what the work returns with its elapsed and core seconds, and print these."""
+    """Return the result of the work with its elapsed and core seconds, and print these."""
     before, start = _core_seconds(), time.perf_counter()
     found = work()
     seconds = time.perf_counter() - start, _core_seconds() - before
@@ -80,7 +80,7 @@ def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, 
 
 
 def _core_seconds() -> float:
-    """Return the core seconds that this process and its finished children have taken."""
+    """Return the core seconds of this process and its finished children."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
@@ -137,7 +137,7 @@ def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], opt
 
 
 def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namespace, seed: int) -> float:
-    """Return the score after the same number of updates, evaluated after every epoch as ours."""
+    """Return the score after the same number of updates, with an evaluation after every epoch, like ours."""
     settings = quick_settings(task.train.lengths, options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -174,7 +174,7 @@ def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namesp
 
 
 def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
-    """Pad each sequence to QUICK_LENGTH, as run_glue's collator takes it."""
+    """Pad each sequence to QUICK_LENGTH, in the form of run_glue's collator."""
     arrays = sequences.batch(np.arange(len(sequences)))
     room = (0, QUICK_LENGTH - arrays[0].shape[1])
     inputs = [nn.functional.pad(torch.from_numpy(array), room) for array in arrays]

@@ -1,11 +1,11 @@
-"""Score minimal pairs of one checkpoint, by our metric and by a plain loop over transformers: seconds, and decisions.
+"""Score minimal pairs with one checkpoint, by our metric and by a plain loop over transformers: seconds, decisions.
 
     python -m benchmarks.minimal_pairs RUN --pairs PATH [--step N] [--each N] [--loop N]
 
 Ours scores the first --each pairs of every paradigm; the loop scores --loop pairs taken evenly from them, and its time
-is scaled to all. The loop takes a sentence at a time, with transformers' tokenizer and model on all cores, as published
-code does: an encoder reads a sentence's masked copies as one batch or, the plain way, one after the other; a decoder
-reads the sentence. All run by turns, in seconds of all cores together, in which other programs do not count.
+is scaled to all. The loop takes one sentence at a time, with transformers' tokenizer and model on all cores, like
+published code: an encoder reads a sentence's masked copies as one batch or, in the plain form, one after the other; a
+decoder reads the sentence. All run in turn, and seconds are CPU seconds of all cores, without other programs.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
 from embryo_core.results import read_foreign
 from embryo_core.types import PairScore
 
-ROUNDING = 1e-4  # nats: decisions nearer to a tie than this are left to rounding
+ROUNDING = 1e-4  # nats: decisions nearer to a tie may differ by rounding
 
 
 class Loop:
-    """A checkpoint in transformers, asked a sentence at a time."""
+    """A checkpoint in transformers that scores one sentence at a time."""
 
     def __init__(self, model: Model):
         special = model.checkpoint.run.special_tokens
@@ -43,7 +43,7 @@ class Loop:
 
     @torch.inference_mode()
     def score(self, sentence: str, at_once: int = 512) -> float:
-        """Return the PLL-word-l2r of a sentence, `at_once` masked copies in a pass, or a decoder's sum."""
+        """Return the PLL-word-l2r of a sentence, with `at_once` masked copies per pass, or a decoder's sum."""
         found = self.tokenizer(sentence, add_special_tokens=False)
         begin = [] if self.first is None else [self.first]
         ids = torch.tensor([*begin, *found.input_ids, *([] if self.last is None else [self.last])])
@@ -64,7 +64,7 @@ class Loop:
 
 
 def main() -> int:
-    """Print seconds, their ratio and how far scores differ; return 1 if a decision differs."""
+    """Print seconds, their ratio and the differences of scores; return 1 if a decision differs."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def _compare(ours: list[PairScore], theirs: np.ndarray) -> int:
-    """Print how far scores and decisions differ; return 1 if a decision that is no near tie does."""
+    """Print the differences of scores and decisions; return 1 if a decision differs that is not a near tie."""
     scores = np.array([(one.good, one.bad) for one in ours])
     near = np.abs(theirs[:, 0] - theirs[:, 1]) < ROUNDING
     differ = (np.sign(scores[:, 0] - scores[:, 1]) != np.sign(theirs[:, 0] - theirs[:, 1])) & ~near

@@ -1,9 +1,8 @@
-"""An update of an ELECTRA with Muon through torch: ours beside Keras's Muon, which takes one variable after the other.
+"""An ELECTRA's update with Muon on torch: ours beside Keras's Muon, which updates one variable after the other.
 
 The model is as large as the reference ELECTRA (docs/reference-runs.md) and shares no layers, so that it has 274
-variables. Both train it on the same batches, in turns within one run; ratios are those of the turns. Beside whole
-updates stand the seconds of the optimizer alone.
-Usage: python -m benchmarks.muon [ROUNDS [THREADS]]
+variables. Both train it on the same batches, in turn within one run; ratios are those of the turns. The seconds of the
+optimizer alone are printed next to those of whole updates. Usage: python -m benchmarks.muon [ROUNDS [THREADS]]
 """
 
 import os
@@ -31,11 +30,11 @@ SETTINGS = (
     "optimizer=muon batch_size=32 sequence_length=64 compute_dtype=float32"
 ).split()
 WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}
-STEPS = 4  # in one turn
+STEPS = 4  # updates in one turn
 
 
 class Timed:
-    """An optimizer's updates, and the seconds that they took."""
+    """An optimizer that records the seconds of its updates."""
 
     def __init__(self, optimizer: keras.optimizers.Optimizer):
         self.seconds, self._apply = 0.0, optimizer.apply
@@ -48,7 +47,7 @@ class Timed:
 
 
 def main() -> int:
-    """Print the medians of both ways and of their ratios; 1 where ours is not the faster."""
+    """Print the medians of both and of their ratios; return 1 if ours is not faster."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
     config = changed(preset("electra-small"), SETTINGS)
@@ -61,7 +60,7 @@ def main() -> int:
             model = build(config)
         optimizers[name] = Timed(model.optimizer)
         steps[name] = lambda model=model: model.train(next(made), loss_weights)["masked_lm_loss"]
-        assert np.isfinite(steps[name]()), f"{name} does not train"  # the first update makes the functions
+        assert np.isfinite(steps[name]()), f"{name} does not train"  # the first update compiles the functions
     whole, alone = ({name: [] for name in WAYS} for _ in "ab")
     for _ in range(rounds):
         for name, step in steps.items():

@@ -15,7 +15,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 from embryo_core.types import Example, Fact
 
-Counts = Counter[tuple[str, str, bool]]  # (tag, word, correct): times
+Counts = Counter[tuple[str, str, bool]]  # (tag, word, correct) -> count
 
 
 class PaperEvaluation:
@@ -32,7 +32,7 @@ class PaperEvaluation:
         self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
 
     def token_reconstruction(self, examples: Iterable[Example]) -> Counts:
-        """Count how often each word with each tag is reproduced by a model that sees the sentence unmasked."""
+        """Count how often each word with each tag is reproduced from the unmasked sentence."""
         counts: Counts = Counter()
         for example in examples:
             pieces, positions = self._pieces(example.words)

@@ -1,6 +1,6 @@
-"""The paper's edge probing (Section 4), as slow and plain as it was described: the yardstick of speed and of F1.
+"""The paper's edge probing (Section 4), slow and plain as described: the reference for speed and F1.
 
-Written from the paper with transformers and torch alone: for every task and every layer, a forward pass over all
+Written from the paper with only transformers and torch: for every task and every layer, a forward pass over all
 examples of that task, padded, whose span features are pickled; then one linear classifier, trained on them by Adam on
 batches of 1,024, the learning rate halved and training stopped by F1 in development. Its settings are those of the code
 that the authors released (https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing).
@@ -20,17 +20,17 @@ from embryo_core.corpora import read_probing
 from embryo_core.types import Example
 
 SPLITS = ("train", "dev", "test")
-EXAMPLES = 32  # in a batch of the forward pass
-BATCH = 1024  # targets
+EXAMPLES = 32  # examples per batch of the forward pass
+BATCH = 1024  # targets per batch
 BATCHES = 30_000
 EVERY = 1_000  # batches between two evaluations in development
-HALVE, STOP = 5, 20  # evaluations in a row without a better F1
-MAX_NORM = 5.0  # of the gradient
+HALVE, STOP = 5, 20  # consecutive evaluations without a better F1
+MAX_NORM = 5.0  # norm to which gradients are clipped
 
 
 @dataclass(frozen=True)
 class PaperProbe:
-    """What one probe came to, and the seconds that it took."""
+    """The result of one probe, and its seconds."""
 
     f1: float
     batches: int
@@ -39,7 +39,7 @@ class PaperProbe:
 
 
 class PaperProbing:
-    """Probes of one checkpoint, the slow way."""
+    """Probes of one checkpoint, by the paper's procedure."""
 
     def __init__(self, checkpoint: Path, tokenizer: Path):
         self.tokenizer = PreTrainedTokenizerFast(
@@ -48,7 +48,7 @@ class PaperProbing:
         self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).base_model.eval()
 
     def probe(self, folder: Path, layer: int, scratch: Path) -> PaperProbe:
-        """F1 of the task in `folder` from one layer's states, 0 being the embeddings."""
+        """Return F1 of the task in `folder` from one layer's states, 0 being the embeddings."""
         start = time.perf_counter()
         pickled = {}
         for split in SPLITS:
@@ -60,7 +60,7 @@ class PaperProbing:
         return PaperProbe(f1, batches, middle - start, time.perf_counter() - middle)
 
     def features(self, examples: Sequence[Example], layer: int) -> tuple[Tensor, list[str]]:
-        """Features [n, D] of all targets in sentences that fit the model, and their labels."""
+        """Return features [n, D] of all targets in sentences that fit the model, and their labels."""
         features, labels = [], []
         fitting = [(example, *self._pieces(example.words)) for example in examples]
         fitting = [row for row in fitting if len(row[1]) <= self.model.config.max_position_embeddings]
@@ -77,7 +77,7 @@ class PaperProbing:
         return torch.stack(features), labels
 
     def _pieces(self, words: Sequence[str]) -> tuple[list[int], list[list[int]]]:
-        """Ids of a sentence with [CLS] and [SEP], each word tokenized on its own, and the positions of each word."""
+        """Tokenize each word separately; return ids with [CLS] and [SEP], and the positions of each word."""
         ids, positions = [self.tokenizer.cls_token_id], []
         for word in words:
             own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
@@ -94,7 +94,7 @@ class PaperProbing:
 
 
 def _train(train: tuple, dev: tuple, test: tuple) -> tuple[float, int]:
-    """F1 in the test of the weights that were best in development, and the number of batches that it took."""
+    """Return F1 on the test set with the best weights in development, and the number of training batches."""
     names = {label: i for i, label in enumerate(sorted(set(train[1])))}
     train, dev, test = ((x, torch.tensor([names.get(label, -1) for label in y])) for x, y in (train, dev, test))
     probe = nn.Linear(train[0].shape[1], len(names))

@@ -1,4 +1,4 @@
-"""Simulate losses with known turns, and count how many intervals contain the planted take-off (docs/metrics.md).
+"""Simulate losses with known turns, and count the intervals that contain the true take-off (docs/metrics.md).
 
 python -m benchmarks.phases [CURVES]
 """
@@ -14,14 +14,14 @@ GRIDS = {  # evaluated steps
     "24, much as the earlier demo": [*(2**power for power in range(11)), *range(1500, 21000, 1500)],
     "90, as the demo": sorted({*(round(2 ** (power / 6)) for power in range(100)), 100_000}),
 }
-NOISE = (0.01, 0.03, 0.1)  # nats, the standard deviation of a point
+NOISE = (0.01, 0.03, 0.1)  # nats: standard deviation of a point
 CARRIED = {"independent": 0.0, "neighbours correlated": 0.7}  # share of the noise that carries over to the next point
 
 
 def planted(steps: list[int], noise: float, carried: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """Return losses [S] with a start, a fall, a plateau, a take-off and a slower end; and the step of the take-off.
 
-    Turns may be anywhere, also between steps; each stretch is at least three steps of the grid long.
+    Turns may also be between steps; each stretch is at least three steps of the grid long.
     """
     points, x = np.log2(steps), np.arange(len(steps))
     room = len(steps) - 1 - 15
@@ -37,7 +37,7 @@ def planted(steps: list[int], noise: float, carried: float, rng: np.random.Gener
 
 
 def take_off(steps: list[int], losses: np.ndarray) -> Phase | None:
-    """Return the phase of this name."""
+    """Return the phase named "take-off"."""
     return next((phase for phase in phases(steps, losses) if phase.name == "take-off"), None)
 
 

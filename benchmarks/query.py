@@ -5,13 +5,12 @@
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
 temporary folder first. --sizes does the same for each of these presets: all our checkpoints are in memory; the
-pipelines, which would not fit there too, are built one after the other, and their times are added up.
+pipelines, which would not fit as well, are built one after the other, and their times are summed.
 
-The pipelines are built before the clock starts, in two types: as transformers builds them, in the type of the stored
-weights (here float16), and in float32, where they are faster and agree with our answers to 1e-5. Each figure is the
-median of the repeats. Ours and the pipelines take turns, each after a call that is not timed, so that each finds its
-data in the processor's caches; pipelines get as many threads of torch as ours has cores. EMBRYO_KERNELS=plain selects
-our plain path.
+The pipelines are built before timing starts, in two dtypes: that of the stored weights (here float16), the default of
+transformers, and float32, in which they are faster and agree with our answers to 1e-5. Each figure is the median of the
+repeats. Ours and the pipelines take turns, each after a call that is not timed, so that the data are in the CPU's
+caches; pipelines have as many torch threads as ours has cores. EMBRYO_KERNELS=plain selects our plain path.
 """
 
 import argparse
@@ -72,8 +71,8 @@ def measure(run: Run, repeats: int) -> None:
     _compare("one step", repeats, lambda: _answer(models[-1], TEXT), [side[-1:] for side in sides], TEXT)
     _compare("all steps", repeats, lambda: query.ask(run, TEXT), sides, TEXT)
     _compare("lens: all steps and layers", repeats, lambda: query.ask_layers(run, TEXT), sides, TEXT)
-    # The pipeline answers each mask alone; ours answers them jointly, which is more work. A whole question also scores
-    # every answer that ever led at all steps, of which a pipeline says nothing.
+    # The pipeline answers each mask separately; ours answers them jointly, which is more work. A whole question also
+    # scores every answer that ever led at all steps, which a pipeline does not.
     _compare("all steps, two masks", repeats, partial(_answer_jointly, run, TWO), sides, TWO)
     _compare("  and histories of leaders", repeats, lambda: query.ask(run, TWO), sides, TWO)
     word = query.read_question(TEXT, models[-1].tokenizer).track(_two_pieces(models[-1]))
@@ -124,7 +123,7 @@ def _print(what: str, ours: float, stored: float, single: float) -> None:
 def _compare(
     what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
-    """Time ours and the pipelines in turns, and print medians; theirs have as many threads of torch as ours cores."""
+    """Time ours and the pipelines in turn, and print medians; theirs have as many torch threads as ours has cores."""
     calls = [(1, ours), *((passes_at_once(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
@@ -145,14 +144,14 @@ def _answer(model: Model, text: str) -> list[str]:
 
 
 def _answer_jointly(run: Run, text: str) -> None:
-    """Answer a text with several masks at every step, and nothing more."""
+    """Answer a text with several masks at every step, without histories of leaders."""
     checkpoints = runs.loadable(run)
     question = query.read_question(text, load_tokenizer(run))
     sweep(checkpoints, lambda models: search(models, question))
 
 
 def _fresh(*arguments: str) -> float:
-    """Return the milliseconds of a new Python process; the median of three, after one that warms the disk."""
+    """Return the milliseconds of a new Python process: the median of three, after one that warms the disk cache."""
     seconds = []
     for _ in range(4):
         start = time.perf_counter()
@@ -170,7 +169,7 @@ def _two_pieces(model: Model) -> str:
 
 
 def _pipeline(checkpoint: Checkpoint, dtype: str) -> Callable[[str], object]:
-    """Build a checkpoint's pipeline; "auto" is transformers' default, the type of the stored weights."""
+    """Build a checkpoint's pipeline; the dtype "auto", transformers' default, is that of the stored weights."""
     import transformers
 
     transformers.logging.set_verbosity_error()

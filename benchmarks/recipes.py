@@ -2,12 +2,12 @@
 
     python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
-Each variant and seed is a run in `--runs`, and is resumed if it was stopped. Without a name, all are trained.
+Each variant and seed is a run in `--runs`, which is resumed if it was stopped. Without a name, all are trained.
 "small-then-books" continues "small" on other text, which is given as `--corpus`; `--init-from` names the run.
-"small-then-books-own-words" does the same with 1,000 pieces more, for words of that text.
-All runs are measured on the same held-out text with 15 % of single pieces masked, whatever they are trained with. Those
-with one sentence loss have the same masks, because its random draws precede those of the masks.
-The table has, for each run, the tokens seen until the held-out loss reaches `--until`, and the last loss and accuracy.
+"small-then-books-own-words" does the same with 1,000 more pieces, for words of that text. All runs are measured on the
+same held-out text with 15 % of single pieces masked, independent of their training. Runs with the same sentence loss
+have the same masks, because its random draws precede those of the masks. The table has, for each run, the tokens seen
+until the held-out loss reaches `--until`, and the last loss and accuracy.
 """
 
 import argparse
@@ -33,10 +33,10 @@ OTHERS = (  # the settings in which the presets of the other families differ fro
 )
 ADAMW = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"
 MUON = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=muon learning_rate=0.002"
-FAR = f"{MUON} position_initializer_range=0.2"  # the best one
-SMALL = f"{FAR} hidden_act=gelu"  # the same in a tenth less time
+FAR = f"{MUON} position_initializer_range=0.2"  # the best position_initializer_range
+SMALL = f"{FAR} hidden_act=gelu"  # the same result in a tenth less time
 CONTINUED = "small-then-books"  # "small" continued on other text
-VARIANTS = {  # a preset and settings; each ALBERT extends the one that its settings begin with
+VARIANTS = {  # variant -> preset, settings; each ALBERT extends the one whose settings come first
     "base": ("albert-small", ALBERT),
     "positions": ("albert-small", f"{ALBERT} {POSITIONS}"),
     "words": ("albert-small", f"{ALBERT} {WORDS}"),
@@ -67,7 +67,7 @@ VARIANTS = {  # a preset and settings; each ALBERT extends the one that its sett
 
 
 def main() -> None:
-    """Train the variants that are not yet trained, and print the table of all that are."""
+    """Train the variants that are not yet trained, and print the table of all trained ones."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(VARIANTS)}; default: all")
     parser.add_argument("--corpus", nargs="+", required=True)

@@ -1,12 +1,12 @@
-"""A series of 154 checkpoints of the size of Pythia-160m: added, asked, evaluated and audited, beside transformers.
+"""A series of 154 checkpoints of Pythia-160m's size: add, ask, evaluate and audit it, compared with transformers.
 
     python benchmarks/series.py [--folder FOLDER] [--steps N]
 
-Four models with random weights in float16 are written to a folder (1.3 GB, by default a temporary one); the
-checkpoints are links to them, in plain folders and as a cache of the Hub. Each part runs in a process of its own, so
-that its peak memory is its own. Seconds are of processors unless it says wall, and a question's are compared with what
-its multiplications alone take as a plain product of matrices. Random models agree in nothing, so that a continuation
-needs a pass for each of its pieces: no real series is as slow.
+Four models with random weights in float16 are written to a folder (1.3 GB, by default a temporary one); the checkpoints
+are links to them, in plain folders and as a cache of the Hub. Each part runs in a separate process, which has its own
+peak memory. Seconds are CPU seconds unless marked as wall time, and those of a question are compared with the time of
+its multiplications as a plain matrix product. Random models never agree, so a continuation needs a pass for each of its
+pieces: no real series is as slow.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from embryo_core.audit import audit
 from embryo_core.engine.device import passes_at_once
 from embryo_core.query.asking import log_spaced
 
-TEXT = "a king born"  # a piece for each byte, as many as a sentence of eleven words may have
-STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's
+TEXT = "a king born"  # one piece per byte, as many as a sentence of eleven words may have
+STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's steps
 ASKED = 32
 METRIC = "next_word_prediction"
-SENTENCES = 4  # of the sample treebank, evaluated at every step
+SENTENCES = 4  # sentences of the sample treebank, evaluated at every step
 MODELS = 4
 PIECES, ROWS = 50_254, 50_304
 SIZES: dict[str, Any] = {
@@ -73,7 +73,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def write_series(folder: Path, steps: tuple[int, ...]) -> None:
-    """Write the models, the folders of the checkpoints with links to them, a cache of the Hub, and a sharded run."""
+    """Write the models, checkpoint folders with links to them, a cache of the Hub, and a sharded run."""
     config = GPTNeoXConfig(vocab_size=ROWS, max_position_embeddings=2048, **SIZES)
     home = folder / "hub" / "models--owner--series"
     for part in ("blobs", "refs"):
@@ -116,7 +116,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def add_cached(folder: Path) -> None:
-    """Add the series from the cache of the Hub, whose names of files are their hashes."""
+    """Add the series from the cache of the Hub, whose files are named after their hashes."""
     _added("added from a cache of the Hub", "hf:owner/series", "cached")
 
 
@@ -135,7 +135,7 @@ def _added(what: str, source: str, name: str) -> None:
 
 
 def ask(folder: Path) -> None:
-    """Ask log-spaced steps, a first time and warm."""
+    """Ask log-spaced steps, cold and warm."""
     run = runs.open_run("series")
     steps = log_spaced(tuple(one.step for one in runs.checkpoints(run)), ASKED)
     for kind in ("first", "warm"):
@@ -144,7 +144,7 @@ def ask(folder: Path) -> None:
         seconds = time.process_time() - start
         text = f"{time.perf_counter() - wall:.1f} s wall, {passes_at_once()} cores"
         _print(f"question to {len(steps)} steps, {kind}", seconds, text)
-    places, predictions = len(TEXT) + 5 + 5, 6 + 5  # of a pass over the text and a draft, and five that read on
+    places, predictions = len(TEXT) + 5 + 5, 6 + 5  # of a pass over the text and a draft, and five that continue it
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
     operations = (24 * hidden**2 * layers * places + 2 * hidden * PIECES * predictions) * len(steps)
     alone = operations / _operations_a_second()
@@ -152,7 +152,7 @@ def ask(folder: Path) -> None:
 
 
 def plain(folder: Path) -> None:
-    """Load one checkpoint by transformers and read the same text once, in float32."""
+    """Load one checkpoint with transformers and read the same text once, in float32."""
     path = folder / "models" / "0"
     ids = torch.arange(len(TEXT))[None] + 1
     for _ in range(2):
@@ -166,7 +166,7 @@ def plain(folder: Path) -> None:
 
 
 def evaluate(folder: Path) -> None:
-    """Evaluate every step on a few sentences by the command: killed after a third of the steps, and started again."""
+    """Evaluate every step on a few sentences with the command, killed after a third of the steps and started again."""
     run = runs.open_run("series")
     treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
     command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]
@@ -207,7 +207,7 @@ def _checked(what: str, source: list[str], name: str) -> None:
 
 
 def _operations_a_second() -> float:
-    """Return the operations a second of a plain product of matrices on one core."""
+    """Return the operations per second of a plain matrix product on one core."""
     torch.set_num_threads(1)
     numbers = torch.ones(1024, 1024)
     seconds = []
@@ -219,7 +219,7 @@ def _operations_a_second() -> float:
 
 
 def _peak() -> float:
-    """Return the peak memory of this process (MB); that of getrusage may be its parent's."""
+    """Return the peak memory of this process (MB); getrusage may return that of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

@@ -1,9 +1,9 @@
-"""How much faster stored attention is read in part than as a whole: one step's maps, and a head's weights on positions.
+"""The speed of partial reads of stored attention against full reads: one step's maps, a head's weights on positions.
 
     python benchmarks/store.py [--steps 24] [--layers 6] [--heads 6] [--length 64]
 
-Each reading and the longer way to the same numbers run side by side on the same store of random maps, in turn. Also
-printed, for the size of the store: one head at all steps, all scores, and the words behind one tag at one step.
+Each read and the slower way to the same numbers run in turn on the same store of random maps. Other reads are printed
+for comparison: one head at all steps, all scores, and the words behind one tag at one step.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
 REPEATS = 20
-TAGS, WORDS, GROUPS = 45, 9000, 20  # as the test set of UD English EWT has them, about
+TAGS, WORDS, GROUPS = 45, 9000, 20  # about those of the test set of UD English EWT
 
 
 def main() -> None:
-    """Build a store, time the readings in turn, print medians and the ratio."""
+    """Build a store, time the reads in turn, print medians and ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("steps", 24), ("layers", 6), ("heads", 6), ("length", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -64,7 +64,7 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
 
 
 def measure(run: Run, layer: int, head: int) -> None:
-    """Time all readings in turn, so that what else the machine does falls on each alike."""
+    """Time all reads in turn, so that other load on the machine affects all of them equally."""
     last = run.planned_steps[-1]
     readings: dict[str, Callable[[], object]] = {
         "all heads at one step": lambda: results.read_attention_step(run, last)[0],

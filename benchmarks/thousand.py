@@ -1,10 +1,10 @@
-"""A run of a thousand checkpoints beside the demo's twenty-six: what grows with the series, and by how much.
+"""A run of a thousand checkpoints compared with the demo's twenty-six: which costs grow with the series.
 
     python -m benchmarks.thousand [--steps N] [--only NAME ...]
 
 The long run is made in a temporary folder: step i has the weights and the results of the demo's checkpoint at the same
-share of the run, files being linked where the disk allows it. Each line is measured in a process of its own, the demo
-and the long run in turn; memory is the most that the process held.
+share of the run; files are linked if possible. Each line is measured in a separate process, the demo and the long run
+in turn; memory is the peak of the process.
 """
 
 import argparse
@@ -36,7 +36,7 @@ TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was b
 
 
 def build(root: Path, steps: int) -> str:
-    """Make the run below `root`, with as many checkpoints and their results; returns its name."""
+    """Make the run below `root`, with `steps` checkpoints and their results; return its name."""
     from embryo_core import results, runs
 
     demo = runs.read_run(min((DEMO / "runs").iterdir()))
@@ -72,7 +72,7 @@ def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
 
 
 def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
-    """Write the demo's tables, with each step's rows repeated at all steps made from it."""
+    """Write the demo's tables, with each step's rows repeated at all steps that are copies of it."""
     from embryo_core.results.rows import read_table, sort_rows
     from embryo_core.results.tables import TABLES
     from embryo_core.results.write import replace_table
@@ -92,11 +92,11 @@ def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
             replace_table(run, table, [sort_rows(table, pa.concat_tables(parts).cast(table.schema))])
 
 
-# === What is measured, each in a process of its own ===
+# === Measurements, each in a separate process ===
 
 
 def page(root: Path, name: str, which: str) -> dict[str, float]:
-    """Core seconds of a page first, at the last step, and again: the least of five other steps."""
+    """Measure the core seconds of a page: first, at the last step, and again, the minimum over five other steps."""
     from streamlit import config
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.scriptrunner import script_runner
@@ -125,7 +125,7 @@ def page(root: Path, name: str, which: str) -> dict[str, float]:
 
 
 def trace(root: Path, name: str, text: str) -> dict[str, float]:
-    """Seconds of a question to all checkpoints: models unread, and read."""
+    """Measure the seconds of a question to all checkpoints, with models on disk and in memory."""
     from embryo_core import query, runs
 
     run = runs.open_run(name)
@@ -133,7 +133,7 @@ def trace(root: Path, name: str, text: str) -> dict[str, float]:
 
 
 def picture(root: Path, name: str, text: str) -> dict[str, float]:
-    """Seconds of the first picture of a question: of the first in a process, and of another after all of its rounds."""
+    """Measure the seconds to a question's first figure: for the first question in a process, and for a later one."""
     from embryo_core import query, runs
 
     run = runs.open_run(name)
@@ -150,7 +150,7 @@ def picture(root: Path, name: str, text: str) -> dict[str, float]:
 
 
 def lens(root: Path, name: str, text: str) -> dict[str, float]:
-    """Seconds of the lens over all checkpoints."""
+    """Measure the seconds of the lens over all checkpoints."""
     from embryo_core import query, runs
 
     run = runs.open_run(name)
@@ -158,7 +158,7 @@ def lens(root: Path, name: str, text: str) -> dict[str, float]:
 
 
 def nothing(root: Path, name: str, _: str) -> dict[str, float]:
-    """Seconds of an evaluation that has nothing to do."""
+    """Measure the seconds of an evaluation that has nothing to do."""
     from embryo_core import runs
     from embryo_core.evaluate import evaluate
 
@@ -167,9 +167,9 @@ def nothing(root: Path, name: str, _: str) -> dict[str, float]:
 
 
 def one_more(root: Path, name: str, metric: str) -> dict[str, float]:
-    """Seconds of writing what one metric found at one more checkpoint, and of compaction; again: a mean of twenty.
+    """Measure the seconds to write and compact one metric's findings at one more checkpoint; again: a mean of twenty.
 
-    So it counts the additions after which tables are written anew.
+    The mean includes the additions after which tables are rewritten.
     """
     from embryo_core import results, runs
     from embryo_core.types import ClozeAnswer, Findings, Score
@@ -216,13 +216,13 @@ MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = 
 
 
 def peak_memory() -> float:
-    """Megabytes that this process held at most; ru_maxrss would count those of the parent that forked it."""
+    """Return the peak memory of this process in MB; ru_maxrss would include that of the parent that forked it."""
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(kilobytes) / 1024
 
 
 def measure(root: Path, name: str, what: str) -> dict[str, float]:
-    """One line for one run, in a new process: seconds first and again, and megabytes."""
+    """Measure one line for one run in a new process: seconds, first and again, and megabytes."""
     command = [sys.executable, "-m", "benchmarks.thousand", "--one", what, "--run", name]
     environment = os.environ | {"EMBRYO_DATA": str(root)}
     done = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment, capture_output=True, text=True)

@@ -1,13 +1,13 @@
-"""A training step of each family: this project's Keras and XLA beside transformers and torch, on the same cores.
+"""A training step of each family: this project's Keras and XLA against transformers and torch, on the same cores.
 
-It also says how many GFLOP/s ours reaches, and what share that is of a plain float32 matrix product in the same run.
-Both train the same model on the same masked batches, theirs in float32, in turns within one run; the ratio is between
-the medians of their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as its
-own examples do; it has no ELECTRA that trains both networks, so torch samples between the two, which share embeddings.
-Usage: python benchmarks/training.py [ROUNDS [THREADS [DTYPE]]]; ours computes in DTYPE, float32 or bfloat16.
+It also prints the GFLOP/s of ours, and their share of a plain float32 matrix product in the same run. Both train the
+same model on the same masked batches, theirs in float32, in turn within one run; the ratio is that of the medians of
+their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as in its own
+examples; it has no ELECTRA that trains both networks, so torch samples between the two, which share embeddings. Usage:
+python benchmarks/training.py [ROUNDS [THREADS [DTYPE]]]; ours computes in DTYPE, float32 or bfloat16.
 
-On cores that other programs use as well, torch's threads wait for each other and fall far behind; one thread each is
-then the fairer comparison.
+On cores that other programs also use, torch's threads wait for each other and become slow; one thread each is then the
+fairer comparison.
 """
 
 import os
@@ -48,15 +48,15 @@ COMPARED = (  # preset, sequences, tokens of each
     ("electra-small", 8, 128),
     ("gpt2-small", 8, 128),
 )
-# The one preset of a useful GPT-2 is of base size; this is one as large as bert-small.
+# The only preset of a useful GPT-2 has the base size; this is a GPT-2 of the size of bert-small.
 SMALL = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048}
 TARGET = 1.5
-SHARE = 0.7  # of what a matrix product reaches; a goal, not a condition
-SECONDS = 2.0  # of steps in one turn, about
+SHARE = 0.7  # share of the speed of a matrix product; a goal, not a condition
+SECONDS = 2.0  # approximate duration of one turn
 MATRIX = 2048  # rows and columns of the matrices that are multiplied for comparison
 
 Step = Callable[[], float]  # one update; returns its loss
-Loss = Callable[[dict[str, torch.Tensor]], torch.Tensor]  # of one batch
+Loss = Callable[[dict[str, torch.Tensor]], torch.Tensor]  # batch -> loss
 
 
 def configuration(name: str, size: int, length: int) -> Config:
@@ -66,9 +66,9 @@ def configuration(name: str, size: int, length: int) -> Config:
 
 
 def batches(config: Config, size: int, length: int, count: int = 8) -> list[MaskedBatch]:
-    """Random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP].
+    """Return batches of random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP].
 
-    A decoder's are its pieces in a row, each of which predicts the next.
+    For a decoder, each piece of a sequence predicts the next.
     """
     if not isinstance(config, MaskedConfig):
         return [next_tokens(config, size, length, np.random.default_rng(i)) for i in range(count)]
@@ -86,7 +86,7 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Mask
 
 
 def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator) -> MaskedBatch:
-    """Return random pieces of a decoder, and the one after each as its label."""
+    """Return random pieces for a decoder, with the next piece of each as its label."""
     tokens = rng.integers(MASK + 1, config.vocab_size, (size, length + 1), np.int32)
     ones, zeros = np.ones((size, length), np.int32), np.zeros((size, length), np.int32)
     positions = np.broadcast_to(np.arange(length, dtype=np.int32), ones.shape)
@@ -96,7 +96,7 @@ def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator
 
 
 def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
-    """One update by pretrain.train's own model, LAMB and XLA."""
+    """Return an update by pretrain.train's own model, LAMB and XLA."""
     model = build(config)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     main = next(iter(model.objectives))
@@ -109,7 +109,7 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 
 
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
-    """One update by transformers' classes with scaled-dot-product attention and torch's AdamW."""
+    """Return an update by transformers' classes with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
     kinds = {"electra": electra, "albert": with_pairs, "bert": with_pairs, "gpt2": decoder}
     parameters, loss_of = kinds[config.family](config)
@@ -128,7 +128,7 @@ def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
 
 
 def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
-    """Return the batch in transformers' form: labels of all tokens, -100 where there is nothing to predict."""
+    """Return the batch in transformers' form: labels of all tokens, -100 at positions that are not predicted."""
     labels = np.full(batch.ids.shape, -100)
     rows = np.broadcast_to(np.arange(len(batch.ids))[:, None], batch.positions.shape)
     used = batch.weights > 0
@@ -138,7 +138,7 @@ def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
 
 
 def transformers_model(kind: type, settings: dict) -> torch.nn.Module:
-    """Return a model of transformers with random weights, in training."""
+    """Return a model of transformers with random weights, in training mode."""
     settings = {name: value for name, value in settings.items() if name not in ("architectures", "dtype")}
     return kind(kind.config_class(**settings, attn_implementation="sdpa")).train()
 
@@ -189,7 +189,7 @@ def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
 
 
 def matrix_product() -> Step:
-    """One product of two square float32 matrices by TensorFlow, as plain as it gets; returns one of its numbers."""
+    """Return a plain product of two square float32 matrices in TensorFlow, which returns one of its numbers."""
     import tensorflow as tf
 
     left, right = (tf.random.normal((MATRIX, MATRIX)) for _ in "ab")
@@ -197,7 +197,7 @@ def matrix_product() -> Step:
 
 
 def update_flops(config: Config, made: list[MaskedBatch]) -> float:
-    """Floating-point operations of an update: twice the multiplications forward, and twice that again backward."""
+    """Return the floating-point operations of an update: two per multiplication forward, and twice that backward."""
     size, length = made[0].ids.shape
     sizes = {"hidden_size": config.hidden_size, "intermediate_size": config.intermediate_size}
     encoders = [sizes, config.generator] if config.family == "electra" else [sizes]
@@ -205,18 +205,18 @@ def update_flops(config: Config, made: list[MaskedBatch]) -> float:
     for encoder in encoders:
         hidden, inner = encoder["hidden_size"], encoder["intermediate_size"]
         embedding = getattr(config, "embedding_size", hidden)
-        layer = 4 * hidden**2 + 2 * hidden * inner + 2 * length * hidden  # multiplications a token
+        layer = 4 * hidden**2 + 2 * hidden * inner + 2 * length * hidden  # multiplications per token
         projection = embedding * hidden if embedding != hidden else 0
         total += size * length * (projection + config.num_hidden_layers * layer)
     transform = 0 if config.family == "gpt2" else hidden  # between the states and the words
-    total += size * made[0].positions.shape[1] * embedding * (transform + config.vocab_size)  # what is predicted
+    total += size * made[0].positions.shape[1] * embedding * (transform + config.vocab_size)  # predictions
     if config.family == "electra":
         total += size * length * config.hidden_size**2  # the discriminator's head
     return 6.0 * total
 
 
 def seconds_per_step(step: Step, steps: int) -> float:
-    """Mean seconds of one update over several in a row."""
+    """Return the mean seconds of consecutive updates."""
     started = perf_counter()
     for _ in range(steps):
         step()
@@ -224,7 +224,7 @@ def seconds_per_step(step: Step, steps: int) -> float:
 
 
 def compare(name: str, size: int, length: int, rounds: int) -> float:
-    """Print both speeds of one preset at one shape; returns how many times as fast Keras is."""
+    """Print both speeds of one preset at one shape; return the speed-up of Keras."""
     config = configuration(name, size, length)
     made = batches(config, size, length)
     steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
@@ -247,7 +247,7 @@ def compare(name: str, size: int, length: int, rounds: int) -> float:
 
 
 def main() -> int:
-    """Compare every family; 1 where the claim does not hold."""
+    """Compare every family; return 1 if the claim does not hold."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns; ours in {DTYPE}")
     return int(min([compare(*each, rounds) for each in COMPARED]) < TARGET)

@@ -1,10 +1,9 @@
-"""Where an update of each family spends its time: products of matrices, and everything around them.
+"""Profile an update of each family: matrix products, and everything else.
 
-The profiler of TensorFlow times each kernel of the compiled update on one thread, and the program that XLA dumps says
-which operation a kernel is named after; a kernel that fuses several counts as its last. Of several updates the median
-counts. Prints a table in Markdown; a column adds up to the kernels' time, and the last rows say how fast the products
-are beside a plain one.
-Usage: python -m benchmarks.update_profile
+TensorFlow's profiler times each kernel of the compiled update on one thread, and the program that XLA dumps has the
+operation after which a kernel is named; a kernel that fuses several operations counts as the last one. Times are
+medians over several updates. Prints a table in Markdown; a column adds up to the kernels' time, and the last rows
+compare the speed of products with that of a plain one. Usage: python -m benchmarks.update_profile
 """
 
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 UPDATES = 9
-PARTS = {  # a part by what the name of its operation contains; the first that fits
+PARTS = {  # part -> substring of an operation's name; the first match counts
     "optimizer and clipping": r"^(lamb|adam|muon)",
     "dropout and its random numbers": r"dropout|stateless_random|random_uniform",
     "GELU": r"Gelu|Erf",
@@ -31,14 +30,14 @@ PRODUCTS, REST = "products of matrices", "rest"
 
 
 def dumped_program(folder: str) -> dict[str, str]:
-    """Return the operation that each instruction of the largest compiled program is named after."""
+    """Return the operation after which each instruction of the largest compiled program is named."""
     program = max(Path(folder).glob("*cpu_after_optimizations.txt"), key=lambda path: path.stat().st_size)
     found = re.findall(r"^\s*(?:ROOT )?%(\S+) = .*?op_name=\"([^\"]*)\"", program.read_text(), re.MULTILINE)
     return dict(found)
 
 
 def kernel_times(step) -> dict[str, float]:
-    """Return the seconds of each event of an update, kernels among them: the median, once for each of its calls."""
+    """Return the seconds of each event of an update, including kernels: the median over updates, summed over calls."""
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -91,7 +90,7 @@ def main() -> None:
     """Print the table, a column for each family."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
-        sys.argv[1:] = ["1", "1"]  # one thread, for benchmarks.training
+        sys.argv[1:] = ["1", "1"]  # one thread, read by benchmarks.training
         from benchmarks import training
 
         columns = {}

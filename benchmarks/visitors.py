@@ -2,12 +2,12 @@
 
     python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE] [--abusers N]
 
-A real server is started on the demo, and visitors talk to it as browsers do, over Streamlit's WebSocket, without
-drawing. A question is a new text, typed on the Query page: its answers over the steps, at one step, and layer by layer.
-It is answered when the page is drawn to its end. A question without an answer within a minute, or with an error, is
-lost. First, one visitor's questions are timed alone, and while another visitor asks heavy ones. The visitors use the
-same cores as the server. Abusers open any page of any run with parameters that mean nothing, send forged messages, and
-leave in the middle. Memory is sampled, so that its growth over the second half can be printed. Two hours of a demo:
+A real server is started on the demo, and visitors use it like browsers, over Streamlit's WebSocket, without drawing. A
+question is a new text on the Query page: its answers over the steps, at one step, and layer by layer. It is answered
+when the page is drawn completely. A question without an answer within a minute, or with an error, is lost. First, one
+visitor's questions are timed alone, and while another visitor asks heavy ones. The visitors use the same cores as the
+server. Abusers open random pages with invalid parameters, send forged messages, and leave in the middle. Memory is
+sampled, so that its growth over the second half can be printed. Two hours of a demo:
 
     python -m benchmarks.visitors --sessions 30 --minutes 120 --abusers 3
 """
@@ -40,7 +40,7 @@ DEMO = REPOSITORY / "data" / "demo"
 HEAVY_MASKS, HEAVY_WORDS = 8, 105
 LOST = 60  # seconds
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
-SAMPLED = 5  # seconds from one sample of memory to the next
+SAMPLED = 5  # seconds between two samples of memory
 PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
 PARAMETERS = "run step compare axis text word mask layer head pattern relation fact task metric smooth nonsense".split()
 VALUES = ["", "0", "-1", "1e999", "all", "[MASK]", "../../etc", "\0", "x" * 5000, "[MASK] " * 60, "é" * 900, "1,2,3"]
@@ -58,8 +58,8 @@ class Visitor:
         self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
         self.box = ""  # id of the text area
         self.page = ""  # hash of the page
-        self.part = ""  # id of the part of the page that is drawn again for a question
-        self.answers = 0  # that the page showed when it was drawn last
+        self.part = ""  # id of the fragment that is drawn again for a question
+        self.answers = 0  # number of answers on the page when it was last drawn
         self.troubles: list[str] = []
 
     async def __aenter__(self) -> Self:
@@ -73,7 +73,7 @@ class Visitor:
         await self.socket.close()
 
     async def ask(self, text: str, patience: float = LOST) -> float:
-        """Return the seconds from sending a text to the end of its page. Raises TimeoutError, RuntimeError."""
+        """Return the seconds from sending a text until its page is complete. Raises TimeoutError, RuntimeError."""
         start = time.perf_counter()
         await self._send(text)
         async with asyncio.timeout(patience):
@@ -92,7 +92,7 @@ class Visitor:
         await self.socket.send(message.SerializeToString())
 
     async def _drawn(self) -> None:
-        """Read the server's messages until the page is drawn to its end."""
+        """Read the server's messages until the page is complete."""
         self.answers, self.troubles = 0, []
         while True:
             message = ForwardMsg.FromString(await self.socket.recv())
@@ -117,7 +117,7 @@ class Visitor:
 
 
 def light(draw: random.Random) -> str:
-    """Return a short text with one mask that has probably not been asked before."""
+    """Return a short text with one mask that has probably not been asked yet."""
     one, two, three = draw.sample(WORDS, 3)
     return f"the {one} and the {two} of the {three} were born in [MASK] ."
 
@@ -130,7 +130,7 @@ def heavy(draw: random.Random) -> str:
     return " ".join(words)
 
 
-# === What is measured ===
+# === Measurements ===
 
 
 async def crowd(port: int, process: int, options: argparse.Namespace) -> tuple[list[float], list[str], float]:
@@ -157,7 +157,7 @@ async def crowd(port: int, process: int, options: argparse.Namespace) -> tuple[l
 
 
 async def abuse(port: int, number: int, end: float) -> None:
-    """Open pages with parameters that mean nothing, send forged messages and leave, again and again."""
+    """Repeatedly open pages with invalid parameters, send forged messages and leave."""
     draw, runs = random.Random(f"abuse {number}"), [run.name for run in (DEMO / "runs").iterdir()]
     while time.perf_counter() < end:
         with suppress(ConnectionClosed, OSError, TimeoutError):
@@ -173,7 +173,7 @@ async def abuse(port: int, number: int, end: float) -> None:
 
 
 def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
-    """Return a message that no page sends: bytes or text of no form, or a rerun with wrong parameters and widgets."""
+    """Return a message that no page sends: random bytes or text, or a rerun with wrong parameters and widgets."""
     if draw.random() < 0.1:
         return draw.choice([draw.randbytes(200), "text", BackMsg(clear_cache=True).SerializeToString()])
     state = BackMsg().rerun_script
@@ -201,7 +201,7 @@ async def time_light(port: int, process: int, questions: int) -> tuple[list[floa
 
 @asynccontextmanager
 async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
-    """Let a visitor ask heavy questions in this context, one after the other; the last stays unanswered."""
+    """Let a visitor ask heavy questions within this context, one after the other; the last one stays unanswered."""
 
     async def ask() -> None:
         draw = random.Random(-2)
@@ -218,20 +218,20 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
 
 
 def memory(process: int, what: str = "VmHWM") -> float:
-    """Return the peak memory of a process in MB, or with VmRSS its memory now."""
+    """Return the peak memory of a process in MB, or with VmRSS its current memory."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     (size,) = re.findall(rf"{what}:\s*(\d+)", status)
     return int(size) / 1e3
 
 
 def core_seconds(process: int) -> float:
-    """Return the time that the threads of a process have taken of a core until now, of the system's calls too."""
+    """Return the core seconds of a process's threads so far, including system time."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def sample_memory(process: int, end: float) -> float:
-    """Return by how many MB an hour the memory of a process grows in the second half of the time until `end`."""
+    """Return the growth of a process's memory in MB per hour, in the second half of the time until `end`."""
     samples, half = [], (time.perf_counter() + end) / 2
     while (now := time.perf_counter()) < end:
         samples += [(now / 3600, memory(process, "VmRSS"))] if now > half else []
@@ -241,7 +241,7 @@ async def sample_memory(process: int, end: float) -> float:
 
 @contextmanager
 def serve(limit: str) -> Iterator[tuple[int, int]]:
-    """Start a server on the demo by the line of the Procfile, without a budget; yield its port and process."""
+    """Start a server on the demo with the command of the Procfile, without a budget; yield its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

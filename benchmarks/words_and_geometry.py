@@ -1,11 +1,11 @@
-"""Surprisals of words and geometry of one checkpoint, by our metrics and by plain loops over transformers and numpy.
+"""Surprisals of words and geometry of one checkpoint, by our metrics and by plain loops with transformers and numpy.
 
     python -m benchmarks.words_and_geometry RUN --words FILE --text PATH --treebank PATH [--step N] [--loop N]
 
-The loops take a sentence at a time on all cores, as published code does, and --loop occurrences or sentences, taken
-evenly; their time is scaled to all. An encoder's word is masked from its first piece on, then from its second, and so
-on, as one batch. Ours and the loops run by turns in one process, in seconds of all cores together, in which other
-programs do not count; the numbers of both are compared.
+The loops take one sentence at a time on all cores, like published code, for --loop evenly spaced occurrences or
+sentences; their time is scaled to all. An encoder's word is masked from its first piece on, then from its second, and
+so on, as one batch. Ours and the loops run in turn in one process, and seconds are CPU seconds of all cores, without
+other programs; the numbers of both are compared.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics.geometry import Geometry, WordSample, word_states
 from embryo_core.metrics.word_surprisal import EncodedWords, WordSurprisal
 
-ROUNDING = 2e-3  # relative: occurrences are stored in half precision
+ROUNDING = 2e-3  # relative: occurrences are stored in float16
 
 
 def main() -> int:
@@ -62,7 +62,7 @@ def _words(model: Model, loop: Loop, source: Source, most: int) -> int:
 
 @torch.inference_mode()
 def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
-    """Return the surprisal (bits) of one occurrence by transformers."""
+    """Return the surprisal (bits) of one occurrence, computed by transformers."""
     ids, first = torch.tensor(data.sentences[data.sentence[i]]), int(loop.first is not None)
     at = torch.arange(first + data.first[i], first + data.end[i])
     if loop.masked:
@@ -105,7 +105,7 @@ def _geometry(model: Model, loop: Loop, treebank: Path, most: int) -> int:
 
 @torch.inference_mode()
 def _states(loop: Loop, ids: np.ndarray) -> np.ndarray:
-    """Return the states [layers + 1, L, D] of one sentence by transformers."""
+    """Return the states [layers + 1, L, D] of one sentence, computed by transformers."""
     output = loop.network(torch.tensor(ids)[None], output_hidden_states=True)
     return torch.cat(output.hidden_states).numpy()
 

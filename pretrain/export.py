@@ -64,7 +64,7 @@ def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
 
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:
-    """Set all variables of `modules` to the tensors of their names, or none. Raises BrokenCheckpoint, naming `source`."""
+    """Set all variables of `modules` to the tensors of their names, or none. Raises BrokenCheckpoint with `source`."""
     variables = stored(modules)
     missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
     if missing or foreign:

@@ -70,7 +70,7 @@ def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple
 
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
-    """Return the means of a held-out row, which are those of the first measure (shortest length, masked as in training)."""
+    """Return the means of a held-out row: those of the first measure (shortest length, masked as in training)."""
     first, (main, *others) = measures[0], objectives
     losses = {main: first["loss"]} | {name: first[f"{name}_loss"] for name in others}
     accuracies = {main: first["accuracy"]} | {name: first[f"{name}_accuracy"] for name in others}
