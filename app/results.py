@@ -8,8 +8,8 @@ import pandas as pd
 from app.caching import cached, cached_resource, checkpoints_state, files_state, log_state, results_state, run_state
 from embryo_core import compare, runs
 from embryo_core import results as store
-from embryo_core.browser.growth import tiles_of
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.browser.growth import make_tiles
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import ResultsError
 from embryo_core.figures import (
     acquisition,
@@ -43,7 +43,7 @@ audit = cached(_audit_state, 16)(runs.read_audit)
 
 # === Outputs of models ===
 
-given = cached(checkpoints_state, 64)(run_gives)
+given = cached(checkpoints_state, 64)(run_capabilities)
 
 
 # === Progress of runs ===
@@ -152,7 +152,7 @@ def described(run: Run) -> tuple[str, str]:
     return tiles.describe_run(run, last.step, last.tokens)
 
 
-growth = cached_resource(results_state, 16)(tiles_of)
+growth = cached_resource(results_state, 16)(make_tiles)
 
 
 # === Tables for figures ===

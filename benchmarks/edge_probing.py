@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import corpora, runs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import load
 from embryo_core.metric import Limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
@@ -32,7 +32,7 @@ def main() -> int:
     model, metric = load(checkpoint), EdgeProbing()
     tasks = [task for task in TASKS if task in options.tasks and (options.probing / task).is_dir()]
     layers = options.layers or [model.num_layers]
-    print(f"{run.name}, step {checkpoint.step}, {passes_at_once()} cores, torch {torch.__version__}")
+    print(f"{run.name}, step {checkpoint.step}, {parallel_passes()} cores, torch {torch.__version__}")
 
     start = time.perf_counter()
     defaults = {option.name: option.default for option in metric.options}
@@ -43,7 +43,7 @@ def main() -> int:
     print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
 
     # theirs splits each product among the cores, ours runs one probe on each core
-    torch.set_num_threads(passes_at_once())
+    torch.set_num_threads(parallel_passes())
     paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for task in tasks:

@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
 from embryo_core.metric import Limits
 from embryo_core.types import Example, Fact, Findings
@@ -39,7 +39,7 @@ def main() -> int:
     examples = [example for example in examples[::every] if _fits(example, model)]
     facts = _thinned(corpora.read_lama(options.lama), every)
     print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
-    print(f"{passes_at_once()} cores, torch {torch.__version__}")
+    print(f"{parallel_passes()} cores, torch {torch.__version__}")
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
     our_total, paper_total, differing = 0.0, 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def main() -> int:
             ours = _compute(part, model, paths)
             middle = time.perf_counter()
             # splits each product among the cores; ours runs a batch on each core
-            torch.set_num_threads(passes_at_once())
+            torch.set_num_threads(parallel_passes())
             theirs = getattr(paper, part)(data[part])
             torch.set_num_threads(1)
             our_seconds, paper_seconds = middle - start, time.perf_counter() - middle

@@ -28,7 +28,7 @@ import transformers
 from torch import nn
 
 from embryo_core import runs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.finetune.encoded_tasks import EncodedTask, EncodedTextTask, encode_task
 from embryo_core.finetune.sequences import Sequences
 from embryo_core.finetune.task_specs import GLUE, QUICK_LENGTH, TuningSettings, quick_settings
@@ -48,7 +48,7 @@ def main() -> int:
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
-    print(f"{run.name}, step {checkpoint.step}, {passes_at_once()} cores, torch {torch.__version__}", flush=True)
+    print(f"{run.name}, step {checkpoint.step}, {parallel_passes()} cores, torch {torch.__version__}", flush=True)
     start = time.perf_counter()
     tokenizer = load_tokenizer(run)
     tasks = [read_task(name, options.glue / name) for name in options.tasks]
@@ -113,7 +113,7 @@ def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: a
         for seed in range(1, options.seeds + 1)
     ]
     found: dict[str, list[float]] = {name: [] for name in encoded}
-    with open_workers(encoded, "cpu", passes_at_once()) as workers:
+    with open_workers(encoded, "cpu", parallel_passes()) as workers:
         for (name, *_), score in workers.do(_tune, jobs):
             found[name].append(score)
     return found
@@ -128,7 +128,7 @@ def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
 
 
 def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], options: argparse.Namespace) -> Scores:
-    torch.set_num_threads(passes_at_once())
+    torch.set_num_threads(parallel_passes())
     transformers.logging.set_verbosity_error()
     return {
         name: [_trainer_score(checkpoint.path, task, options, seed) for seed in range(1, options.seeds + 1)]

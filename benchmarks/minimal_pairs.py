@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrain
 
 from embryo_core import corpora, runs
 from embryo_core.corpora.minimal_pairs import read_pairs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
@@ -34,7 +34,7 @@ class Loop:
 
     def __init__(self, model: Model):
         special = model.checkpoint.run.special_tokens
-        self.masked = "masked_words" in model.gives
+        self.masked = "masked_words" in model.capabilities
         kind = AutoModelForPreTraining if self.masked else AutoModelForCausalLM
         self.network = kind.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
         self.tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(model.checkpoint.run.tokenizer / "tokenizer.json"))
@@ -77,8 +77,8 @@ def main() -> int:
     our_seconds = time.process_time() - start
     texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs, read_foreign)}
     chosen = [ours[i] for i in np.linspace(0, len(ours) - 1, min(options.loop, len(ours))).astype(int)]
-    torch.set_num_threads(passes_at_once())
-    print(f"{run.name}, step {checkpoint.step}: {data.summary['note']}; {passes_at_once()} cores")
+    torch.set_num_threads(parallel_passes())
+    print(f"{run.name}, step {checkpoint.step}: {data.summary['note']}; {parallel_passes()} cores")
     print(f"ours {our_seconds:.1f} CPU s")
     for how, at_once in {"masked copies one by one": 1, "those of a sentence as one batch": 512}.items():
         start = time.process_time()

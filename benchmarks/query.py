@@ -30,7 +30,7 @@ import torch
 
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model
 from embryo_core.query.beam import search
 from embryo_core.query.sweep import sweep
@@ -62,7 +62,7 @@ def main() -> None:
 def measure(run: Run, repeats: int) -> None:
     """Time the first question in new processes, then warm questions, each next to the pipelines."""
     checkpoints = runs.loadable(run)
-    print(f"{len(checkpoints)} checkpoints, {passes_at_once()} cores, text of {len(TEXT.split())} words", flush=True)
+    print(f"{len(checkpoints)} checkpoints, {parallel_passes()} cores, text of {len(TEXT.split())} words", flush=True)
     command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
     print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
     print(f"  of that, importing torch alone takes  {_fresh('-c', 'import torch'):8.0f} ms", flush=True)
@@ -84,14 +84,14 @@ def measure_size(run: Run, repeats: int) -> None:
     os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
-    print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {passes_at_once()} cores", flush=True)
+    print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {parallel_passes()} cores", flush=True)
     own: dict[tuple[str, str], Callable[[], object]] = {
         ("all steps", TEXT): lambda: query.ask(run, TEXT),
         ("all steps, two masks", TWO): partial(_answer_jointly, run, TWO),
         ("  and histories of leaders", TWO): lambda: query.ask(run, TWO),
     }
     mine = {asked: _median(call, repeats) for asked, call in own.items()}
-    torch.set_num_threads(passes_at_once())
+    torch.set_num_threads(parallel_passes())
     sums = {dtype: dict.fromkeys((TEXT, TWO), 0.0) for dtype in ("auto", "float32")}
     for dtype, by_text in sums.items():
         for checkpoint in runs.loadable(run):
@@ -124,7 +124,7 @@ def _compare(
     what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
     """Time ours and the pipelines in turn, and print medians; theirs have as many torch threads as ours has cores."""
-    calls = [(1, ours), *((passes_at_once(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
+    calls = [(1, ours), *((parallel_passes(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
         for own, (threads, call) in zip(seconds, calls, strict=True):

@@ -25,7 +25,7 @@ from transformers import AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM
 
 from embryo_core import query, results, runs
 from embryo_core.audit import audit
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.query.asking import log_spaced
 
 TEXT = "a king born"  # one piece per byte, as many as a sentence of eleven words may have
@@ -142,7 +142,7 @@ def ask(folder: Path) -> None:
         wall, start = time.perf_counter(), time.process_time()
         query.ask(run, TEXT, steps)
         seconds = time.process_time() - start
-        text = f"{time.perf_counter() - wall:.1f} s wall, {passes_at_once()} cores"
+        text = f"{time.perf_counter() - wall:.1f} s wall, {parallel_passes()} cores"
         _print(f"question to {len(steps)} steps, {kind}", seconds, text)
     places, predictions = len(TEXT) + 5 + 5, 6 + 5  # of a pass over the text and a draft, and five that continue it
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]

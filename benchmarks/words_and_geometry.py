@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.minimal_pairs import Loop
 from embryo_core import corpora, runs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics.geometry import Geometry, WordSample, word_states
@@ -35,8 +35,8 @@ def main() -> int:
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
     model = load(checkpoint)
     loop = Loop(model)
-    torch.set_num_threads(passes_at_once())
-    print(f"{run.name}, step {checkpoint.step}; {passes_at_once()} cores")
+    torch.set_num_threads(parallel_passes())
+    print(f"{run.name}, step {checkpoint.step}; {parallel_passes()} cores")
     source = corpora.open_source(options.words, occurrences=options.occurrences)
     words = replace(source, second=corpora.open_source(options.text))
     return _words(model, loop, words, options.loop) | _geometry(model, loop, options.treebank, options.loop)

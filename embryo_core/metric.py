@@ -25,7 +25,9 @@ class Limits:
     def of(cls, model: "Model") -> "Limits":
         """Return the limits of a model's run."""
         frequencies = model.checkpoint.run.frequencies
-        return cls(model.max_positions, frequencies if frequencies.is_file() else None, "next_words" in model.gives)
+        return cls(
+            model.max_positions, frequencies if frequencies.is_file() else None, "next_words" in model.capabilities
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _component = st.components.v2.component("embryo.growth", html=GROWTH.html, css=G
 
 
 def growth(payload: bytes, on_open: Callable[[str], None]) -> None:
-    """Draw the tiles of a payload (`tiles_of`); `on_open` gets the name of a clicked tile, one of TILES."""
+    """Draw the tiles of a payload (`make_tiles`); `on_open` gets the name of a clicked tile, one of TILES."""
 
     def clicked() -> None:
         if name := member(st.session_state[KEY].open, TILES, str):

@@ -151,10 +151,10 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 
 def _coverage(view: View) -> None:
     """Draw which results exist, with the command that computes the rest."""
-    gives = results.given(view.run)
-    if not figures.show_or_explain(view, coverage.coverage, gives=gives):
+    capabilities = results.given(view.run)
+    if not figures.show_or_explain(view, coverage.coverage, capabilities=capabilities):
         return
-    if missing := coverage.missing_metrics(view.run, gives):
+    if missing := coverage.missing_metrics(view.run, capabilities):
         st.code(coverage.evaluate_command(view.run, missing), "bash", wrap_lines=True)
 
 

@@ -11,9 +11,9 @@ from embryo_core import runs
 from embryo_core.audit import files
 from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import Strangers, misplaced, misplaced_shard, strangers
+from embryo_core.audit.order import ForeignSteps, foreign_steps, misplaced, misplaced_shard
 from embryo_core.audit.series import Series
-from embryo_core.engine.hub_cache import fetched_ahead, not_cached
+from embryo_core.engine.hub_cache import not_cached, prefetched
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, printable
 from embryo_core.runs import Audit, Fault
@@ -29,7 +29,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
     Weights on the Hub are fetched, and removed again with `discard`; without `fetch` only cached ones are audited.
     """
-    found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _at_hand(one))]
+    found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
     every = runs.checkpoints(run)
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
@@ -37,7 +37,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults += files.same_weights(every, found, still := _zero_rate_between(run))
     measured = []
     meter = TensorMeter(len(found))
-    coming, shown = fetched_ahead(found, discard), progress and bool(found)
+    coming, shown = prefetched(found, discard), progress and bool(found)
     for checkpoint, missing in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
         try:
             if missing:
@@ -69,15 +69,15 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
         return [step for step, content in zip(steps, hashes, strict=True) if content == hashes[i]]
 
     left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
-    lost = strangers(series, left)
+    lost = foreign_steps(series, left)
     if len(lost) == 1:  # several may be copies of one checkpoint
         left = [i for i in left if i not in lost[0].steps]
     odd = misplaced(series, left)
     faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in odd.swapped]
     faults += [_fault(same(i), "out of line", OUTSIDE, unit) for i in odd.outside]
     left = [i for i in left if i not in odd.indices]
-    lost = [*(lost if len(lost) == 1 else ()), *strangers(series, left)]
-    faults += [_stranger_fault([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
+    lost = [*(lost if len(lost) == 1 else ()), *foreign_steps(series, left)]
+    faults += [_foreign_fault([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
     left = [i for i in left if not any(i in group.steps for group in lost)]
     twins = equal_tensors(series, hashes, left)
     faults += [_twins_fault(series, group, unit) for group in twins]
@@ -125,7 +125,7 @@ def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
     return still
 
 
-def _at_hand(checkpoint: Checkpoint) -> bool:
+def _is_local(checkpoint: Checkpoint) -> bool:
     try:
         return not not_cached(checkpoint)
     except BrokenCheckpoint:
@@ -154,7 +154,7 @@ def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     return Fault((one.step,), "not finite", what)
 
 
-def _stranger_fault(steps: Sequence[int], series: Series, found: Strangers, unit: StepUnit) -> Fault:
+def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, unit: StepUnit) -> Fault:
     before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
     what = (
         f"The weights at {joined(steps, unit)} are of another training than the others, such as another seed: "

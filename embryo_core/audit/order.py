@@ -107,7 +107,7 @@ class _Path:
         return sum(value < TURNED for value in self.turns) + len(self._leaps())
 
     @property
-    def oddity(self) -> tuple[int, float, float]:
+    def cost(self) -> tuple[int, float, float]:
         """Return the cost that the right order minimizes: faults, length, unevenness in time (to reject a reversal)."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
@@ -125,14 +125,14 @@ class _Path:
         """Return the best path after exchanging one suspect with any other slot, and the two slots."""
         others = range(len(self.order))
         tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
-        best, k, other = min(tried, key=lambda one: one[0].oddity)
+        best, k, other = min(tried, key=lambda one: one[0].cost)
         first, second = sorted((self.slots[k], self.slots[other]))
         return best, (first, second)
 
     def without(self, suspects: list[int]) -> tuple["_Path", int]:
         """Return the best path without one of the suspects, and its slot."""
         tried = [(self._remove(k), self.slots[k]) for k in suspects]
-        return min(tried, key=lambda one: one[0].oddity)
+        return min(tried, key=lambda one: one[0].cost)
 
     def _exchange(self, k: int, other: int) -> "_Path":
         order = self.order.copy()
@@ -186,7 +186,7 @@ MIN_COMPARED = 3  # large tensors for a comparison
 
 
 @dataclass(frozen=True)
-class Strangers:
+class ForeignSteps:
     """Steps that do not descend from the others, and the break between them: two steps, by index."""
 
     steps: tuple[int, ...]
@@ -220,7 +220,7 @@ def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
     return norms, used if used.any() else norms.min(1) > 0
 
 
-def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
+def foreign_steps(series: Series, among: Sequence[int]) -> list[ForeignSteps]:
     """Return the groups of steps `among` these that descend from no other; none if training forgets fast."""
     if len(among) < MIN_COMPARED:
         return []
@@ -239,5 +239,5 @@ def strangers(series: Series, among: Sequence[int]) -> list[Strangers]:
     for k, part in enumerate(parts):
         if k != usual:
             at = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
-            found.append(Strangers(part, among[at], among[at + 1], float(shares[at])))
+            found.append(ForeignSteps(part, among[at], among[at + 1], float(shares[at])))
     return found

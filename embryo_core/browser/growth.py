@@ -21,18 +21,18 @@ from embryo_core.words import natural
 TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tiles, and the pages that they open
 
 
-def tiles_of(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
+def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
     """Return the tiles of a run, made of stored results, and the state of the page that each of them opens."""
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
-    head, places = _head_tile(run)
+    head, places = _clearest_head_tile(run)
     if sentence:
         places["sentence"] = {"text": sentence.text, "subject": ""}
     if len(curves):
         places["curves"] = {}
-    return growth_payload(of_sentence(sentence) if sentence else {}, head, of_curves(curves, scale)), places
+    return growth_payload(sentence_tile(sentence) if sentence else {}, head, curves_tile(curves, scale)), places
 
 
-def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
+def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
     """Return the tile of the clearest head at the steps with both map and pattern, and the state of its page."""
     frame = patterns.read_behaviour(run)
     what, layer, head = patterns.clearest_head(frame)
@@ -43,19 +43,19 @@ def _head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]
         return ({}, b""), {}
     maps = results.read_attention(run, layer, head, steps)
     title, pattern = f"Layer {layer}, head {head}", patterns.PATTERNS[what].label.lower()
-    tile = of_head(title, pattern, steps, maps.weights, own.loc[steps].tolist())
+    tile = head_tile(title, pattern, steps, maps.weights, own.loc[steps].tolist())
     return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
 
 
 def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes], curves: dict[str, Any]) -> bytes:
-    """Pack what `of_sentence`, `of_head` and `of_curves` returned for the browser; a tile without data is empty."""
+    """Pack the results of `sentence_tile`, `head_tile` and `curves_tile` for the browser; empty tiles are left out."""
     about, codes = head
     found = {"sentence": sentence, "head": about, "curves": curves}
     tiles = {name: tile for name, tile in found.items() if tile}
     return head_maps.pack(tiles, np.frombuffer(codes, np.uint8))
 
 
-def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
+def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
     """Return the sentence tile: an example's best answers at each step."""
     text = natural(example.text)
     before, mask, after = text.partition("[MASK]")
@@ -69,7 +69,7 @@ def of_sentence(example: ExampleQuestion) -> dict[str, Any]:
     }
 
 
-def of_head(
+def head_tile(
     title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
 ) -> tuple[dict[str, Any], bytes]:
     """Return the head tile: a head's weights [S, L, L] as colours, and the strength of its pattern [S]."""
@@ -87,7 +87,7 @@ def of_head(
     return about, levels.tobytes()
 
 
-def of_curves(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
+def curves_tile(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
     """Return the tile of curves (group, step, accuracy) at their places on an axis of steps; empty without curves."""
     if table.empty:
         return {}

@@ -106,13 +106,13 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
 
 def _unanswering(run: Run) -> list[str]:
     """Return why the last available checkpoint cannot be asked, and what it computes instead; nothing if it can."""
-    from embryo_core.engine.capabilities import gives
+    from embryo_core.engine.capabilities import checkpoint_capabilities
     from embryo_core.engine.model import read_model
 
-    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _at_hand(one)), None)
+    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _is_local(one)), None)
     if not last:
         return []
-    given = gives(last)
+    given = checkpoint_capabilities(last)
     if not given & {"masked_words", "next_words"}:
         named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
         return [f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."]
@@ -125,7 +125,7 @@ def _unanswering(run: Run) -> list[str]:
     return []
 
 
-def _at_hand(checkpoint: Checkpoint) -> bool:
+def _is_local(checkpoint: Checkpoint) -> bool:
     try:
         return runs.weights_file(checkpoint)[0].is_file()
     except BrokenCheckpoint:

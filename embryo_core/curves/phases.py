@@ -152,18 +152,18 @@ class _Lines:
             gains = self._one_more(along, np.array([up[-1]], int))[0]
             if gains.max() < 0:
                 break
-            up.append(self._settled(along, sorted([*up[-1], int(gains.argmax())]), rounding))
+            up.append(self._sweep(along, sorted([*up[-1], int(gains.argmax())]), rounding))
         down = up[-1:]
         while len(down) < len(up):
             fewer = [[*combination] for combination in combinations(down[0], len(down[0]) - 1)]
-            down.insert(0, self._settled(along, min(fewer, key=lambda turns: self._squares(values, turns)), rounding))
+            down.insert(0, self._sweep(along, min(fewer, key=lambda turns: self._squares(values, turns)), rounding))
         best = [min(pair, key=lambda turns: self._squares(values, turns)) for pair in zip(up, down, strict=True)]
         return [(turns, self.line(values, turns)) for turns in best]
 
     def _squares(self, values: Floats, turns: Sequence[int]) -> float:
         return float(((values - self.line(values, turns)) ** 2).sum())
 
-    def _settled(self, along: Floats, turns: list[int], rounding: float) -> list[int]:
+    def _sweep(self, along: Floats, turns: list[int], rounding: float) -> list[int]:
         """Move breakpoints until no two neighbours can be improved by more than `rounding`."""
         for _ in range(MAX_SWEEPS):
             before = turns

@@ -50,7 +50,7 @@ WITHOUT_ATTENTIONS = frozenset(  # families without attention weights of every h
 )
 
 
-def gives(checkpoint: Checkpoint) -> frozenset[str]:
+def checkpoint_capabilities(checkpoint: Checkpoint) -> frozenset[str]:
     """Return the capabilities of a checkpoint's model; none for a family that no engine reads.
 
     ELECTRA's discriminator detects replaced tokens; the generator inside its folder, if present, predicts masked words.
@@ -65,19 +65,19 @@ def gives(checkpoint: Checkpoint) -> frozenset[str]:
     return encoder | own | ({"words"} if own & {"masked_words", "next_words"} else frozenset())
 
 
-def may_give(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
+def may_support(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
     """Return whether a model has these capabilities; True for a broken checkpoint, which fails on loading."""
     try:
-        return gives(checkpoint).issuperset(needs)
+        return checkpoint_capabilities(checkpoint).issuperset(needs)
     except BrokenCheckpoint:
         return True
 
 
-def run_gives(run: Run) -> frozenset[str]:
+def run_capabilities(run: Run) -> frozenset[str]:
     """Return the capabilities of a run's models: those of its last readable checkpoint, or the default ones."""
     for checkpoint in reversed(runs.checkpoints(run)):
         with suppress(BrokenCheckpoint):
-            return gives(checkpoint)
+            return checkpoint_capabilities(checkpoint)
     return MASKED_LANGUAGE_MODEL
 
 
@@ -85,7 +85,8 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     """Return the capabilities of the heads in this folder, without those of a generator.
 
     They follow from the names of the tensors, or from the class in config.json if the weights are not on this machine.
-    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint as `gives` does.
+    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint if config.json cannot be
+    read.
     """
     saved = runs.read_config(checkpoint, runs.ModelClass)
     if is_decoder(saved):

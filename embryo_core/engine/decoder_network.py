@@ -150,7 +150,7 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor
 
 
 @compiled
-def read_on(network: DecoderNetwork, ids: Tensor, past: Tensor, last: int) -> tuple[Tensor, Tensor]:
+def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor, last: int) -> tuple[Tensor, Tensor]:
     """Compute logits [B, last, V] after the last pieces of ids [B, L] that follow P pieces, and the past with them.
 
     A past [layers, 2, B or 1, heads, P, D] has the keys and values of the pieces that were read; P may be 0.

@@ -24,11 +24,11 @@ class Device:
     name: str = "cpu"
     dtype: torch.dtype = torch.float32
 
-    def passes_at_once(self) -> int:
+    def parallel_passes(self) -> int:
         """Return the number of parallel passes, each in one thread: one on a GPU, else one per core."""
-        return passes_at_once() if self.name == "cpu" else 1
+        return parallel_passes() if self.name == "cpu" else 1
 
-    def tokens_at_once(self, pieces: int) -> int:
+    def max_batch_tokens(self, pieces: int) -> int:
         """Return the number of tokens of a batch for a model with a vocabulary of `pieces` pieces."""
         if self.name == "cpu":
             return CPU_TOKENS
@@ -54,14 +54,14 @@ def find_device(name: str, dtype: str = "float32") -> Device:
 
 
 @cache
-def passes_at_once() -> int:
+def parallel_passes() -> int:
     """Return the number of parallel passes, each in one thread on one core: OMP_NUM_THREADS, or all cores."""
     return torch.get_num_threads()
 
 
 def use_one_core_per_pass() -> None:
     """Make torch compute each pass on one core: faster, and with the same numbers on any number of cores."""
-    passes_at_once()  # cached before torch's thread count changes
+    parallel_passes()  # cached before torch's thread count changes
     torch.set_num_threads(1)
 
 

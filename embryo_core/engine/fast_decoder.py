@@ -57,11 +57,11 @@ class FastDecoder(FastBase):
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, at)
 
-    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         if past is None:
             size = self.hidden_size // self.num_heads
             past = torch.empty(self.num_layers, 2, 1, self.num_heads, 0, size)
-        return network.read_on(self._network, ids, past, last)
+        return network.forward_with_past(self._network, ids, past, last)
 
 
 def is_fast(checkpoint: Checkpoint) -> bool:

@@ -37,10 +37,10 @@ class FastBase:
         self.num_heads = sizes.num_attention_heads
         self.hidden_size = sizes.hidden_size
         self.nbytes = nbytes(network)
-        self.tokens_at_once = device.CPU_TOKENS
+        self.max_batch_tokens = device.CPU_TOKENS
 
-    def passes_at_once(self) -> int:
-        return device.passes_at_once()
+    def parallel_passes(self) -> int:
+        return device.parallel_passes()
 
 
 class FastEngine(FastBase):
@@ -74,7 +74,7 @@ class FastEngine(FastBase):
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, at)
 
-    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         raise NotImplementedError  # encoders give no next words
 
 

@@ -41,7 +41,7 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
     return missing
 
 
-def fetched_ahead(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
+def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
     """Yield each checkpoint once its weights are cached, and fetch those of the next meanwhile.
 
     A checkpoint whose weights cannot be fetched is yielded with the error. With `remove`, fetched weights are removed
@@ -140,7 +140,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     if monotonic() >= since + RETRY_AFTER:
         try:
             cache = hub_folder(repository).parent
-            return Path(patiently(lambda: hf_hub_download(repository, name, revision=commit, cache_dir=cache)))
+            return Path(retry_while_busy(lambda: hf_hub_download(repository, name, revision=commit, cache_dir=cache)))
         except LocalEntryNotFoundError as error:
             reason: BaseException | None = error.__cause__  # the Hub's answer, or the connection's error
         except (HTTPError, OSError) as error:
@@ -156,7 +156,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     )
 
 
-def patiently(question: Callable[[], Answer]) -> Answer:
+def retry_while_busy(question: Callable[[], Answer]) -> Answer:
     """Return the Hub's answer; on status 429, wait as long as it asks and retry. Raises the errors of `question`."""
     from huggingface_hub.errors import HfHubHTTPError
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives, heads, is_decoder
+from embryo_core.engine.capabilities import checkpoint_capabilities, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast_decoder import FastDecoder, is_fast
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEngine
@@ -37,7 +37,7 @@ class Engine(Protocol):
     hidden_size: int
     nbytes: int  # of memory
     mapped: bool  # the weights stay in their file
-    tokens_at_once: int  # in a batch
+    max_batch_tokens: int
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         """Return word embeddings [V, E] and position embeddings [P, E], if any."""
@@ -61,20 +61,20 @@ class Engine(Protocol):
     def logits(engines: Sequence[Any], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
         """Compute word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
-    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         """Compute logits [B, last, V] after the last pieces of ids [B, n] that follow a past, and the past with them.
 
         A past [..., P, x] is the engine's cache of P pieces, of one row for all or of each row; None for no pieces.
         """
 
-    def passes_at_once(self) -> int:
+    def parallel_passes(self) -> int:
         """Return how many passes may run at once, each in one thread."""
 
 
 class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
-    `gives` has its capabilities: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
+    `capabilities` are names: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
     (see capabilities.py). Other outputs raise MissingCapability, and outputs that are NaN or infinite raise
     BrokenCheckpoint. Word logits are over the V pieces of the tokenizer, even if the stored vocabulary is larger.
     """
@@ -85,7 +85,7 @@ class Model:
         self.tokenizer = tokenizer
         self._engine = engine
         self._generator = generator
-        self.gives = gives(checkpoint)
+        self.capabilities = checkpoint_capabilities(checkpoint)
         self.vocabulary_size = tokenizer.vocabulary_size  # V
         engines: list[Engine] = [engine, generator._engine] if generator else [engine]
         self.max_positions = min(one.max_positions for one in engines)
@@ -94,8 +94,8 @@ class Model:
         self.hidden_size = engine.hidden_size  # H
         self.nbytes = sum(one.nbytes for one in engines)  # of memory
         self.mapped = engine.mapped  # the weights stay in their file
-        self.passes_at_once = engine.passes_at_once()  # each in one thread
-        self.tokens_at_once = min(one.tokens_at_once for one in engines)  # in a batch
+        self.parallel_passes = engine.parallel_passes()  # each in one thread
+        self.max_batch_tokens = min(one.max_batch_tokens for one in engines)
 
     @property
     def words(self) -> "Model":
@@ -115,14 +115,16 @@ class Model:
         return _logits("next_words", [self], ids[None], attention_mask, rows, columns)[0]
 
     @torch.inference_mode()
-    def read_on(self, ids: np.ndarray, past: Tensor | None = None, last: int = 1) -> tuple[np.ndarray, Tensor]:
+    def forward_with_past(
+        self, ids: np.ndarray, past: Tensor | None = None, last: int = 1
+    ) -> tuple[np.ndarray, Tensor]:
         """Compute logits [B, last, V] of the piece after each of the last pieces of ids [B, n], read after a past.
 
         Also returns the past with these pieces, for the next call; `past[..., :P, :]` is that of the first P pieces.
         All rows may continue the past of a single row.
         """
         self._need("next_words")
-        logits, past = self._engine.read_on(torch.as_tensor(ids), past, last)
+        logits, past = self._engine.forward_with_past(torch.as_tensor(ids), past, last)
         return self._finite("logits", logits), past
 
     @torch.inference_mode()
@@ -176,11 +178,11 @@ class Model:
 
     def _need(self, capability: str) -> None:
         """Raise MissingCapability if the model lacks a capability."""
-        if capability not in self.gives:
+        if capability not in self.capabilities:
             path = self.checkpoint.path
             kind = runs.read_config(self.checkpoint, runs.ModelClass).name
             wanted = capability.replace("_", " ")
-            given = ", ".join(sorted(self.gives)).replace("_", " ") or "nothing that Embryo reads"
+            given = ", ".join(sorted(self.capabilities)).replace("_", " ") or "nothing that Embryo reads"
             raise MissingCapability(f"{path} ({kind}) gives no {wanted}, only {given}; choose a run of another model.")
 
 

@@ -94,7 +94,7 @@ class TransformersEngine:
         self.num_heads = sizes.num_attention_heads
         self.hidden_size = sizes.hidden_size
         self.nbytes = sum(part.numel() * part.element_size() for part in (*model.parameters(), *model.buffers()))
-        self.tokens_at_once = device.tokens_at_once(pieces)
+        self.max_batch_tokens = device.max_batch_tokens(pieces)
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         words, positions = self._base.get_input_embeddings().weight[: self._pieces], _position_embeddings(self._base)
@@ -143,15 +143,15 @@ class TransformersEngine:
                 found.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
         return found
 
-    def read_on(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
+    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         if past is not None:  # here the past is the ids, which are read again, since not every class has a cache
             ids = torch.cat([past[:, :, 0].expand(len(ids), -1), ids], 1)
         states = self._pass(ids, None).last_hidden_state[:, -last:]
         with _reported(self._checkpoint, "compute"):
             return self._output(states.flatten(0, 1)).unflatten(0, (len(ids), last)), ids[:, :, None]
 
-    def passes_at_once(self) -> int:
-        return self._device.passes_at_once()
+    def parallel_passes(self) -> int:
+        return self._device.parallel_passes()
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         """Run a model, by default the encoder, on ids [B, L] on the device."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import corpora, metrics, results, runs
-from embryo_core.engine.capabilities import may_give
+from embryo_core.engine.capabilities import may_support
 from embryo_core.errors import CorpusError, MissingCapability, unknown
 from embryo_core.metric import Metric, Source
 from embryo_core.types import Checkpoint, Run
@@ -71,7 +71,9 @@ def plan_evaluation(
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
     for path in data.values():  # also paths that are not read because all is done: they may be mistyped
         corpora.require(path)
-    if not named and not any(may_give(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans):
+    if not named and not any(
+        may_support(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans
+    ):
         raise MissingCapability(
             f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
             "evaluate a run of another family."
@@ -128,7 +130,7 @@ def _plan_metric(
     if grid is None:
         grid = runs.checkpoints(run)
         grid = [one for i, one in enumerate(grid) if i % metric.every == 0 or i == len(grid) - 1]
-    candidates = [one for one in grid if (one.step in done and not overwrite) or may_give(one, metric.needs)]
+    candidates = [one for one in grid if (one.step in done and not overwrite) or may_support(one, metric.needs)]
     if named and grid and not candidates:
         needs = " and ".join("masked_words or next_words" if one == "words" else one for one in sorted(metric.needs))
         raise MissingCapability(

@@ -18,12 +18,12 @@ from embryo_core.words import quantity
 ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and around the rows
 
 
-def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
+def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> Figure:
     """Return the figure of which metrics have been computed at which checkpoints of a run with these capabilities."""
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.done(run)
-    done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= gives}
+    done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= capabilities}
     rows = [("checkpoint", step, step in steps) for step in sorted({*run.planned_steps, *steps})]
     rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
     table = pd.DataFrame(rows, columns=["metric", "step", "done"])
@@ -31,15 +31,15 @@ def coverage(runs: Sequence[Run], axis: Axis, gives: frozenset[str]) -> Figure:
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
     without_weights = run_files.steps_without_weights(run)
     with_results = len(without_weights & set().union(*written.values()))
-    caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, gives))
+    caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, capabilities))
     plot = plot_coverage(table, axis.of(run, runs))
     return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
 
 
-def missing_metrics(run: Run, gives: frozenset[str]) -> list[str]:
+def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
     """Return the names of the metrics that lack a checkpoint with weights."""
     loadable, written = {one.step for one in run_files.checkpoints(run) if one.has_weights}, results.done(run)
-    return [one.name for one in METRICS if one.needs <= gives and not loadable <= written[one.name]]
+    return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]
 
 
 def evaluate_command(run: Run, missing: Sequence[str]) -> str:

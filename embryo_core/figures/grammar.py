@@ -12,7 +12,7 @@ from embryo_core import compare, curves, results
 from embryo_core.compare import CHANCE
 from embryo_core.curves.agreement import MIN_ITEMS
 from embryo_core.curves.turns import Turns, falls_after_rise, find_turns
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import acquisition
@@ -195,7 +195,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
     whole = table[~table["group"].str.contains("/")]
     ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
     method = "from the left"
-    if "masked_words" in run_gives(run):
+    if "masked_words" in run_capabilities(run):
         method = str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
     most = f", at most {ties:,} of {whole['n'].max():,} pairs, at {point(step, run.step_unit)}" if ties else "; none"
     return Caption(

@@ -62,7 +62,7 @@ def label(relation: str) -> str:
 # === Tables ===
 
 
-@results.remembered
+@results.memoized
 def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError.
 

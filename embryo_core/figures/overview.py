@@ -12,7 +12,7 @@ import pandas as pd
 from embryo_core import runs as run_files
 from embryo_core.corpora import baselines
 from embryo_core.curves.phases import Phase, loss_of_words, phases_of_log
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
@@ -148,7 +148,7 @@ def training_phases(run: Run) -> tuple[Phase, ...]:
 
 def logged_quantities(run: Run) -> list[str]:
     """Return the quantities of the Overview: those of words, and all others that the log has."""
-    log, always = training_log(run), WORDS["next_words" if "next_words" in run_gives(run) else "masked_words"]
+    log, always = training_log(run), WORDS["next_words" if "next_words" in run_capabilities(run) else "masked_words"]
     return [name for name in QUANTITIES if name in always or name in log]
 
 

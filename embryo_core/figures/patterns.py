@@ -75,7 +75,7 @@ IN_MAPS = ("previous", "next", "same", "cls")
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
-@results.remembered
+@results.memoized
 def read_behaviour(run: Run, what: str | None = None) -> pd.DataFrame:
     """Return `behaviour_curves` of a run, or of a pattern and the baseline; empty without any. Raises ResultsError."""
     metrics = [PREFIX + name for name in (what, BASELINE)] if what else None

@@ -14,7 +14,7 @@ from embryo_core import curves, results
 from embryo_core import runs as run_files
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves.ages import Sigmoids, find_ages
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
@@ -56,7 +56,7 @@ def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 # === Ages ===
 
 
-@results.remembered
+@results.memoized
 def age_table(run: Run) -> pd.DataFrame:
     """Return every word of the list with the step at which the run acquires it, or the reason why it has none.
 
@@ -249,7 +249,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
             else f"“{word}” is acquired at {describe_estimate(row, axis.of(run, runs))}.",
             sentences(
                 "Surprisal: minus log2 of the probability of all pieces of the word.",
-                MASKED if "masked_words" in run_gives(run) else UNMASKED,
+                MASKED if "masked_words" in run_capabilities(run) else UNMASKED,
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(

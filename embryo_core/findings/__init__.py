@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import ResultsError
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
@@ -23,17 +23,21 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
     on a finding whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
     """
     evidence = Evidence(run)
-    gives = run_gives(run)
+    capabilities = run_capabilities(run)
     chosen = [finding for finding in FINDINGS if names is None or finding.name in names]
-    applying = (_applying(finding, evidence, gives) for finding in chosen)
+    applying = (_applying(finding, evidence, capabilities) for finding in chosen)
     return [_judge(finding, evidence) for finding in applying if finding]
 
 
-def _applying(finding: Finding | None, evidence: Evidence, gives: frozenset[str]) -> Finding | None:
+def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozenset[str]) -> Finding | None:
     """Return a finding if it applies to the run, else its alternative (`otherwise`) if that applies."""
-    if finding is None or finding.needs <= gives or (finding.metrics and set(finding.metrics) <= evidence.metrics):
+    if (
+        finding is None
+        or finding.needs <= capabilities
+        or (finding.metrics and set(finding.metrics) <= evidence.metrics)
+    ):
         return finding
-    return _applying(finding.otherwise, evidence, gives)
+    return _applying(finding.otherwise, evidence, capabilities)
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:

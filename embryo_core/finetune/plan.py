@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embryo_core import corpora, results, runs
-from embryo_core.engine.capabilities import may_give
+from embryo_core.engine.capabilities import may_support
 from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.errors import (
     BrokenCheckpoint,
@@ -155,7 +155,7 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
     """List the checkpoints to tune, of some steps or all. Raises UnknownStep, MissingWeights, MissingCapability."""
-    found = [checkpoint for checkpoint in runs.loadable(run, steps) if may_give(checkpoint, {"trainable"})]
+    found = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
     if not found:
         raise MissingCapability(
             f"No checkpoint of run '{run.name}' that was asked for has an encoder that can be trained; choose a run of "

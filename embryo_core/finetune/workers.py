@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 
 from embryo_core import results, runs
-from embryo_core.engine.device import passes_at_once
+from embryo_core.engine.device import parallel_passes
 from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
 from embryo_core.evaluate.cluster import RayWorkers, connected
 from embryo_core.finetune.encoded_tasks import EncodedTask
@@ -195,7 +195,7 @@ class Workers:
 @contextmanager
 def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
     """Open `jobs` workers on a device, which share the cores; waiting jobs are cancelled when the block ends."""
-    threads, before = max(1, passes_at_once() // jobs), torch.get_num_threads()
+    threads, before = max(1, parallel_passes() // jobs), torch.get_num_threads()
     if jobs == 1:
         torch.set_num_threads(threads)
         try:
@@ -229,7 +229,7 @@ def choose_device(name: str | None) -> str:
 
 def default_jobs(device: str) -> int:
     """Return one job for each core of a CPU, one on any other device."""
-    return passes_at_once() if device == "cpu" else 1
+    return parallel_passes() if device == "cpu" else 1
 
 
 def _start_worker(encoded: EncodedTasks, device: str, threads: int) -> None:

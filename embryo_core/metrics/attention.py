@@ -70,7 +70,7 @@ class AttentionMetric(Metric):
             return [observer.sum_batch(batch, weights) for observer in observers]
 
         lengths = np.array([len(sentence.ids) for sentence in sentences])
-        for batch, sums in batches.compute_in_order(lengths, model.passes_at_once, attend, model.tokens_at_once):
+        for batch, sums in batches.compute_in_order(lengths, model.parallel_passes, attend, model.max_batch_tokens):
             for observer, own in zip(observers, sums, strict=True):
                 observer.add(batch, own)
         return [observer.findings() for observer in observers]

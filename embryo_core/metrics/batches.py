@@ -31,7 +31,7 @@ def compute(
     def stack(batch: np.ndarray) -> None:
         work(batch, np.stack([sequences[int(i)] for i in of[batch]]))
 
-    for _ in compute_in_order(lengths, model.passes_at_once, stack, tokens or model.tokens_at_once):
+    for _ in compute_in_order(lengths, model.parallel_passes, stack, tokens or model.max_batch_tokens):
         pass
 
 

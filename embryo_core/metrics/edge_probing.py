@@ -88,7 +88,7 @@ class EdgeProbing(Metric):
         features = span_features(model, probing.data, probing.memory)
         findings = Findings()
         tasks = probing.data.tasks
-        all_trained = train_all(features, tasks, probing.protocol, model.passes_at_once)
+        all_trained = train_all(features, tasks, probing.protocol, model.parallel_passes)
         for task, trained in zip(tasks, all_trained, strict=True):
             findings.scores += _scores(task, trained)
             findings.probes += [

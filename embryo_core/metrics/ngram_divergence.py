@@ -103,7 +103,7 @@ class NgramDivergence(Metric):
             of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
             rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
             before = ids[rows, columns - 1]
-            if "next_words" in model.gives:
+            if "next_words" in model.capabilities:
                 logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
             else:
                 ids[rows, columns] = model.tokenizer.mask_id

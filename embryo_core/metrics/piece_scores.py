@@ -49,7 +49,7 @@ def score_pieces(
     Each piece is at a `place` [n], counted from 0 after the special tokens, in a `sentence` [n]; pieces are grouped by
     sentence. An encoder also masks the pieces after it up to its `end` [n].
     """
-    if "masked_words" in model.gives:
+    if "masked_words" in model.capabilities:
         return _score_masked(model, sentences, sentence, place, end)
     return _score_from_left(model, sentences, sentence, place)
 
@@ -85,7 +85,7 @@ def _score_from_left(
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
         found[of] = _log_probabilities(logits, ids[rows, columns[of]])
 
-    batches.compute(model, sentences, score, tokens=min(model.tokens_at_once, MAX_LOGITS // model.vocabulary_size))
+    batches.compute(model, sentences, score, tokens=min(model.max_batch_tokens, MAX_LOGITS // model.vocabulary_size))
     return found
 
 

@@ -116,7 +116,7 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
 
 def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]:
     """Return the replies to the `chosen` [c] questions, in their order."""
-    predict = model.next_logits if "next_words" in model.gives else model.mlm_logits
+    predict = model.next_logits if "next_words" in model.capabilities else model.mlm_logits
     replies: dict[int, Reply] = {}
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:

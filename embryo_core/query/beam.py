@@ -162,7 +162,7 @@ def continue_greedily(models: Sequence["Model"], question: Question, drafts: lis
 def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
     """Return logits [last, V] after the last of ids [n] that follow a past, and the past with them."""
     between_chunks()
-    logits, past = model.read_on(ids[None], past, last)
+    logits, past = model.forward_with_past(ids[None], past, last)
     return logits[0], past
 
 
@@ -278,7 +278,7 @@ def _logits(
             most = max(1, int(positions / (length - read)))
             for j in range(0, rows, most):
                 between_chunks()
-                logits, own = model.read_on(ids[c, j : j + most, read:], past)
+                logits, own = model.forward_with_past(ids[c, j : j + most, read:], past)
                 pasts.setdefault(id(model), (length, own))  # past of the text, which is read first
                 yield c, j, logits[:, -1]
         return

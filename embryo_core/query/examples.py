@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import CorpusError, QueryError, file_reason
 from embryo_core.query.answers import Answers, leads
 from embryo_core.query.asking import ask
@@ -43,7 +43,7 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if no question is
     left.
     """
-    if "next_words" in run_gives(run):
+    if "next_words" in run_capabilities(run):
         questions = [(before_mask(text), word) for text, word in questions]
     histories = [history for history in (_history(run, *question) for question in questions) if history]
     if questions and not histories:

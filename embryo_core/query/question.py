@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, run_gives
+from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL, run_capabilities
 from embryo_core.errors import QueryError, printable
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
@@ -141,27 +141,27 @@ def before_mask(text: str) -> str:
     return normalise_masks(text).partition(MASK)[0].strip()
 
 
-def reword(text: str, gives: Collection[str]) -> str:
+def reword(text: str, capabilities: Collection[str]) -> str:
     """Adapt the end of a text to models with these capabilities.
 
     Models that only continue a text get the part before a final [MASK]; models that only fill masks get a [MASK] after
     a text that has none. Any other text is returned unchanged.
     """
     text, ends = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))
-    if "masked_words" not in gives and "next_words" in gives:
+    if "masked_words" not in capabilities and "next_words" in capabilities:
         return ends[1] if ends and MASK not in ends[1] else text
-    if "next_words" not in gives and text and not count_masks(text):
+    if "next_words" not in capabilities and text and not count_masks(text):
         return f"{text} {MASK} ."
     return text
 
 
-def check_text(text: str, gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> str:
+def check_text(text: str, capabilities: Collection[str] = MASKED_LANGUAGE_MODEL) -> str:
     """Check a text against the capabilities of models, without loading one; return it as `normalise_masks` does.
 
     Raises QueryError if the text is empty, too long for any model, or has no mask or too many; and if it has one
     although the models only continue a text.
     """
-    text, continues = normalise_masks(text), "next_words" in gives
+    text, continues = normalise_masks(text), "next_words" in capabilities
     masks = count_masks(text)
     if not text:
         example = (
@@ -176,7 +176,7 @@ def check_text(text: str, gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> str
         )
     if masks == 0 and not continues:
         raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be predicted: {EXAMPLE}")
-    if masks and continues and "masked_words" not in gives:
+    if masks and continues and "masked_words" not in capabilities:
         raise QueryError(f"The text has a [MASK], but this model continues a text; end it before the word: {START}")
     if masks > MAX_MASKS:
         raise QueryError(
@@ -185,12 +185,12 @@ def check_text(text: str, gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> str
     return text
 
 
-def read_question(text: str, tokenizer: "Tokenizer", gives: Collection[str] = MASKED_LANGUAGE_MODEL) -> Question:
+def read_question(text: str, tokenizer: "Tokenizer", capabilities: Collection[str] = MASKED_LANGUAGE_MODEL) -> Question:
     """Tokenize a text for models with these capabilities: its masks are filled, or it is continued if it has none.
 
     Raises QueryError as `check_text` does, and if the text has the tokenizer's own mask, which would count as another.
     """
-    text = check_text(text, gives)
+    text = check_text(text, capabilities)
     if not count_masks(text):
         ids = tokenizer.encode_start(text)
         if not len(ids):
@@ -206,7 +206,9 @@ def read_question(text: str, tokenizer: "Tokenizer", gives: Collection[str] = MA
 
 def parse(run: Run, question: Question | str) -> Question:
     """Read a text as a question to the models of a run. Raises as `read_question` and `load_tokenizer` do."""
-    return read_question(question, load_tokenizer(run), run_gives(run)) if isinstance(question, str) else question
+    return (
+        read_question(question, load_tokenizer(run), run_capabilities(run)) if isinstance(question, str) else question
+    )
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:

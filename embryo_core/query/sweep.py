@@ -83,7 +83,7 @@ def sweep(
     """
     from embryo_core.engine.device import CPU  # imports torch, with the first query
 
-    threads = (MODELS.device or CPU).passes_at_once()
+    threads = (MODELS.device or CPU).parallel_passes()
     room = memory_limit() // (4 * threads)
     answered: dict[int, Answer] = {}
     broken: dict[int, str] = {}

@@ -1,7 +1,7 @@
 """Results on disk: findings of metrics, written to parquet and read back as frames; only this package uses parquet."""
 
 from embryo_core.results.fact_histories import read_histories, read_right_answers
-from embryo_core.results.memo import remembered, results_state
+from embryo_core.results.memo import memoized, results_state
 from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.position_weights import read_position_weights
 from embryo_core.results.provenance import DatasetId, check_dataset, of_other_data, read_sources

@@ -8,7 +8,7 @@ from msgspec.json import Decoder, encode
 
 from embryo_core import curves
 from embryo_core.errors import ResultsError
-from embryo_core.results.memo import remembered
+from embryo_core.results.memo import memoized
 from embryo_core.results.parquet_files import open_table
 from embryo_core.results.rows import read_table, read_values
 from embryo_core.results.summaries import PendingRows, Summary, read_summary
@@ -30,7 +30,7 @@ WORDS = ["relation", "fact", "subject", "object"]
 DECODER = Decoder(list[int])
 
 
-@remembered
+@memoized
 def read_histories(run: Run) -> pd.DataFrame:
     """Return the history of each fact's answers: relation, fact, subject, object, history, first; sorted.
 

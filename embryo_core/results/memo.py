@@ -32,7 +32,7 @@ def results_state(run: Run) -> tuple[Hashable, ...]:
     return tuple(_walk(run.results, 0))
 
 
-def remembered(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+def memoized(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """Decorate a reader of a run's frames: cache its last frames until the run's results change."""
 
     @wraps(read)

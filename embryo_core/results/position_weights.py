@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.results.attention_codec import COLUMN, to_numbers
-from embryo_core.results.memo import remembered
+from embryo_core.results.memo import memoized
 from embryo_core.results.read import read_attention, steps_done
 from embryo_core.results.rows import read_table, read_values, sort_rows
 from embryo_core.results.summaries import PendingRows, Summary, read_summary
@@ -21,7 +21,7 @@ OWN = Table("positions", " ".join([*ATTENTION.key, *MEANS]), key=ATTENTION.key, 
 SCHEMA = OWN.schema
 
 
-@remembered
+@memoized
 def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
     """Return a head's attention to fixed positions at every evaluated step: step, same, previous, next, first.
 

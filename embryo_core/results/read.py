@@ -21,7 +21,7 @@ from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import BrokenExamples, ResultsError
 from embryo_core.results import tables
 from embryo_core.results.attention_codec import to_numbers
-from embryo_core.results.memo import remembered
+from embryo_core.results.memo import memoized
 from embryo_core.results.pending import list_pending
 from embryo_core.results.provenance import of_other_data, read_sources
 from embryo_core.results.rows import EVERYTHING, NOTHING, read_table, read_values, retry_until_stable, steps_of_file
@@ -67,7 +67,7 @@ def steps_done(run: Run, metric: str) -> set[int]:
 # === Scores, words and facts ===
 
 
-@remembered
+@memoized
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
     """Return scores of some metrics, or with a prefix, sorted: run, metric, step, layer, group, value, n."""
     rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix))
@@ -89,12 +89,12 @@ def read_metrics(run: Run) -> list[str]:
     return _metrics(run)["metric"].tolist()
 
 
-@remembered
+@memoized
 def _metrics(run: Run) -> pd.DataFrame:
     return pd.DataFrame({"metric": read_values(run, tables.SCORES, "metric")}, dtype="str")
 
 
-@remembered
+@memoized
 def read_words(run: Run, metric: str, group: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the words behind a metric's scores, of one group or all, at one step or all.
 
@@ -123,21 +123,21 @@ def read_relation(run: Run, relation: str) -> pd.DataFrame:
     return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
 
 
-@remembered
+@memoized
 def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
     """Return the answers to a fact's variants where it was answered right: step, kind, variant, rank, prediction."""
     rows = read_table(run, tables.VARIANTS, _equals("relation", relation) & _equals("fact", fact))
     return rows.select(["step", "kind", "variant", "rank", "prediction"]).to_pandas()
 
 
-@remembered
+@memoized
 def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the scores of minimal pairs: step, paradigm (set/phenomenon/paradigm), pair, good, bad; sorted."""
     rows = read_table(run, tables.PAIRS, _equals("paradigm", paradigm), step)
     return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
 
 
-@remembered
+@memoized
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
     """Return step and columns of `types.WordSurprise`, for a word of the list or all, by word and step."""
     rows = read_table(run, tables.SURPRISALS, _equals("word", word))
@@ -161,14 +161,14 @@ def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
 # === Probes and fine-tuning ===
 
 
-@remembered
+@memoized
 def read_probes(run: Run, task: str | None = None, layer: int | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the curves of probes: step, task, layer (0: embeddings), control, iteration, train_loss, dev_f1."""
     rows = read_table(run, tables.PROBES, _equals("task", task) & _equals("layer", layer), step)
     return rows.select(["step", *tables.PROBES.columns]).to_pandas()
 
 
-@remembered
+@memoized
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
     """Return scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n.
 
@@ -177,19 +177,19 @@ def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
     return _read_tuned(run, tables.TASK_SCORES, task)
 
 
-@remembered
+@memoized
 def read_tuning(run: Run, task: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the training curves of fine-tuning: step, task, seed, update, train_loss, dev_score."""
     return _read_tuned(run, tables.TUNING, task, step)
 
 
-@remembered
+@memoized
 def read_answers(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to the development examples of a task: step, task, seed, example, gold, answer."""
     return _read_tuned(run, tables.ANSWERS, task)
 
 
-@remembered
+@memoized
 def read_spans(run: Run, task: str) -> pd.DataFrame:
     """Return the answers to questions about paragraphs: step, task, seed, question, start, end, exact, f1."""
     return _read_tuned(run, tables.SPANS, task)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached
 from embryo_core.errors import ResultsError
 from embryo_core.results.checks import check_keys
-from embryo_core.results.memo import remembered
+from embryo_core.results.memo import memoized
 from embryo_core.results.parquet_files import is_stored, open_table, remove, replacing_table, stored_checksum
 from embryo_core.results.pending import list_pending
 from embryo_core.results.read import read_answers, read_spans, read_task_scores
@@ -124,7 +124,7 @@ WORD_COUNTS = Table(
 )
 
 
-@remembered
+@memoized
 def read_word_counts(run: Run, metric: str) -> pd.DataFrame:
     """Return the words of a metric at the last step of its evaluation: metric, tag, word, band, n."""
     return read_summary(run, COUNTS).filter(pc.field("metric") == metric).to_pandas()

@@ -8,7 +8,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.browser import head_maps
 from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY, Component
-from embryo_core.browser.growth import growth_payload, of_sentence, tiles_of
+from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, query
@@ -42,7 +42,7 @@ class Drawing:
 
 def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
     """Return the tiles of the Overview: a sentence, a head, and curves. Raises FigureError if there are none."""
-    payload, places = tiles_of(runs[0], axis.scale)
+    payload, places = make_tiles(runs[0], axis.scale)
     if not places:
         raise FigureError("Nothing of this run can be played yet.")
     caption = Caption("They play with the time bar; a click opens the page that shows more.")
@@ -64,7 +64,7 @@ def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
         f"The best answers to “{example.text}” at each checkpoint that was asked, best first.",
         "Answers below 1 % are left out.",
     )
-    payload = growth_payload(of_sentence(example), ({}, b""), {})
+    payload = growth_payload(sentence_tile(example), ({}, b""), {})
     name = f"{runs[0].name}-answers-{number + 1}"
     return Drawing(GROWTH, payload, name, example.text, caption, runs[0], table=table)
 

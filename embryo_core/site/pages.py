@@ -10,7 +10,7 @@ from embryo_core import compare as comparing
 from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.curves.step_scales import Scale
-from embryo_core.engine.capabilities import run_gives
+from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import (
     acquisition,
@@ -104,7 +104,7 @@ def _overview(runs: Runs) -> SitePage:
     if _scored(run, positions.COSINE):
         titles = {title: {"metric": metric} for metric, title in positions.TITLES.items()}
         parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
-    parts.append(Panel("computed", coverage.coverage, {"": {"gives": run_gives(run)}}))
+    parts.append(Panel("computed", coverage.coverage, {"": {"capabilities": run_capabilities(run)}}))
     table, caption = phases.phase_changes(run)
     return SitePage(f"{watch}. {model}", [*parts, FixedTable("Phases", table, caption)])
 

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import describe, gives, is_decoder, is_read
+from embryo_core.engine.capabilities import checkpoint_capabilities, describe, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
@@ -301,7 +301,7 @@ def _describe(run: Run) -> Iterator[str]:
     steps: dict[str, list[int]] = {}
     for one in runs.checkpoints(run):
         with suppress(BrokenCheckpoint):  # the audit reports it
-            found = describe(gives(one), runs.read_config(one, runs.ModelClass))
+            found = describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
             steps.setdefault(found, []).append(one.step)
     for found, own in steps.items():
         which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.hub_cache import blob_of, offline, patiently, refusal
+from embryo_core.engine.hub_cache import blob_of, offline, refusal, retry_while_busy
 from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
@@ -78,7 +78,7 @@ def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        return patiently(lambda: question(HfApi()))
+        return retry_while_busy(lambda: question(HfApi()))
     except (HTTPError, HFValidationError, OSError) as reason:
         raise RunError(
             f"The Hub does not list {HUB}{repository} ({refusal(reason)}); check the name, or set HF_HUB_OFFLINE=1."

@@ -45,7 +45,7 @@ def test_a_part_of_a_page_is_drawn_in_the_turn_of_its_page(lock: threading.Lock)
     assert free(lock)
 
 
-def test_who_waits_steps_aside(lock: threading.Lock) -> None:
+def test_waiting_releases_the_lock(lock: threading.Lock) -> None:
     """What has a spinner is read outside the page's turn, other reads are not; afterwards the page has a turn again."""
     slow = cached(lambda run: (), 1, "Reading")(lambda run: free(lock))
     quick = cached(lambda run: (), 1)(lambda run: free(lock))

@@ -217,7 +217,7 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The visitor leaves while a trace is at work: it goes no further, and none of its threads is left behind."""
-    monkeypatch.setattr(device, "passes_at_once", lambda: cores)
+    monkeypatch.setattr(device, "parallel_passes", lambda: cores)
     before, calls = query.ask(tiny_run, "a [MASK] [MASK] ."), []
 
     def leave() -> None:

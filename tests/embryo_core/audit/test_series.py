@@ -10,7 +10,7 @@ import pytest
 
 from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import Misplaced, misplaced, strangers
+from embryo_core.audit.order import Misplaced, foreign_steps, misplaced
 from embryo_core.audit.series import Series, growth, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
@@ -206,7 +206,7 @@ def large(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
 def test_what_decay_forgets_is_of_the_same_training(rate):
     """Though a step keeps nothing of the one before it, the intervals beside forget as fast."""
-    assert strangers(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
+    assert foreign_steps(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift, lambda rng, size: decay(rng, size, 0.001)])
@@ -217,4 +217,4 @@ def test_steps_of_another_training(kind, planted):
         np.array([other[i] if i in planted else one[i] for i in ALL])
         for one, other in zip(large(kind), large(kind, 1), strict=True)
     ]
-    assert [group.steps for group in strangers(series(tensors), ALL)] == [planted]
+    assert [group.steps for group in foreign_steps(series(tensors), ALL)] == [planted]

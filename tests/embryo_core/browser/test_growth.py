@@ -13,7 +13,7 @@ from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 
 def test_an_empty_tile_stays_away() -> None:
     """The browser hides what it is not given."""
-    payload = growth.growth_payload({}, ({}, b""), growth.of_curves(CURVES, "log"))
+    payload = growth.growth_payload({}, ({}, b""), growth.curves_tile(CURVES, "log"))
     length = int.from_bytes(payload[:4], "little")
     assert list(json.loads(payload[4 : 4 + length])) == ["curves"] and len(payload) == 4 + length
 
@@ -21,7 +21,7 @@ def test_an_empty_tile_stays_away() -> None:
 def test_a_sentence_has_its_answers_at_each_step() -> None:
     """Around the mask, with none where nothing was probable."""
     answers = [BestAnswers(0, {}), BestAnswers(8, {"a": 0.5, "b": 0.25})]
-    tile = growth.of_sentence(ExampleQuestion("It is [MASK] cat .", "a", 8, answers))
+    tile = growth.sentence_tile(ExampleQuestion("It is [MASK] cat .", "a", 8, answers))
     assert (tile["before"], tile["after"], tile["steps"]) == ("It is ", " cat.", [0, 8])
     assert tile["answers"] == [{}, {"a": 0.5, "b": 0.25}]
 
@@ -29,7 +29,7 @@ def test_a_sentence_has_its_answers_at_each_step() -> None:
 def test_a_head_is_coloured_up_to_one_weight() -> None:
     """The 99th percentile of all its maps has the last colour."""
     weights = np.random.default_rng(0).random((3, 6, 6)).astype(np.float32)
-    about, codes = growth.of_head("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
+    about, codes = growth.head_tile("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
     expected = np.rint(255 * np.minimum(weights / np.percentile(weights, 99), 1))
     assert np.array_equal(np.frombuffer(codes, np.uint8).reshape(3, 6, 6), expected) and about["size"] == 6
     assert about["steps"] == [0, 8, 16] and about["values"] == [0.1, 0.2, 0.3]
@@ -43,7 +43,7 @@ CURVES = pd.DataFrame(
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_are_where_the_axis_has_their_steps(scale) -> None:
     """From the first step to the last, whatever the scale."""
-    tile = growth.of_curves(CURVES, scale)
+    tile = growth.curves_tile(CURVES, scale)
     assert [curve["values"] for curve in tile["curves"]] == [[0.0, 0.1, 0.4], [0.0, 0.2, 0.3]]
     middle = 1 / 16 if scale == "linear" else np.log(2) / np.log(32)
     assert tile["places"] == pytest.approx([0, middle, 1])

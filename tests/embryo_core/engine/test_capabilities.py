@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives, head_groups
+from embryo_core.engine.capabilities import checkpoint_capabilities, head_groups
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.types import Run
 
@@ -35,7 +35,7 @@ def test_what_each_architecture_gives(own_run: Run, family: str, architectures: 
     checkpoint = runs.checkpoint(own_run, 8)
     config = {"model_type": family} | ({"architectures": architectures} if architectures else {})
     (checkpoint.path / "config.json").write_text(json.dumps(config))
-    assert gives(checkpoint) == given
+    assert checkpoint_capabilities(checkpoint) == given
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
@@ -44,7 +44,7 @@ def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()
     with pytest.raises(BrokenCheckpoint, match=r"config.json .*; copy this step again"):
-        gives(runs.checkpoint(own_run, 8))
+        checkpoint_capabilities(runs.checkpoint(own_run, 8))
 
 
 def test_asking_imports_no_torch() -> None:

@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import ALSO_DECODERS, DECODERS, gives
+from embryo_core.engine.capabilities import ALSO_DECODERS, DECODERS, checkpoint_capabilities
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.types import Checkpoint, Run
@@ -59,7 +59,7 @@ def test_every_number_is_transformers_own(own_run: Run, family: str) -> None:
     np.testing.assert_allclose(model.attentions(ids, seen), torch.stack(found.attentions), atol=1e-6)
     lens = model.next_head(before[0].numpy()[rows, columns])
     np.testing.assert_allclose(lens, logits, rtol=1e-5, atol=1e-4)
-    assert model.gives == GIVEN and model.max_positions == 40
+    assert model.capabilities == GIVEN and model.max_positions == 40
     words, positions = model.embeddings()
     assert len(words) == 700 and (len(positions) == 40 if family in ("gpt2", "gpt_neo", "opt") else positions is None)
 
@@ -98,7 +98,7 @@ def test_an_encoders_family_has_decoders_too(own_run: Run, decoder: bool) -> Non
     """If config.json has is_decoder."""
     config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40, "is_decoder": decoder}
     checkpoint = write(own_run, BertLMHeadModel(BertConfig(**config)))
-    assert ("next_words" in gives(checkpoint)) == decoder
+    assert ("next_words" in checkpoint_capabilities(checkpoint)) == decoder
     if decoder:
         ids = np.array([[1, 5, 6]])
         own = BertLMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, 1:2]
@@ -109,7 +109,7 @@ def test_an_encoders_family_has_decoders_too(own_run: Run, decoder: bool) -> Non
 def test_a_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
     """The architecture in config.json decides."""
     checkpoint = write(own_run, decoders.make("gpt_neox").gpt_neox)
-    assert gives(checkpoint) == GIVEN - {"next_words", "words"}
+    assert checkpoint_capabilities(checkpoint) == GIVEN - {"next_words", "words"}
     assert load(checkpoint).hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
 
 

@@ -98,15 +98,15 @@ def check(model: Model) -> None:
 
 def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
     """Logits after the last pieces are the same however the text was read before: [B, L, V] without padding."""
-    whole, _ = model.read_on(ids[:1], last=ids.shape[1])
+    whole, _ = model.forward_with_past(ids[:1], last=ids.shape[1])
     close(model, whole, theirs[:1])
     both = np.stack([ids[0], np.append(ids[0, :4], ids[1, 4:7].repeat(3)[: ids.shape[1] - 4])])
-    expected, _ = model.read_on(both, last=3)
-    text, past = model.read_on(ids[:1, :6])
+    expected, _ = model.forward_with_past(both, last=3)
+    text, past = model.forward_with_past(ids[:1, :6])
     close(model, text[:, 0], theirs[:1, 5])
-    rest, past = model.read_on(both[:, 4:8], past[..., :4, :])  # the past of one row, cut, for two
-    one_more, past = model.read_on(both[:, 8:9], past)
-    last, _ = model.read_on(both[:, 9:], past, last=2)
+    rest, past = model.forward_with_past(both[:, 4:8], past[..., :4, :])  # the past of one row, cut, for two
+    one_more, past = model.forward_with_past(both[:, 8:9], past)
+    last, _ = model.forward_with_past(both[:, 9:], past, last=2)
     close(model, np.concatenate([one_more, last], axis=1), expected)
     close(model, rest[:1, 0], theirs[:1, 7])
 

@@ -98,7 +98,7 @@ def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
     assert attentions.shape == (model.num_layers, len(ids), model.num_heads, ids.shape[1], ids.shape[1])
     scores = np.log(theirs, where=theirs > 0, out=np.zeros_like(theirs))  # an error in a score is one of the weight
     np.testing.assert_allclose(attentions, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
-    if "masked_words" in model.gives:
+    if "masked_words" in model.capabilities:
         logits = expected["prediction_logits" if architecture.endswith("PreTraining") else "logits"].numpy()
         logits = logits[rows, columns]
         close(model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
@@ -117,7 +117,7 @@ def close(model: Model, ids: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -
 def test_a_discriminator_has_no_masked_words(own_run):
     """ELECTRA's discriminator says that it gives states and attentions; asked for words, it says what is missing."""
     model = load(store(own_run, small(ElectraForPreTraining)))
-    assert model.gives == {"replaced_tokens", "states", "attentions", "trainable"}
+    assert model.capabilities == {"replaced_tokens", "states", "attentions", "trainable"}
     ids = np.array([[2, 9, 3]])
     given = "attentions, replaced tokens, states, trainable"
     wanted = rf"step16 \(ElectraForPreTraining\) gives no masked words, only {given}; choose"
@@ -141,7 +141,7 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
     """States are the discriminator's; masked words are the generator's, as are the states that the lens reads."""
     checkpoint, discriminator, generator = with_generator(own_run)
     model = load(checkpoint)
-    assert model.gives == {"masked_words", "words", "replaced_tokens", "states", "attentions", "trainable"}
+    assert model.capabilities == {"masked_words", "words", "replaced_tokens", "states", "attentions", "trainable"}
     ids, mask = padded_ids(model.tokenizer)
     rows, columns = np.nonzero(mask)
     with torch.no_grad():
@@ -360,7 +360,7 @@ def test_a_bare_encoder_gives_its_states(own_run):
     transformers.AutoModel.from_pretrained(checkpoint.path, dtype="auto").save_pretrained(checkpoint.path)
     runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
     model = load(runs.checkpoint(own_run, 8))
-    assert "masked_words" not in model.gives
+    assert "masked_words" not in model.capabilities
     np.testing.assert_allclose(model.hidden_states(ids, np.ones_like(ids)), whole, atol=1e-5)
 
 

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, RobertaModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, gives
+from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, checkpoint_capabilities
 from embryo_core.engine.device import CPU, Device, find_device
 from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model, load
@@ -46,7 +46,7 @@ def check_against_transformers(model: Model) -> None:
     states = model.hidden_states(ids, seen)
     assert states.shape == (3, 1, 11, 32)
     assert np.abs(model.layer_logits(ids[0], 4)[-1] - found).max() <= 1e-5 * np.abs(expected).max()
-    if "attentions" in model.gives:
+    if "attentions" in model.capabilities:
         weights = model.attentions(ids, seen)
         assert weights.shape == (2, 1, 2, 11, 11)
         assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
@@ -169,7 +169,7 @@ def test_a_model_without_attention_has_no_heads(own_run):
     checkpoint = write(own_run, "fnet")
     assert "num_attention_heads" not in json.loads((checkpoint.path / "config.json").read_text())
     model = load(checkpoint)
-    assert model.num_heads == 0 and "attentions" not in model.gives
+    assert model.num_heads == 0 and "attentions" not in model.capabilities
     stored = load_file(checkpoint.path / "model.safetensors")
     assert model.nbytes >= sum(tensor.nbytes for tensor in stored.values())
     check_against_transformers(model)
@@ -197,7 +197,7 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
     config = json.loads((checkpoint.path / "config.json").read_text()) | classes
     rewrite(checkpoint, "config.json", json.dumps(config).encode())
     model = load(runs.checkpoint(own_run, 8))
-    assert gives(model.checkpoint) == {"states", "attentions", "trainable"}
+    assert checkpoint_capabilities(model.checkpoint) == {"states", "attentions", "trainable"}
     assert model.hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
 
 

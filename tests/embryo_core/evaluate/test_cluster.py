@@ -77,7 +77,7 @@ def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, mo
             yield "found"
             order.append("computed")
 
-    monkeypatch.setattr(on_workers, "fetched_ahead", ahead)
+    monkeypatch.setattr(on_workers, "prefetched", ahead)
     monkeypatch.setattr(on_workers, "_evaluator", lambda device, dtype: Counting())
     assert on_workers._evaluate_in_worker(runs.checkpoint(own_run, 8), [], "cpu", "float32", discard=True) == ["found"]
     assert order == ["computed", "discarded: True"]

@@ -162,7 +162,7 @@ def test_missing_data_tell_what_to_run(own_run):
 
 def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
     """A model that predicts no words is evaluated on its attention all the same."""
-    monkeypatch.setattr("embryo_core.engine.capabilities.gives", lambda _: frozenset({"attentions"}))
+    monkeypatch.setattr("embryo_core.engine.capabilities.checkpoint_capabilities", lambda _: frozenset({"attentions"}))
     assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
     assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}
     with pytest.raises(

@@ -21,13 +21,13 @@ def test_coverage_marks_what_is_computed() -> None:
 
 def test_coverage_of_a_run_has_the_command_for_the_rest(tiny_run: Run, tiny_results: Run) -> None:
     """Metrics that read the same data share one option; with full results there is no figure."""
-    gives = frozenset({"masked_words", "words", "states", "attentions"})
-    figure = coverage.coverage([tiny_run], Axis("log"), gives)
+    capabilities = frozenset({"masked_words", "words", "states", "attentions"})
+    figure = coverage.coverage([tiny_run], Axis("log"), capabilities)
     assert not figure.table.loc[figure.table["metric"] != "checkpoint", "done"].any()
-    command = coverage.evaluate_command(tiny_run, coverage.missing_metrics(tiny_run, gives))
+    command = coverage.evaluate_command(tiny_run, coverage.missing_metrics(tiny_run, capabilities))
     assert command.startswith(f"python -m embryo_core evaluate {tiny_run.name} --metrics ")
     assert command.count("--treebank PATH") == command.count("--lama PATH") == 1
-    assert not coverage.missing_metrics(tiny_results, gives)
+    assert not coverage.missing_metrics(tiny_results, capabilities)
 
 
 def test_the_caption_of_coverage_counts_checkpoints_without_weights(tiny_run: Run) -> None:

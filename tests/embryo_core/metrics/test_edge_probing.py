@@ -100,7 +100,7 @@ def test_the_summary_says_what_was_probed(trained):
 def test_memory_and_cores_change_no_number(trained, found, monkeypatch):
     """Features on disk and another number of cores give the same findings."""
     metric, tasks = EdgeProbing(), read(EdgeProbing(), trained)
-    monkeypatch.setattr(trained, "passes_at_once", 3)
+    monkeypatch.setattr(trained, "parallel_passes", 3)
     again = metric.compute(trained, replace(tasks, memory=0))
     assert (again.scores, again.probes) == (found.scores, found.probes)
 

@@ -26,7 +26,7 @@ def plain_states(model: Model) -> np.ndarray:
     network = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     found = []
     for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
-        decoder = "next_words" in model.gives and any(example.blanks)
+        decoder = "next_words" in model.capabilities and any(example.blanks)
         encode = model.tokenizer.encode_written if decoder else model.tokenizer.encode_words
         encoding = encode(example.words, example.blanks) if decoder else encode(example.words)
         ids = model.tokenizer.surround(encoding.ids)

@@ -30,7 +30,7 @@ class Plain:
     def __init__(self, model: Model):
         pointer = model.checkpoint.pointer
         folder = Path(pointer.file).parent if pointer else model.checkpoint.path
-        self.decoder = "next_words" in model.gives
+        self.decoder = "next_words" in model.capabilities
         kind = AutoModelForCausalLM if self.decoder else AutoModelForPreTraining
         self.network = kind.from_pretrained(folder, dtype=torch.float32).eval()
         path = model.checkpoint.run.tokenizer / "tokenizer.json"

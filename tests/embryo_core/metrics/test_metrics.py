@@ -23,7 +23,7 @@ def test_a_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, s
     assert metric.every >= 1
     assert metric.page in PAGES and metric.form
     assert metric.needs <= {"masked_words", "next_words", "words", "replaced_tokens", "states", "attentions"}
-    model = next(one for one in (trained, load(electra), gpt2) if metric.needs <= one.gives)
+    model = next(one for one in (trained, load(electra), gpt2) if metric.needs <= one.capabilities)
     data = read(metric, model)
     assert data.summary["note"]
     findings = metric.compute(model, data)

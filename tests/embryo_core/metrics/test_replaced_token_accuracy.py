@@ -8,7 +8,7 @@ import torch
 from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.metrics.replaced_token_accuracy import SEED, ReplacedTokenAccuracy, sample_others
@@ -53,11 +53,11 @@ def test_counts_equal_a_slow_computation_with_transformers(electra: Checkpoint):
 
 def test_a_discriminator_alone_lacks_masked_words(electra: Checkpoint, tmp_path: Path):
     """Without a generator nothing can be sampled; other families detect no replaced tokens."""
-    assert gives(electra) >= METRIC.needs
+    assert checkpoint_capabilities(electra) >= METRIC.needs
     alone = runs.checkpoint(copy_run(electra.run, tmp_path), 16)
     (alone.path / "generator").rename(tmp_path / "generator")
-    assert METRIC.needs - gives(alone) == {"masked_words"}
-    assert METRIC.needs - gives(runs.checkpoint(electra.run, 8)) == {"replaced_tokens"}
+    assert METRIC.needs - checkpoint_capabilities(alone) == {"masked_words"}
+    assert METRIC.needs - checkpoint_capabilities(runs.checkpoint(electra.run, 8)) == {"replaced_tokens"}
 
 
 def test_samples_follow_the_probabilities_of_other_pieces():

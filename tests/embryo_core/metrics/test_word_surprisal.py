@@ -23,7 +23,7 @@ from tests.embryo_core.metrics.conftest import read
 
 def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float | None:
     """Compute the surprisal of the characters of a sentence by transformers, a pass for each piece."""
-    checkpoint, decoder = model.checkpoint, "next_words" in model.gives
+    checkpoint, decoder = model.checkpoint, "next_words" in model.capabilities
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint.run.tokenizer / "tokenizer.json"))
     encoding = tokenizer(sentence, add_special_tokens=False, return_offsets_mapping=True)
     offsets = [(e - len(sentence[s:e].lstrip()), e) for s, e in encoding.offset_mapping]

@@ -159,10 +159,10 @@ class Counting:
     def __getattr__(self, name: str) -> object:
         return getattr(self._model, name)
 
-    def read_on(self, *asked: Any) -> Any:
+    def forward_with_past(self, *asked: Any) -> Any:
         """Count a pass of the model, and return what it gives."""
         self.passes += 1
-        return self._model.read_on(*asked)
+        return self._model.forward_with_past(*asked)
 
 
 def test_a_continuation_ends_with_the_text_and_with_the_positions(run: Run, tmp_path: Path) -> None:

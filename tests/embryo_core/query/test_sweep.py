@@ -60,7 +60,7 @@ def test_memory_stays_within_the_limit(tiny_run: Run, monkeypatch: pytest.Monkey
     size = models.get(runs.checkpoint(tiny_run, 0)).nbytes
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", f"{int(room * size)} B")
     monkeypatch.setattr(sweep, "MODELS", models)
-    monkeypatch.setattr(device, "passes_at_once", lambda: 1)
+    monkeypatch.setattr(device, "parallel_passes", lambda: 1)
 
     def ask(group):
         asked.append(numbers(group))
@@ -122,7 +122,7 @@ def test_every_thread_of_a_sweep_pauses(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The threads of a pool call what their question was given, and not what another was."""
-    monkeypatch.setattr(device, "passes_at_once", lambda: 2)
+    monkeypatch.setattr(device, "parallel_passes", lambda: 2)
     with pausing(lambda: pauses.append(threading.current_thread())):
         query.ask(tiny_run, TWO)
     assert len(set(pauses)) == 2

@@ -33,7 +33,7 @@ def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
     assert [row["step"] for row in log if row["split"] == "heldout"] == [2, 4, 6]
     assert all({"masked_lm_loss", "loss"} <= row.keys() for row in log) and "learning_rate" in log[0]
     stored = load(runs.checkpoint(added.run, 6))
-    assert stored.gives >= {"masked_words", "states", "attentions"}
+    assert stored.capabilities >= {"masked_words", "states", "attentions"}
     shutil.rmtree(folder / "checkpoint-4")
     again = add([str(folder)], "again", tokenizer=str(byte_level))
     assert again.run.planned_steps == (2, 4, 6)  # every two updates, it noted

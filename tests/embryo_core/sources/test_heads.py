@@ -19,7 +19,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from embryo_core import runs
 from embryo_core.cli import main
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.engine.model import load
 from embryo_core.sources import add
 from tests.rounding import rounding
@@ -61,7 +61,7 @@ def test_the_tensors_decide_and_not_the_class(root, byte_level, tmp_path, kind, 
             torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
             (folder / "model.safetensors").unlink()
         added = add([f"3:{folder}"], name)
-        given = gives(runs.checkpoint(added.run, 3))
+        given = checkpoint_capabilities(runs.checkpoint(added.run, 3))
         assert given >= ENCODER and ("masked_words" in given) == words
         loaded, ids = load(runs.checkpoint(added.run, 3)), np.array([[0, 9, 8, 7, 2]])
         assert loaded.hidden_states(ids, np.ones_like(ids)).shape == (3, 1, 5, 32)
@@ -88,7 +88,7 @@ def test_the_file_with_the_head_is_taken(root, byte_level, tmp_path):
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
         one = runs.checkpoint(add([f"3:{folder}"], name).run, 3)
         assert Path(one.pointer.file).name == ("pytorch_model.bin" if name == "bare" else "model.safetensors")
-        assert "masked_words" in load(one).gives
+        assert "masked_words" in load(one).capabilities
 
 
 def test_debertas_first_head_is_read(root, byte_level, tmp_path):

@@ -12,7 +12,7 @@ from keras import ops
 
 from embryo_core import runs
 from embryo_core.engine import model as engine_model
-from embryo_core.engine.capabilities import gives
+from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.errors import ConfigError
 from embryo_core.evaluate import evaluate
 from embryo_core.types import Run
@@ -254,7 +254,7 @@ def test_it_predicts_next_words(run: Run, sample: Path):
     """Its checkpoints load with the numbers of transformers, and a metric of masked words is refused by name."""
     for checkpoint in runs.checkpoints(run):
         runs.verify(checkpoint)
-        assert gives(checkpoint) == {"states", "attentions", "trainable", "next_words", "words"}
+        assert checkpoint_capabilities(checkpoint) == {"states", "attentions", "trainable", "next_words", "words"}
     model = engine_model.load(checkpoint)
     ids = model.tokenizer.encode_text("The river runs to the sea.")[None]
     own = transformers.GPT2LMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, -3]

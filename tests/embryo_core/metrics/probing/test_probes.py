@@ -83,9 +83,9 @@ def test_on_disk_they_are_the_same(trained: Model, data: ProbingData):
 
 def test_the_number_of_cores_changes_no_bit(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
     """Nor does the order in which batches come to their end."""
-    monkeypatch.setattr(trained, "passes_at_once", 1)
+    monkeypatch.setattr(trained, "parallel_passes", 1)
     alone = span_features(trained, data, PLENTY)
-    monkeypatch.setattr(trained, "passes_at_once", 3)
+    monkeypatch.setattr(trained, "parallel_passes", 3)
     assert torch.equal(alone, span_features(trained, data, PLENTY))
     assert np.isfinite(alone.numpy()).all()
 
