@@ -34,7 +34,7 @@ def hide_other_figures() -> None:
 
 
 def note_figure(name: str) -> None:
-    """Note that the page that is being drawn has a figure."""
+    """Record that the page being drawn has a figure."""
     st.session_state.setdefault(SHOWN, []).append(name)
 
 

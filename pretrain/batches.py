@@ -90,7 +90,7 @@ def prepare_data(
     if [tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[MASK]")] != [CLS, SEP, MASK]:
         raise ConfigError(
             f"{corpus.tokenizer_folder} has other ids for [CLS], [SEP] and [MASK] than {CLS}, {SEP} and {MASK}; "
-            "text can be prepared with vocabularies of ours, and of ALBERT."
+            "text can be prepared only with Embryo's vocabularies and with ALBERT's."
         )
     return _cut(corpus, config)
 

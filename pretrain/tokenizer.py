@@ -70,7 +70,7 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
     tokenizer = load(folder)
     counts = Counter(word for text in texts for word in cut(tokenizer, text))
     words = [word for word, _ in sorted(counts.items(), key=lambda row: (-row[1], row[0]))]
-    chosen = [word for word in map(bare, words) if _is_cut(tokenizer, word)][:count]
+    chosen = [word for word in map(without_prefix, words) if _is_cut(tokenizer, word)][:count]
     if len(chosen) < count:
         raise CorpusError(
             f"The text has {len(chosen):,} different words that the vocabulary cuts into several pieces, and "
@@ -123,7 +123,7 @@ def cut(tokenizer: Tokenizer, text: str) -> list[str]:
     return [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))]
 
 
-def bare(word: str) -> str:
+def without_prefix(word: str) -> str:
     """Return a word of `cut` without its prefix."""
     return word.removeprefix(Unigram.word_start)
 

@@ -84,7 +84,7 @@ class Rounds:
                 self._ask({step})
             return self._refinement.answers
 
-    def go_on(self, step: int) -> None:
+    def ask_next_round(self, step: int) -> None:
         """Ask another round, with `step`. Raises TooCostly once the whole question costs too much."""
         with lock_released(), self._lock:
             if steps := {*self._refinement.next_round(), step} - self._refinement.asked:
@@ -164,7 +164,7 @@ class AskedQuestion:
     def best(self, mask: int | None = None) -> list[Prediction]:
         """Return the best answers at the chosen step, for the question's mask or another one.
 
-        The step is asked alone if only a later round would ask it.
+        If the step belongs to a later round, it is asked now, alone.
         """
         view = self.request.view
         asked = view.step in self.answers.steps
@@ -218,7 +218,7 @@ def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -
             if goes_on and _goes_on(known):  # after "Go on" the page first starts the timer that draws each round
                 for one in filter(None, known):
                     for rounds in one.all_rounds:
-                        rounds.go_on(one.request.view.step)
+                        rounds.ask_next_round(one.request.view.step)
             if _goes_on(_by_now(found)) != goes_on:
                 st.rerun()
 

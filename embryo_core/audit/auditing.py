@@ -157,7 +157,7 @@ def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
 def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, unit: StepUnit) -> Fault:
     before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
     what = (
-        f"The weights at {joined(steps, unit)} are of another training than the others, such as another seed: "
+        f"The weights at {joined(steps, unit)} come from another training than the others, such as another seed: "
         f"{after} keeps {percent(max(found.kept, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
     )
     return Fault(tuple(steps), "out of line", what)

@@ -147,5 +147,5 @@ def _named_path_of(source: str, text: str) -> tuple[str, Path]:
 
 
 EVALUATE = Command(
-    "evaluate", "compute metrics at the checkpoints of a run; what is done is skipped", add_arguments, execute
+    "evaluate", "compute metrics at the checkpoints of a run; existing results are kept", add_arguments, execute
 )

@@ -111,7 +111,7 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
 
 FINETUNE = Command(
     "finetune",
-    "fine-tune the checkpoints of a run on downstream tasks; what is done is skipped",
+    "fine-tune the checkpoints of a run on downstream tasks; existing results are kept",
     add_arguments,
     execute,
 )

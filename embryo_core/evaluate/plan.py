@@ -75,7 +75,7 @@ def plan_evaluation(
         may_support(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans
     ):
         raise MissingCapability(
-            f"Run '{run.name}' has models of the family '{run.family}', which give nothing that a metric reads; "
+            f"Run '{run.name}' has models of the family '{run.family}', which no metric can evaluate; "
             "evaluate a run of another family."
         )
     without_data = [plan.metric for plan in plans if plan.pending and not {*plan.metric.sources} <= {*data}]

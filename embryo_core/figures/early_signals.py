@@ -53,12 +53,14 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
         sentences(
             "Band: 95 % interval over the runs; three runs have none." if table["n"].max() > MIN_RUNS else "",
             "The CSV also has the share of pairs of runs that are in the same order as in the end.",
-            "Seeds of a design are runs of their own, so that the runs are not independent."
+            "Seeds of one design count as separate runs, so the runs are not independent."
             if len(compare.group_by_design(runs)) < len(runs)
             else "",
         ),
         f"n = {span(table['n'])} runs.",
-        f"Drawn are the {MAX_SHOWN} tasks with the earliest signal; click others in the legend." if hidden else "",
+        f"The figure shows the {MAX_SHOWN} tasks with the earliest signal; click others in the legend."
+        if hidden
+        else "",
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
     said = _headline(table[table["task"] == measure], measure, own)

@@ -230,7 +230,7 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
         return ""
     return (
         f"{_name_runs(written)} read sentences as running text, the others each word on its own: accuracies of the two "
-        "are not of the same task."
+        "are not comparable."
     )
 
 
@@ -249,8 +249,8 @@ def describe_measures(runs: Sequence[Run], metric: str) -> str:
         return ""
     named = "; ".join(f"{_name_runs(names)} by {one.replace('_', ' ')}" for one, names in by_measure.items())
     return (
-        f"{named}: prediction of masked words reads the words on both sides, that of next words those before, so that "
-        "their accuracies are not of the same task."
+        f"{named}: prediction of masked words reads the words on both sides, that of next words those before, so "
+        "their accuracies are not comparable."
     )
 
 

@@ -38,7 +38,7 @@ ROW, GAP = 24, 80  # pixels: height of a comparison, gap between panels
 
 
 def verdict_name(verdict: Verdict) -> str:
-    """Return the name of a verdict on pages."""
+    """Return a verdict as pages show it."""
     return NAMES.get(verdict, verdict)
 
 
@@ -110,8 +110,8 @@ def describe_findings(judgements: Sequence[Judgement], compared: Collection[str]
         others += f" {left_out} others need models of another kind."
     return Caption(
         f"{quantity(len(judgements), 'finding')} of the paper, and how many of their comparisons hold in this run.",
-        "Each finding predicts several comparisons. One holds if its whole 95 % interval is on the paper's side, and "
-        f"is opposed if the whole interval is on the other. Verdicts: {rules}. Bars up hold, bars down are opposed. "
+        "Each finding makes several comparisons. A comparison holds if its whole 95 % interval agrees with the paper, "
+        f"and is opposed if the whole interval contradicts it. Verdicts: {rules}. Bars up hold, bars down are opposed. "
         "Small pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, "
         f"or a bar for each comparison.{others}",
         hint="Click a row to see its comparisons, or a picture to open its page.",

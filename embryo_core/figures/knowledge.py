@@ -84,7 +84,7 @@ def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.
 
 
 def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with their Wilson 95 % intervals and the baselines that are `known` (see `baselines.of_facts`).
+    """Add Wilson's 95 % intervals to `scores`, and the baselines `known` (a table of `baselines.of_facts`).
 
     Columns: relation, step, value, n, baseline, answer, low, high.
     """

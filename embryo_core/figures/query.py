@@ -32,8 +32,8 @@ AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can mis
 JOINTLY = Caption(
     "Several masks are answered jointly, from left to right.",
     "The probability of an answer is the product of the probabilities of its words. Each is read with the words before "
-    f"it filled in and the later masks still in place (beam of {query.BEAM_WIDTH}). The list for one mask has that "
-    "mask's factor alone, read with the best answer to the masks before it filled in. " + AT_LEAST,
+    f"it filled in and the later masks still in place (beam of {query.BEAM_WIDTH}). The list for one mask shows "
+    "only that mask's factor, given the best answer to the masks before it. " + AT_LEAST,
 )
 CHAIN_RULE = "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. "
 AMONG = "The word's rank is among the answers of as many pieces. " + AT_LEAST

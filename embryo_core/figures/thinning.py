@@ -42,7 +42,7 @@ def _curves(figure: go.Figure) -> list[go.Scatter]:
 
 
 def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
-    """Return the kept points [K] of a curve (`x` [N] ascending, `y` [N]): all of a short curve, and missing values."""
+    """Return the indices [K] of the kept points of a curve (`x` [N] ascending, `y` [N]); a short curve keeps all."""
     everything = np.arange(len(x))
     if len(x) <= 4 * STRETCHES or (np.diff(x) < 0).any():
         return everything

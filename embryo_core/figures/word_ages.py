@@ -91,7 +91,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
         sentences(
             order if len(drawn) > 1 else "",
             AGES,
-            "Lines: 95 %, by samples of the word's occurrences.",
+            "Lines: 95 % intervals, from resampled occurrences of the word.",
             "Fainter marks: the same words in other runs." if len(drawn) > 1 else "",
             *agreement,
             ONE_SEED if 1 in map(len, compare.group_by_design(drawn)) and len(drawn) > 1 else "",

@@ -107,8 +107,8 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
     run, along = runs[0], axis.of(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(
-            f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. Evaluating any one step again "
-            f"notes them: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
+            f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
+            f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
             "--steps STEP --overwrite"
         )
 

@@ -12,7 +12,7 @@ Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said
 
 @dataclass(frozen=True)
 class Comparison:
-    """One prediction of a finding, measured so that above 0 is the paper's side, with its 95 % interval."""
+    """One prediction of a finding, measured so that values above 0 agree with the paper, with its 95 % interval."""
 
     what: str
     value: float
@@ -24,12 +24,12 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Return whether the whole interval is on the paper's side."""
+        """Return whether the whole interval is in favour of the paper."""
         return self.low > 0
 
     @property
     def opposed(self) -> bool:
-        """Return whether the whole interval is on the other side."""
+        """Return whether the whole interval is against the paper."""
         return self.high < 0
 
 

@@ -158,7 +158,7 @@ def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpo
     found = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
     if not found:
         raise MissingCapability(
-            f"No checkpoint of run '{run.name}' that was asked for has an encoder that can be trained; choose a run of "
+            f"None of the chosen checkpoints of run '{run.name}' has an encoder that can be trained; choose a run of "
             "ALBERT, BERT or ELECTRA."
         )
     return found

@@ -91,7 +91,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
     files = run_files.weights_files(model)
     if len(files) > 1 or run_files.is_pickled(*files[0]):
         raise MissingCapability(
-            f"Run '{checkpoint.run.name}' cannot be asked live: its weights are not one safetensors."
+            f"Run '{checkpoint.run.name}' cannot be asked live: its weights are not in one safetensors file."
         )
     try:
         return network_graph(model, run_files.read_header(*files[0])[0]), files[0][0]

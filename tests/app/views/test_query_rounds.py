@@ -100,7 +100,7 @@ def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest
     monkeypatch.setattr(asking, "FIRST", 1)
     rounds = Rounds(tiny_run, TEXT)
     missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
-    rounds.go_on(max(missing))
+    rounds.ask_next_round(max(missing))
     assert max(missing) in rounds.answers(0).steps
 
 
@@ -121,7 +121,7 @@ def test_rounds_go_on_by_themselves_and_end(open_page, tiny_run: Run, in_fragmen
     assert_frame_equal(found.table, query.ask(tiny_run, TEXT).table)
 
 
-def test_a_reader_stops_it_and_lets_it_go_on(open_page, tiny_run: Run) -> None:
+def test_a_reader_stops_it_and_lets_it_ask_next_round(open_page, tiny_run: Run) -> None:
     """Stopped, the line only counts; with the other button it goes on."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
@@ -138,11 +138,11 @@ def test_the_last_round_after_a_stop_is_drawn(
     app.button("query_stop").click().run()
     by_now = query_rounds._by_now
 
-    def clicked_go_on(found: query_rounds.AskedQuestions) -> query_rounds.AskedQuestions:
+    def click_go_on(found: query_rounds.AskedQuestions) -> query_rounds.AskedQuestions:
         st.session_state[query_rounds.STOPPED] = None
         return by_now(found)
 
-    monkeypatch.setattr(query_rounds, "_by_now", clicked_go_on)
+    monkeypatch.setattr(query_rounds, "_by_now", click_go_on)
     in_fragment(True)
     app.run()
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
@@ -151,7 +151,7 @@ def test_the_last_round_after_a_stop_is_drawn(
 def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: Run, in_fragment) -> None:
     """All checkpoints have been asked, and then a word is tracked: it is followed round by round too."""
     query_rounds.in_rounds(tiny_run, TEXT).answers(16)
-    query_rounds.in_rounds(tiny_run, TEXT).go_on(16)
+    query_rounds.in_rounds(tiny_run, TEXT).ask_next_round(16)
     assert not line_of(open_page("query", tiny_run, text=TEXT))
     app = open_page("query", tiny_run, text=TEXT, word="the")
     assert [button.label for button in app.button if button.key == "query_stop"] == ["Stop"]
@@ -164,7 +164,7 @@ def test_a_tracked_word_ends_as_at_all_steps(tiny_run: Run) -> None:
     """Round by round."""
     rounds = Rounds(tiny_run, TEXT, "the")
     assert rounds.answers(16).steps == (0, 16) and rounds.unfinished
-    rounds.go_on(16)
+    rounds.ask_next_round(16)
     assert not rounds.unfinished
     assert_frame_equal(rounds.answers(16).table, query.ask(tiny_run, rounds.question).table)
 
@@ -178,7 +178,7 @@ def test_the_budget_counts_what_was_asked_before(open_page, tiny_run: Run, monke
     with pytest.raises(TooCostly):
         rounds.check()
     with pytest.raises(TooCostly):
-        rounds.go_on(16)
+        rounds.ask_next_round(16)
     assert rounds.asked == 2
     app = open_page("query", tiny_run, text=TEXT)
     assert app.metric and line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
