@@ -31,15 +31,30 @@ def offered(package: str) -> set[str]:
     return {name for names in lists for name in names} or {alias.name for names in own for alias in names}
 
 
-@cache
-def taken(module: str, package: str) -> frozenset[str]:
+def taken(module: str, package: str) -> set[str]:
     """Names that a module imports of a package, or reads as its attributes."""
     above, _, last = package.rpartition(".")
+    froms, attributes = froms_and_attributes(module)
+    called = {package} | {alias or last for name, taken, alias in froms if (name, taken) == (above, last)}
+    read = {name for value, name in attributes if value in called}
+    return read | {taken for name, taken, _ in froms if name == package}
+
+
+@cache
+def froms_and_attributes(module: str) -> tuple[set[tuple[str | None, str, str | None]], set[tuple[str, str]]]:
+    """Return "from package import name as alias" of a module, and "package.name", each by its parts."""
     nodes = list(ast.walk(tree(module)))
-    froms = [(node.module, alias) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
-    called = {package} | {alias.asname or last for name, alias in froms if (name, alias.name) == (above, last)}
-    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) in called}
-    return frozenset(read | {alias.name for name, alias in froms if name == package})
+    statements = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    dotted = [node for node in nodes if isinstance(node, ast.Attribute) and is_dotted(node.value)]
+    return (
+        {(node.module, alias.name, alias.asname) for node in statements for alias in node.names},
+        {(ast.unparse(node.value), node.attr) for node in dotted},
+    )
+
+
+def is_dotted(node: ast.AST) -> bool:
+    """Whether an expression is a name, or names with dots between them."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_dotted(node.value))
 
 
 def running(node: ast.AST) -> Iterator[ast.AST]:
@@ -58,9 +73,10 @@ def imported(node: ast.AST, module: str) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         assert node.level == 0, f"{module} imports relatively: write the whole name"
         return [f"{node.module}.{alias.name}" for alias in node.names]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "import_module"):
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) and is_dotted(node.func) else ""
+    if called in ("importlib.import_module", "import_module"):
         return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution":
+    if called == "distribution":
         return [node.args[0].value]  # a package whose files are read
     return []
 

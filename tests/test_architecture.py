@@ -124,9 +124,8 @@ def test_light_modules_import_next_to_nothing(module: str):
             "numpy pandas pyarrow torch transformers streamlit pydantic",
         ),
         ("embryo_core.curves", "torch transformers tokenizers tensorflow keras streamlit plotly"),
-        ("app.main", "torch transformers tensorflow keras pretrain"),
     ],
-    ids=("vocabulary", "curves", "dashboard"),
+    ids=("vocabulary", "curves"),
 )
 def test_importing_pulls_in_nothing_heavy(modules: str, heavy: str):
     """What a fresh Python has loaded after the import holds none of the heavy packages."""
