@@ -107,6 +107,19 @@ def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
     return runs.read_run(shared("results", make) / "runs" / tiny_run.name)
 
 
+@pytest.fixture(scope="session")
+def tiny_site(tiny_results: Run, shared: Callable[..., Path]) -> Path:
+    """Return the site of the tiny run, in a folder whose name has a blank and a sign of an address; to be read only."""
+    from embryo_core.site import write_site
+
+    name = "a site #1 – é"
+
+    def make(root: Path) -> None:
+        write_site([tiny_results], root / name, "A site & more", "**Note** of <b>mine</b>")
+
+    return shared("site", make) / name
+
+
 @pytest.fixture
 def short_probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes are trained for a moment only, for tests of what becomes of their scores and not of how good they are."""

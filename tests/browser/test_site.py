@@ -10,17 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
 from embryo_core.curves import interval, smooth
-from embryo_core.site import write_site
 from embryo_core.types import Run
 from tests.browser.conftest import PATIENCE, WINDOW
-
-
-@pytest.fixture(scope="module")
-def site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site of the tiny run, in a folder whose name has a blank and a sign of an address."""
-    folder = tmp_path_factory.mktemp("site") / "a site #1 – é"
-    write_site([tiny_results], folder, "A site & more", "**Note** of <b>mine</b>")
-    return folder
 
 
 @pytest.fixture
@@ -38,9 +29,9 @@ def page(chromium: Browser) -> Iterator[Page]:
     assert not faults
 
 
-def test_each_page_opens_and_draws(site: Path, page: Page):
+def test_each_page_opens_and_draws(tiny_site: Path, page: Page):
     """Every page of the menu says something, and those with figures draw one."""
-    page.goto((site / "index.html").as_uri())
+    page.goto((tiny_site / "index.html").as_uri())
     expect(page.locator(".note strong")).to_have_text("Note")
     titles = page.locator("nav a").all_inner_texts()
     for title in titles:
@@ -51,9 +42,9 @@ def test_each_page_opens_and_draws(site: Path, page: Page):
             expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
 
 
-def test_a_step_is_chosen_and_its_numbers_are_the_scores(site: Path, page: Page, tiny_results: Run):
+def test_a_step_is_chosen_and_its_numbers_are_the_scores(tiny_site: Path, page: Page, tiny_results: Run):
     """A key moves the bar, the address and the table; the CSV has the scores of the evaluation."""
-    page.goto((site / "tokens.html").as_uri())
+    page.goto((tiny_site / "tokens.html").as_uri())
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
     page.keyboard.press("ArrowLeft")
     numbers = page.locator("#accuracy details.numbers summary")
@@ -74,10 +65,10 @@ def test_a_step_is_chosen_and_its_numbers_are_the_scores(site: Path, page: Page,
     assert len(shown) == len(at_8) and all(value in text for value, text in zip(at_8, shown, strict=True))
 
 
-def test_a_figure_is_drawn_from_the_keys_of_its_address(site: Path, page: Page):
+def test_a_figure_is_drawn_from_the_keys_of_its_address(tiny_site: Path, page: Page):
     """A linear axis, a dark page, and one figure alone, with its time bar."""
     page.emulate_media(color_scheme="dark")
-    page.goto((site / "tokens.html").as_uri() + "#embed=acquisition&step=8&scale=linear")
+    page.goto((tiny_site / "tokens.html").as_uri() + "#embed=acquisition&step=8&scale=linear")
     expect(page.locator("section")).to_have_count(1)
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     expect(page.locator("nav")).to_be_hidden()
@@ -85,17 +76,17 @@ def test_a_figure_is_drawn_from_the_keys_of_its_address(site: Path, page: Page):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
 
 
-def test_a_frame_of_a_figure_that_is_missing_names_those_that_exist(site: Path, page: Page):
+def test_a_frame_of_a_figure_that_is_missing_names_those_that_exist(tiny_site: Path, page: Page):
     """One sentence, with the names that can be asked for."""
-    page.goto((site / "tokens.html").as_uri() + "#embed=nonsense&unit=constructor")
+    page.goto((tiny_site / "tokens.html").as_uri() + "#embed=nonsense&unit=constructor")
     expect(page.get_by_text("nonsense")).to_contain_text("accuracy, rescaled, acquisition")
-    page.goto((site / "probing.html").as_uri() + "#embed=Every fact")
+    page.goto((tiny_site / "probing.html").as_uri() + "#embed=Every fact")
     expect(page.get_by_text("'Every fact'")).to_contain_text("layers")
 
 
-def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
+def test_a_head_is_chosen_among_its_maps(tiny_site: Path, page: Page):
     """A click on a small map shows it large, and the address has it."""
-    page.goto((site / "attention.html").as_uri())
+    page.goto((tiny_site / "attention.html").as_uri())
     grid = page.locator("canvas.cells")
     expect(grid).to_be_visible()
     before = page.locator("#head h2").inner_text()
@@ -107,15 +98,15 @@ def test_a_head_is_chosen_among_its_maps(site: Path, page: Page):
 
 
 @pytest.mark.parametrize("address", ["unit=constructor", "run=__proto__&beside=toString&step=x&scale=valueOf"])
-def test_an_address_that_names_nothing_shows_the_page(site: Path, page: Page, address: str):
+def test_an_address_that_names_nothing_shows_the_page(tiny_site: Path, page: Page, address: str):
     """Every object of JavaScript has properties of these names."""
-    page.goto((site / "tokens.html").as_uri() + f"#{address}")
+    page.goto((tiny_site / "tokens.html").as_uri() + f"#{address}")
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
 
 
-def test_curves_count_tokens_and_are_smoothed(site: Path, page: Page, tiny_results: Run):
+def test_curves_count_tokens_and_are_smoothed(tiny_site: Path, page: Page, tiny_results: Run):
     """Each point keeps its value at its checkpoint's tokens; before it is a line of the means of three."""
-    page.goto((site / "tokens.html").as_uri() + "#unit=tokens&smoothing=3")
+    page.goto((tiny_site / "tokens.html").as_uri() + "#unit=tokens&smoothing=3")
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
     traces = page.locator("#accuracy .js-plotly-plot").evaluate(
         """plot => plot._fullData.filter(({ y }) => y.length === 3)
@@ -133,9 +124,9 @@ def test_curves_count_tokens_and_are_smoothed(site: Path, page: Page, tiny_resul
     )
 
 
-def test_long_tables_are_searched(site: Path, page: Page, tiny_results: Run):
+def test_long_tables_are_searched(tiny_site: Path, page: Page, tiny_results: Run):
     """A table opens with its rows, and the search leaves those with the text."""
-    page.goto((site / "tokens.html").as_uri())
+    page.goto((tiny_site / "tokens.html").as_uri())
     page.locator("summary", has_text="Words behind").click()
     rows = page.locator("details:has(input) tbody tr")
     expect(rows.first).to_be_visible()
@@ -145,9 +136,9 @@ def test_long_tables_are_searched(site: Path, page: Page, tiny_results: Run):
     assert all(word in text.lower() for text in rows.all_inner_texts()) and rows.count() < 500
 
 
-def test_the_weights_of_a_head_are_saved(site: Path, page: Page, tiny_results: Run):
+def test_the_weights_of_a_head_are_saved(tiny_site: Path, page: Page, tiny_results: Run):
     """The CSV of a head has a row for each weight, within 1.5 % of what was stored."""
-    page.goto((site / "attention.html").as_uri() + "#head=Layer 1, head 2")
+    page.goto((tiny_site / "attention.html").as_uri() + "#head=Layer 1, head 2")
     expect(page.locator("#head canvas").first).to_be_visible()
     with page.expect_download() as download:
         page.locator("#head").get_by_role("button", name="CSV").click()

@@ -39,11 +39,20 @@ def read(path: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site of the tiny run."""
-    made = tmp_path_factory.mktemp("site") / "site"
-    write_site([tiny_results], made, "A site", "*Note*")
+def short_site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a site of one page, which tests copy."""
+    made = tmp_path_factory.mktemp("short") / "site"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "PAGES", {"query": PAGES["query"]})
+        write_site([tiny_results], made, "A title that is no text: \udcff")
     return made
+
+
+@pytest.fixture
+def own_site(short_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the site of one page, which the test may write anew."""
+    monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
+    return Path(shutil.copytree(short_site, tmp_path / "site"))
 
 
 def data(folder: Path) -> Path:
@@ -52,20 +61,20 @@ def data(folder: Path) -> Path:
     return found
 
 
-def test_every_page_has_its_file_and_its_data(folder: Path):
+def test_every_page_has_its_file_and_its_data(tiny_site: Path):
     """Each names itself, and its data have a panel for what was computed."""
-    names = {path.stem for path in folder.glob("*.html")}
+    names = {path.stem for path in tiny_site.glob("*.html")}
     assert names == {*PAGES, "index"} - {"overview"}
-    shown = {name: [part.get("name") for part in read(data(folder) / f"{name}.js")["parts"]] for name in PAGES}
+    shown = {name: [part.get("name") for part in read(data(tiny_site) / f"{name}.js")["parts"]] for name in PAGES}
     assert {"accuracy", "acquisition"} <= {*shown["tokens"]} and "layers" in shown["probing"]
-    assert read(folder / "data" / "site.js")["title"] == "A site"
+    assert read(tiny_site / "data" / "site.js")["title"] == "A site & more"
 
 
-def test_numbers_of_a_figure_are_the_scores(folder: Path, tiny_results: Run):
+def test_numbers_of_a_figure_are_the_scores(tiny_site: Path, tiny_results: Run):
     """The CSV of a page has the values that the evaluation wrote."""
-    panel = next(part for part in read(data(folder) / "tokens.js")["parts"] if part["name"] == "accuracy")
+    panel = next(part for part in read(data(tiny_site) / "tokens.js")["parts"] if part["name"] == "accuracy")
     choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
-    figure = read(folder / "data" / f"{choice['file']}.js")
+    figure = read(tiny_site / "data" / f"{choice['file']}.js")
     table = pd.read_csv(StringIO(figure["csv"])).set_index(["group", "step"])["accuracy"]
     scores = results.read_scores(tiny_results, "mask_prediction").set_index(["group", "step"])["value"]
     assert len(table) and table.to_dict() == pytest.approx(scores[table.index].to_dict())
@@ -85,15 +94,15 @@ def test_runs_keep_their_order_whatever_their_names(tiny_results: Run, tmp_path:
     assert read(tmp_path / "site" / "data" / "site.js")["names"] == ["tiny", "7", "10", "2"]
 
 
-def test_no_address_of_another_host_is_loaded(folder: Path):
+def test_no_address_of_another_host_is_loaded(tiny_site: Path):
     """Pages and scripts name files of the folder alone."""
-    for path in folder.glob("*.html"):
+    for path in tiny_site.glob("*.html"):
         assert not re.search(r"""(src|href)=["'](https?:)?//""", path.read_text())
 
 
 def test_only_views_with_new_results_are_drawn_anew(tiny_results: Run, tmp_path: Path, monkeypatch):
     """An unchanged run is taken over, a changed one is not, and the folder is whole each time."""
-    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
+    monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     run = copy_run(tiny_results, tmp_path / "copy")
     shutil.copytree(tiny_results.results, run.results)
     folder = tmp_path / "ein Ort – 場所"
@@ -125,19 +134,21 @@ def test_a_foreign_folder_and_a_run_without_results_are_refused(
 
 
 @pytest.mark.parametrize("name", [".git/config", "CNAME", "data/mine/thesis.txt", "assets/linked.js"])
-def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, tmp_path: Path, monkeypatch, name: str):
-    """They would be lost; a manifest that is none does no harm."""
-    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
-    folder = tmp_path / "site"
-    write_site([tiny_results], folder, "A title that is no text: \udcff")
-    (folder / site.MANIFEST).write_text("[" * 100_000)
-    assert len(write_site([tiny_results], folder)) == 1
-    other = folder / name
+def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, own_site: Path, name: str):
+    """They would be lost."""
+    other = own_site / name
     other.parent.mkdir(exist_ok=True)
-    other.symlink_to(folder / "tokens.html") if "linked" in name else other.write_text("mine")
+    other.symlink_to(own_site / "query.html") if "linked" in name else other.write_text("mine")
     with pytest.raises(SiteError, match=other.name):
-        write_site([tiny_results], folder)
-    assert other.exists() and (folder / "tokens.html").exists()
+        write_site([tiny_results], own_site)
+    assert other.exists() and (own_site / "query.html").exists()
+
+
+def test_a_manifest_that_is_none_does_no_harm(tiny_results: Run, own_site: Path):
+    """The site is drawn anew."""
+    (own_site / site.MANIFEST).write_text("[" * 100_000)
+    assert len(write_site([tiny_results], own_site)) == 1
+    assert write_site([tiny_results], own_site) == []
 
 
 def test_a_folder_has_one_writer(tiny_results: Run, tmp_path: Path, monkeypatch):
@@ -159,46 +170,44 @@ def test_a_folder_has_one_writer(tiny_results: Run, tmp_path: Path, monkeypatch)
     assert refused and [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
-def test_long_tables_have_every_row_in_a_file(folder: Path, tiny_results: Run):
+def test_long_tables_have_every_row_in_a_file(tiny_site: Path, tiny_results: Run):
     """Words and facts of the last step, with their numbers as they were stored."""
-    page = read(data(folder) / "tokens.js")
+    page = read(data(tiny_site) / "tokens.js")
     about = next(part for part in page["parts"] if part.get("columns"))
-    rows = pd.DataFrame(read(folder / "data" / f"{about['file']}.js"), columns=about["columns"])
+    rows = pd.DataFrame(read(tiny_site / "data" / f"{about['file']}.js"), columns=about["columns"])
     stored = results.read_words(tiny_results, "mask_prediction", step=16)
     assert len(rows) == about["count"] and rows["n"].sum() == stored["n"].sum()
     assert rows["correct"].sum() == stored["correct"].sum() > 0
-    about = next(part for part in read(data(folder) / "knowledge.js")["parts"] if part["name"] == "Every fact")
-    rows = pd.DataFrame(read(folder / "data" / f"{about['file']}.js"), columns=about["columns"])
+    about = next(part for part in read(data(tiny_site) / "knowledge.js")["parts"] if part["name"] == "Every fact")
+    rows = pd.DataFrame(read(tiny_site / "data" / f"{about['file']}.js"), columns=about["columns"])
     histories = results.read_histories(tiny_results)
     assert sorted(rows["subject"]) == sorted(histories["subject"]) and (rows["p(answer)"] > 0).all()
 
 
-def test_an_axis_of_tokens_has_the_tokens_of_each_checkpoint(folder: Path, tiny_results: Run):
+def test_an_axis_of_tokens_has_the_tokens_of_each_checkpoint(tiny_site: Path, tiny_results: Run):
     """The counts are those of the manifests; zero has a place of its own on a log axis."""
-    about = read(folder / "data" / "site.js")["runs"][tiny_results.name]
+    about = read(tiny_site / "data" / "site.js")["runs"][tiny_results.name]
     tokens = about["units"]["tokens"]
     assert tokens["counts"] == about["bar"]["tokens"] == tokens["values"]["linear"]
     assert tokens["values"]["log"][1:] == tokens["counts"][1:] and tokens["values"]["log"][0] > 0
     assert tokens["axes"]["log"]["type"] == "log" and "flops" in about["units"]
 
 
-def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, tmp_path: Path, monkeypatch):
+def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, own_site: Path, monkeypatch):
     """The error names the folder, and nothing half written is left."""
-    monkeypatch.setattr(site, "PAGES", {"tokens": PAGES["tokens"]})
-    write_site([tiny_results], tmp_path / "site")
-    before = sorted(path.name for path in (tmp_path / "site").rglob("*"))
+    before = sorted(path.name for path in own_site.rglob("*"))
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(site, "_write_frame", full)
     with pytest.raises(SiteError, match="No space left"):
-        write_site([tiny_results], tmp_path / "site")
-    assert sorted(path.name for path in (tmp_path / "site").rglob("*")) == before
-    assert [path.name for path in tmp_path.iterdir() if "site" in path.name] == ["site"]
+        write_site([tiny_results], own_site)
+    assert sorted(path.name for path in own_site.rglob("*")) == before
+    assert [path.name for path in own_site.parent.iterdir() if "site" in path.name] == ["site"]
 
 
-def test_a_hundred_numbers_are_the_stored_scores(folder: Path, tiny_results: Run):
+def test_a_hundred_numbers_are_the_stored_scores(tiny_site: Path, tiny_results: Run):
     """The CSV files of Tokens, Knowledge and Grammar have the values and counts of the evaluation."""
     compared = 0
     for page, panel, metric, key, value in (
@@ -207,9 +216,9 @@ def test_a_hundred_numbers_are_the_stored_scores(folder: Path, tiny_results: Run
         ("grammar", "accuracy", grammar.METRIC, "group", "value"),
     ):
         scores = results.read_scores(tiny_results, metric).set_index(["group", "step"])
-        shown = next(part for part in read(data(folder) / f"{page}.js")["parts"] if part["name"] == panel)
+        shown = next(part for part in read(data(tiny_site) / f"{page}.js")["parts"] if part["name"] == panel)
         for choice in (one for one in shown["choices"] if not one["label"].startswith("Token reconstruction")):
-            table = pd.read_csv(StringIO(read(folder / "data" / f"{choice['file']}.js")["csv"]))
+            table = pd.read_csv(StringIO(read(tiny_site / "data" / f"{choice['file']}.js")["csv"]))
             table = table.set_index([key, "step"])
             table = table.loc[table.index.intersection(scores.index)]
             assert table[value].tolist() == pytest.approx(scores.loc[table.index, "value"].tolist(), rel=1e-12)
