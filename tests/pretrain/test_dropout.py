@@ -8,6 +8,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from pretrain.layers import Dropout
@@ -57,6 +58,7 @@ def write_resumed(file: Path) -> None:
     file.write_text(json.dumps([going_on, draw(again), int(state[1])]))
 
 
+@pytest.mark.slow
 def test_every_replica_drops_other_numbers():
     """The first drops what one device would, the second others, at each update anew."""
     environment = os.environ | {"KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(REPOSITORY)}

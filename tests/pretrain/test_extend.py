@@ -159,7 +159,9 @@ def test_stopped_and_resumed_it_ends_the_same(albert, root):
     assert ends_the_same(killed, command)
 
 
-@pytest.mark.parametrize("preset", ["bert-tiny", "electra-tiny", "gpt2-tiny"])
+@pytest.mark.parametrize(
+    "preset", ["gpt2-tiny", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "electra-tiny"))]
+)
 def test_other_families_are_extended_too(preset, corpus, root, texts):
     """WordPiece, a generator inside, a decoder; a byte-level vocabulary is refused."""
     first, extended, _ = extend(preset, corpus, root)

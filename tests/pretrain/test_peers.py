@@ -33,7 +33,10 @@ class Trained(NamedTuple):
     weights: Weights
 
 
-@pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny", "gpt2-tiny"])
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "electra-tiny", "gpt2-tiny")]
+
+
+@pytest.fixture(scope="module", params=["tiny", *OTHERS])
 def config(request: pytest.FixtureRequest) -> Config:
     """Every family with its own optimizer: warm-up and decay, two lengths, and gradients that are clipped."""
     chosen = preset(request.param)

@@ -129,6 +129,7 @@ def test_time_in_which_another_program_has_the_core_is_not_counted(monkeypatch: 
     assert 0 < seconds_of_a_product("float32") < 0.05
 
 
+@pytest.mark.slow
 def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data: Data, tmp_path: Path):
     """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
     changed = replace(config, steps=2, short_steps=1, compute_dtype="bfloat16")
@@ -168,7 +169,7 @@ def test_the_log_counts_what_was_trained_on(finished: Run, config: Config, data:
     assert (last.tokens, last.sequences) == (seen[-1], 8 * config.steps)
 
 
-@pytest.mark.parametrize("step", [4, 10])
+@pytest.mark.parametrize("step", [pytest.param(4, marks=pytest.mark.slow), 10])
 def test_a_run_stopped_in_either_phase_ends_the_same(
     finished: Run, snapshots: Path, config: Config, data: Data, step: int
 ):
@@ -185,13 +186,13 @@ def test_a_run_stopped_in_either_phase_ends_the_same(
 def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Data, tmp_path: Path):
     """Stopped at its last update and given more of them, a run ends with the weights of one started with that plan."""
     settings = {"short_steps": 0, "long_every": 0, "measured_sequences": 0, "heldout_sequences": 1}
-    longer = replace(config, steps=5, constant_steps=4, save_every=3, **settings)
-    shorter = replace(longer, steps=3, constant_steps=3)
+    longer = replace(config, steps=3, constant_steps=2, save_every=2, **settings)
+    shorter = replace(longer, steps=2, constant_steps=2)
     paths = [tmp_path / name for name in ("extended", "planned")]
     for path, plans in zip(paths, ((shorter, longer), (longer,)), strict=True):
         for plan in plans:
             train(write_card(new_card(path, plan, data.corpus)), plan, replace(data, config=plan))
-    assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 5
+    assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 4
     assert log(paths[0]) == log(paths[1])
 
 
@@ -230,6 +231,7 @@ def test_a_run_ends_by_the_clock_with_a_rate_of_zero(config: Config, data: Data,
     assert {row["step"] for row in log(run.path) if row["split"] == "heldout"} >= {0, last}
 
 
+@pytest.mark.slow
 def test_a_clock_goes_on_where_the_last_state_has_it(config: Config, data: Data, ticking: None, tmp_path: Path):
     """Time between two processes is not counted; a run whose minutes are over stays as it is."""
     timed = replace(config, steps=3, warmup_steps=0, short_steps=0, minutes=0.3)

@@ -94,6 +94,7 @@ def test_it_has_its_own_checkpoints_and_the_log_of_both(first: Run, wide: Run, r
     assert training_flops(wide, 4) == before and training_flops(wide, 8) > 3 * before
 
 
+@pytest.mark.slow
 def test_a_resume_begins_it_again_where_its_start_is_missing(wide: Run, first: Run, command: list[str], root: Path):
     """Killed before its first checkpoint was written, it comes to the same weights; begun, it does nothing more."""
     begun = ["--init-from", str(first.path), *command, "num_hidden_groups=2", *WIDER]

@@ -39,7 +39,10 @@ def train(seed: int, rate: float, decay: float) -> Series:
     return saved
 
 
-@pytest.fixture(scope="module", params=[(3e-3, 0.1), (1e-2, 1.0)], ids=["usual", "high rate and decay"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param((3e-3, 0.1), id="usual"), pytest.param((1e-2, 1.0), id="high", marks=pytest.mark.slow)],
+)
 def trained(request: pytest.FixtureRequest) -> tuple[Series, Series]:
     """Return the series of two seeds."""
     return train(1, *request.param), train(2, *request.param)
