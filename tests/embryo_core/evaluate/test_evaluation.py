@@ -23,7 +23,7 @@ from embryo_core.metrics import METRICS
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.results.tables import TABLES
 from embryo_core.types import Run
-from tests.conftest import SAMPLE_DATA, shorten_probing
+from tests.conftest import SAMPLE_DATA, copy_run, shorten_probing
 
 LACKING = {"replaced_tokens", "next_words"}  # which no ALBERT gives
 NAMES = [metric.name for metric in METRICS if not LACKING & metric.needs]
@@ -38,16 +38,25 @@ def files(run: Run) -> dict[str, bytes]:
     return {str(p.relative_to(run.results)): p.read_bytes() for p in sorted(run.results.rglob("*")) if p.is_file()}
 
 
-def test_all_metrics_at_all_checkpoints(own_run):
+@pytest.fixture(scope="module")
+def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a copy of the tiny run, evaluated on everything at once; to be read only."""
+    run = copy_run(tiny_run, tmp_path_factory.mktemp("evaluated"))
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_probing(patch)
+        assert evaluate(run, SAMPLE_DATA) == Report(computed=3 * len(NAMES))
+    return run
+
+
+def test_all_metrics_at_all_checkpoints(evaluated):
     """By default everything is computed, compacted, and noted with its data."""
-    assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES))
-    assert all(results.done(own_run)[name] == {0, 8, 16} for name in NAMES)
+    assert all(results.done(evaluated)[name] == {0, 8, 16} for name in NAMES)
     own = {table.name for table in TABLES if table.command == "evaluate"} - {"variants"}  # no fact is right
     written = ["facts", "counts", "positions", *own]
-    assert set(files(own_run)) == {"sources.json"} | {
+    assert set(files(evaluated)) == {"sources.json"} | {
         f"{name}.parquet{end}" for name in written for end in ("", ".sha256")
     }
-    noted = results.read_sources(own_run)["mask_prediction"]
+    noted = results.read_sources(evaluated)["mask_prediction"]
     assert (noted["data"], noted["limit"], noted["sentences"]) == ("treebank.conllu", 3, 3)
     assert "3 sentences of treebank.conllu" in noted["note"]
 
@@ -61,15 +70,14 @@ def test_what_is_done_is_skipped(own_run):
     assert files(own_run) == before
 
 
-def test_order_of_evaluations_leaves_no_trace(own_run, tmp_path):
+def test_order_of_evaluations_leaves_no_trace(own_run, evaluated):
     """Metric by metric and step by step gives the files of one evaluation, byte for byte."""
-    evaluate(own_run, SAMPLE_DATA)
-    at_once = files(own_run)
-    shutil.rmtree(own_run.results)
     for name in reversed(NAMES):
-        for step in (16, 0, 8):
-            evaluate(own_run, SAMPLE_DATA, [name], steps=[step])
-    assert files(own_run) == at_once
+        evaluate(own_run, SAMPLE_DATA, [name], steps=[16])
+    for step in (0, 8):
+        evaluate(own_run, SAMPLE_DATA, NAMES[::2], steps=[step])
+        evaluate(own_run, SAMPLE_DATA, NAMES[1::2], steps=[step])
+    assert files(own_run) == files(evaluated)
 
 
 def test_overwrite_computes_again(own_run):
@@ -199,11 +207,12 @@ def test_a_config_that_cannot_be_read_stops_no_other_checkpoint(own_run):
 
 def test_other_data_are_never_mixed_in(own_run):
     """Another limit or another file needs --overwrite, which then replaces all steps, not the asked ones alone."""
-    evaluate(own_run, SAMPLE_DATA, [name for name in NAMES if name != "token_reconstruction"])
-    evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[8])
+    names = ["token_reconstruction", "mask_prediction", "attention"]
+    evaluate(own_run, SAMPLE_DATA, names[1:])
+    evaluate(own_run, SAMPLE_DATA, names[:1], steps=[8])
     before = files(own_run)
     with pytest.raises(ResultsError, match=r"limit 3\), received .*limit 2\); give the same data, or --overwrite"):
-        evaluate(own_run, SAMPLE_DATA, steps=[16], limit=2)
+        evaluate(own_run, SAMPLE_DATA, names, steps=[16], limit=2)
     assert files(own_run) == before
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[16], overwrite=True, limit=2)
     assert results.done(own_run)["mask_prediction"] == {16}
@@ -311,20 +320,17 @@ def evaluate_and_die(run: Run, written: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_and_resumed_gives_identical_files(own_run):
+def test_killed_again_and_again_and_resumed_gives_identical_files(own_run, evaluated):
     """What was written stays, and what was not is computed by the next; in the end nothing is missing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
-    evaluate(own_run, SAMPLE_DATA)
-    whole = files(own_run)
-    shutil.rmtree(own_run.results)
     for written in (0, 3, 5):
         process = context.Process(target=evaluate_and_die, args=(own_run, written))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES) - 8, done_before=8)
-    assert files(own_run) == whole
+    assert files(own_run) == files(evaluated)
 
 
 def test_a_family_that_no_metric_reads_is_named(own_run, sample):
