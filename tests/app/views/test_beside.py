@@ -26,11 +26,19 @@ PLANTED = 0.87654
 
 
 @pytest.fixture
-def two(tiny_results: Run, tmp_path: Path) -> Run:
-    """Return the tiny run with its results, and a copy "twin" with another score and dropout and a missing table."""
+def two(made: Path, tmp_path: Path) -> Run:
+    """Return the tiny run with its results, beside "twin", in a root that the test may change."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return runs.read_run(tmp_path / "runs" / "tiny")
+
+
+@pytest.fixture(scope="module")
+def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the root: the tiny run with its results, and a copy "twin" with another score and dropout."""
+    root = tmp_path_factory.mktemp("two")
     for name in (tiny_results.name, "twin"):
-        run = Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / name))
-        shutil.copytree(tiny_results.results, tmp_path / "results" / name)
+        run = Path(shutil.copytree(tiny_results.path, root / "runs" / name))
+        shutil.copytree(tiny_results.results, root / "results" / name)
     other = runs.read_run(run)
     runs.write_run(other_design(other))
     scores = results.read_scores(other, "mask_prediction")
@@ -40,7 +48,7 @@ def two(tiny_results: Run, tmp_path: Path) -> Run:
             for row in rows.itertuples()
         ]
         results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
-    return runs.read_run(tmp_path / "runs" / tiny_results.name)
+    return root
 
 
 def other_design(run: Run) -> Run:
