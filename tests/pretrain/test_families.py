@@ -93,7 +93,13 @@ def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data)
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(("name", "second"), [("bert-tiny", "next_sentence"), ("electra-tiny", "replaced_token")])
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [
+        ("bert-tiny", "next_sentence"),
+        pytest.param("electra-tiny", "replaced_token", marks=pytest.mark.slow),
+    ],
+)
 def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: Path, tmp_path: Path):
     """In every family: the log has each objective's loss by length, the held-out measures are of each length."""
     lengths = "short_steps=4 short_sequence_length=16 short_batch_size=8 long_every=2"

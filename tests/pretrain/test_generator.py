@@ -12,6 +12,8 @@ from pretrain.measure import Measurement, heldout_row
 from pretrain.model import GeneratorModel, filled_in, sample, targets
 from pretrain.train import build
 
+pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_measure.py measures as it is compiled
+
 
 @pytest.fixture(scope="module")
 def electra_data(texts, cache) -> Data:

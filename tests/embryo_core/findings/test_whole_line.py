@@ -18,7 +18,10 @@ MADE = {
 EXPECTED = {"shows": "reproduced", "contradicts": "contradicted"}  # of every finding
 
 
-@pytest.fixture(scope="module", params=MADE)
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name == "noise, 2" else ()) for name in MADE]
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
     """Return the name of a planted run, and the run."""
     return request.param, MADE[request.param](tmp_path_factory.mktemp("planted"))
