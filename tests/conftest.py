@@ -36,9 +36,17 @@ SAMPLE_DATA |= {"words": SAMPLE / "words.csv", "text": SAMPLE / "treebank.conllu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, so that at the end no worker is left alone with one of them."""
+    """Files with slow tests come first, so that at the end no worker is left alone with one of them.
+
+    Every fourth file is a browser's: its tests wait for pages, and leave the processor to those of other workers.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    files = dict.fromkeys(item.path for item in items)
+    waiting = [file for file in files if file.parent == REPOSITORY / "tests" / "browser"]
+    computing = [file for file in files if file not in waiting]
+    place = {file: 3 * i for i, file in enumerate(waiting)} | {file: i for i, file in enumerate(computing)}
+    items.sort(key=lambda item: place[item.path])
 
 
 @pytest.fixture(autouse=True)
