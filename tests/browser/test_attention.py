@@ -45,7 +45,7 @@ def test_the_sections_are_in_the_url(visit, app):
     expect(figure(other, 2)).to_be_visible()
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=("at a step", "since when"))
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)], ids=("at a step", "since when"))
 def test_a_click_on_a_cell_chooses_its_head(visit, app, number: int):
     """In both figures of layer by head."""
     visitor = visit(app)

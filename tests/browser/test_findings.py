@@ -22,7 +22,7 @@ def test_a_click_on_a_picture_opens_its_page(visit, app):
     expect(visitor.heading("Tokens")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1400, 1024])
+@pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.slow), 1024])
 def test_the_time_bar_names_phases_where_there_is_room(visit, app_of_demo: str, width: int):
     """All phases have their stretch; names do not run into each other, and each is on the screen."""
     visitor = visit(app_of_demo)

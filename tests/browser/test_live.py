@@ -109,7 +109,10 @@ def put(page: Page, text: str, word: str = "") -> str:
     return page.locator("#live [role=status]").inner_text()
 
 
-@pytest.mark.parametrize("family", ["albert", "bert", "electra", "gpt2", "gpt_neox"])
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bert", "electra", "gpt_neox")]
+
+
+@pytest.mark.parametrize("family", ["albert", "gpt2", *OTHERS])
 def test_answers_are_those_of_the_dashboard(
     family: str, own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
     return name, ElementTree.fromstring(content)
 
 
-@pytest.mark.parametrize("scale", step_scales.SCALES)
+@pytest.mark.parametrize("scale", [pytest.param("linear", marks=pytest.mark.slow), "log"])
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
     """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
     history = read_averaged(tiny_results, 2, 1)
@@ -113,7 +113,7 @@ def test_the_page_begins_by_itself_unless_less_motion_is_wished(offline, tiny_re
     expect(play).to_have_attribute("aria-label", "Pause")
 
 
-@pytest.mark.parametrize("scale", step_scales.SCALES)
+@pytest.mark.parametrize("scale", ["linear", pytest.param("log", marks=pytest.mark.slow)])
 def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
     """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
     visitor = visit(app)

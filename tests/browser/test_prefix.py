@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+import pytest
+
 from embryo_core.types import Run
 from tests.browser.conftest import Visitor, free_port, serve, started
 from tests.browser.test_hosting import SOCKET, answer
@@ -78,6 +80,7 @@ def visit_pages(visitor: Visitor, run: Run) -> None:
     visitor.expect_query(run=run.name, step="8")
 
 
+@pytest.mark.slow
 def test_a_prefix_that_the_server_knows(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
     """As behind jupyter-server-proxy's `proxy/absolute`; the name of the host is one that is allowed."""
     with keeping(tiny_results) as address:

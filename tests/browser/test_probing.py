@@ -170,7 +170,7 @@ def test_every_figure_can_be_saved_as_a_picture(visit, probed):
             assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
 
 
-@pytest.mark.parametrize("width", [390, 1024])
+@pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.slow)])
 def test_steps_below_a_heat_map_never_touch(visit, width: int):
     """The demo has many steps: a phone has room for some of them, and a tablet for more or all."""
     with serve(demo.FOLDER) as address:
