@@ -25,9 +25,11 @@ from pretrain.text_sources import (
     Cleaner,
     Document,
     TextSource,
+    batches_of_sentences,
     find_sources,
-    read_documents,
-    split_sentences,
+    find_training_and_heldout,
+    read_all,
+    sample_paragraphs,
 )
 from pretrain.vocabularies import VOCABULARIES
 
@@ -90,7 +92,7 @@ def prepare(
         if heldout or vocabulary:
             raise CorpusError(f"{prepared.parent} is prepared text: it has its own held-out text and vocabulary.")
         return open_corpus(prepared.parent)
-    train_sources, heldout_sources = _find_sources(sources, heldout)
+    train_sources, heldout_sources = find_training_and_heldout(sources, heldout)
     settings = {
         "format": FORMAT,
         "vocabulary_size": vocabulary_size,
@@ -122,7 +124,7 @@ def extended_vocabulary(
 
     Words are counted in the sample on which a tokenizer would be trained. Raises CorpusError.
     """
-    train_sources, _ = _find_sources(sources, heldout)
+    train_sources, _ = find_training_and_heldout(sources, heldout)
     settings = {
         "extend_vocabulary": count,
         "sources": [source.identity() for source in train_sources],
@@ -131,7 +133,7 @@ def extended_vocabulary(
     with _preparing(cache, settings, progress) as folder:
         if not (folder / "tokenizer").is_dir():
             progress(f"finding {count:,} words for new pieces")
-            tokenizers.extend(vocabulary, _sample(train_sources), count, folder / "tokenizer")
+            tokenizers.extend(vocabulary, sample_paragraphs(train_sources, SAMPLE_BYTES), count, folder / "tokenizer")
         return folder / "tokenizer"
 
 
@@ -141,15 +143,6 @@ def _preparing(cache: Path, settings: dict[str, Any], progress: Callable[[str], 
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     with locked(folder, waiting=lambda: progress("waiting for another process that prepares the same text")):
         yield folder
-
-
-def _find_sources(sources: Iterable[str], heldout: Iterable[str]) -> tuple[list[TextSource], list[TextSource]]:
-    """Return the training sources and the held-out ones. Raises CorpusError if no training source is left."""
-    heldout_sources = find_sources(heldout)
-    train_sources = find_sources(sources, without=heldout_sources)
-    if not train_sources:
-        raise CorpusError("No text is left to train on; name a source that is not held out.")
-    return train_sources, heldout_sources
 
 
 def open_corpus(folder: Path) -> Corpus:
@@ -168,7 +161,7 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
     The text is cleaned like held-out text, so it has the same ids as in `prepare` with `heldout`. Raises CorpusError.
     """
     sources = find_sources(names)
-    _encode(Cleaner().clean(chain.from_iterable(map(read_documents, sources))), tokenizer, folder)
+    _encode(Cleaner().clean(read_all(sources)), tokenizer, folder)
     text = _open(folder)
     if not len(text.tokens):
         listed = ", ".join(source.name for source in sources)
@@ -237,7 +230,7 @@ def _build(
     if not (folder / "tokenizer").is_dir():
         of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
         progress(f"training the tokenizer on {of}")
-        sample = list(_sample(train))
+        sample = list(sample_paragraphs(train, SAMPLE_BYTES))
         if not sample:
             raise empty
         kind = settings.get("tokenizer", "unigram")
@@ -246,7 +239,7 @@ def _build(
     cleaner = Cleaner()
     reports = {}
     for name, sources in (("heldout", heldout), ("train", train)):
-        texts = cleaner.clean(_documents(sources, progress))
+        texts = cleaner.clean(read_all(sources, progress))
         if (folder / name).is_dir():  # complete from an interrupted preparation: read only for its paragraphs
             for _ in texts:
                 pass
@@ -265,24 +258,6 @@ def _build(
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
 
 
-def _documents(sources: list[TextSource], progress: Callable[[str], None]) -> Iterator[Document]:
-    for source in sources:
-        progress(f"reading {source.name}")
-        yield from read_documents(source)
-
-
-def _sample(sources: list[TextSource]) -> Iterator[str]:
-    """Yield the first paragraphs of every source, the same amount of each."""
-    share = SAMPLE_BYTES // len(sources)
-    for source in sources:
-        taken = 0
-        for paragraph in chain.from_iterable(Cleaner().clean(read_documents(source))):
-            yield paragraph
-            taken += len(paragraph)
-            if taken >= share:
-                break
-
-
 def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
     """Write tokens, sentences and documents of these texts to a folder, atomically."""
     lengths: list[np.ndarray] = []  # tokens of each sentence
@@ -290,7 +265,7 @@ def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -
     with replacing(folder) as temporary:
         temporary.mkdir()
         with (temporary / "tokens.bin").open("wb") as file:
-            for batch in _batches(documents):
+            for batch in batches_of_sentences(documents, BATCH):
                 flat = [sentence for document in batch for sentence in document]
                 ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(flat, add_special_tokens=False)]
                 np.fromiter(chain.from_iterable(ids), np.uint16).tofile(file)
@@ -298,20 +273,6 @@ def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -
                 sizes.append(np.array([len(document) for document in batch], np.int64))
         np.save(temporary / "sentences.npy", _offsets(lengths))
         np.save(temporary / "documents.npy", _offsets(sizes))
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield batches of documents split into sentences, about BATCH sentences each."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append([sentence for paragraph in document for sentence in split_sentences(paragraph)])
-        size += len(batch[-1])
-        if size >= BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _offsets(counts: list[np.ndarray]) -> np.ndarray:

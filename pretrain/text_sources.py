@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,50 @@ def split_sentences(paragraph: str) -> list[str]:
         start = stop.end()
     sentences.append(paragraph[start:])
     return sentences
+
+
+# === Several sources ===
+
+
+def find_training_and_heldout(
+    sources: Iterable[str], heldout: Iterable[str]
+) -> tuple[list[TextSource], list[TextSource]]:
+    """Return the training sources and the held-out ones. Raises CorpusError if no training source is left."""
+    heldout_sources = find_sources(heldout)
+    train_sources = find_sources(sources, without=heldout_sources)
+    if not train_sources:
+        raise CorpusError("No text is left to train on; name a source that is not held out.")
+    return train_sources, heldout_sources
+
+
+def read_all(sources: list[TextSource], progress: Callable[[str], None] = lambda message: None) -> Iterator[Document]:
+    """Read the documents of every source, with a message for each. Raises as `read_documents` does."""
+    for source in sources:
+        progress(f"reading {source.name}")
+        yield from read_documents(source)
+
+
+def sample_paragraphs(sources: list[TextSource], size: int) -> Iterator[str]:
+    """Yield the first paragraphs of every source, the same amount of each: about `size` bytes in all."""
+    share = size // len(sources)
+    for source in sources:
+        taken = 0
+        for paragraph in chain.from_iterable(Cleaner().clean(read_documents(source))):
+            yield paragraph
+            taken += len(paragraph)
+            if taken >= share:
+                break
+
+
+def batches_of_sentences(documents: Iterable[Document], count: int) -> Iterator[list[Document]]:
+    """Yield batches of documents split into sentences, about `count` sentences each."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append([sentence for paragraph in document for sentence in split_sentences(paragraph)])
+        size += len(batch[-1])
+        if size >= count:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -5,7 +5,7 @@ A capability is a name: "masked_words" (logits of masked words), "next_words" (l
 "trainable" (it can be fine-tuned as a whole).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from embryo_core import runs
@@ -13,6 +13,7 @@ from embryo_core.engine.tensor_names import heads_stored
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
+from embryo_core.words import listed
 
 ENCODER = frozenset({"states", "attentions", "trainable"})
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words", "words"}
@@ -118,7 +119,7 @@ def is_decoder(saved: runs.ModelClass) -> bool:
     return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
 
 
-def describe(given: frozenset[str], saved: runs.ModelClass) -> str:
+def _describe(given: frozenset[str], saved: runs.ModelClass) -> str:
     """Describe capabilities, and a missing head for words: "states, attentions; no masked words: ..."."""
     words = "next_words" if is_decoder(saved) else "masked_words"
     known = [name for name in (words, "replaced_tokens", "states", "attentions") if name in given]
@@ -131,3 +132,15 @@ def head_groups(run: Run) -> int | None:
     layout = FAMILIES.get(run.family)
     shared = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
     return run.config.get("num_hidden_groups", 1) if shared else None
+
+
+def describe_run(run: Run) -> Iterator[str]:
+    """Yield a sentence on the capabilities of the checkpoints, or one for each group with the same ones."""
+    steps: dict[str, list[int]] = {}
+    for one in runs.checkpoints(run):
+        with suppress(BrokenCheckpoint):  # the audit reports it
+            found = _describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
+            steps.setdefault(found, []).append(one.step)
+    for found, own in steps.items():
+        which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
+        yield f"{which} give {found}."

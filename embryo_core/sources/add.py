@@ -7,13 +7,11 @@ The folder is written completely and replaces an earlier one of that name, so re
 (earlier.py decides what stays). A checkpoint that is missing in the source keeps its results, without weights.
 """
 
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,18 +21,18 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import checkpoint_capabilities, describe, is_decoder, is_read
+from embryo_core.engine.capabilities import describe_run, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
-from embryo_core.errors import BrokenCheckpoint, BrokenRun, BrokenTrainerState, EmbryoError, MissingWeights, RunError
+from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
 from embryo_core.runs.pointers import HUB
-from embryo_core.runs.schema import Settings, TrainerState
+from embryo_core.runs.schema import Settings
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import check_shards, join
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, planned
 from embryo_core.types import Pointer, Run, StepUnit
-from embryo_core.words import listed, point
+from embryo_core.words import point
 
 if TYPE_CHECKING:
     from embryo_core.tokenizers.conversion import Converted
@@ -100,17 +98,17 @@ def add(
         kept, gone = earlier.keep(old, run, earlier.places_of(added) | runs.places(target))
         reached = tuple(one.step for one in added)
         known = {*reached, *kept, *gone}
-        whole = planned([*known, *series.incomplete], _saved_every(added[-1])) if steps is None else known
+        whole = planned([*known, *series.incomplete], trainer.saved_every(added[-1])) if steps is None else known
         grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
-        unread, odd = _write_log(added, old, folder / "log.jsonl")
+        unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
         # permission.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
     made = runs.read_run(target)
-    also = {"notes": tuple(series.notes), "remarks": (*_describe(made), *filter(None, [remark, odd]))}
+    also = {"notes": tuple(series.notes), "remarks": (*describe_run(made), *filter(None, [remark, odd]))}
     return Added(made, reached, locations, kept, gone, tuple(series.left_alone), [*troubles, *unread], **also)
 
 
@@ -230,7 +228,8 @@ def _write_checkpoint(found: SourceCheckpoint, folder: Path, copy: bool) -> None
             "sha256": hashes[0],
             "parts": dict(zip(found.pointer.parts, hashes[1:], strict=True)),
         }
-    tokens = counts.tokens or _state(found).num_input_tokens_seen or None  # a Trainer counts tokens only on request
+    # a Trainer counts tokens only on request
+    tokens = counts.tokens or trainer.state_of(found).num_input_tokens_seen or None
     runs.write_manifest(folder, found.step, counts.sequences, tokens, **more)
 
 
@@ -296,60 +295,5 @@ def _draft(
     )
 
 
-def _describe(run: Run) -> Iterator[str]:
-    """Yield a sentence on the capabilities of the checkpoints, or one for each group with the same ones."""
-    steps: dict[str, list[int]] = {}
-    for one in runs.checkpoints(run):
-        with suppress(BrokenCheckpoint):  # the audit reports it
-            found = describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
-            steps.setdefault(found, []).append(one.step)
-    for found, own in steps.items():
-        which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
-        yield f"{which} give {found}."
-
-
 def _local(pointer: Pointer) -> Path:
     return fetch(pointer) if pointer.repository else Path(pointer.file)
-
-
-def _saved_every(found: SourceCheckpoint) -> int:
-    """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
-    state = _state(found)
-    return int(state.save_steps) if found.counts.step == state.global_step else 0
-
-
-def _state(found: SourceCheckpoint) -> TrainerState:
-    """Return the state that a Trainer wrote; an empty one if it is missing or cannot be read."""
-    try:
-        return (trainer.read_state(found.folder) if found.folder else None) or TrainerState()
-    except BrokenTrainerState:  # `_write_log` reports it
-        return TrainerState()
-
-
-def _write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
-    """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
-
-    Return a sentence for each state that cannot be read, and one on unusual numbers, or "".
-    """
-    rows, troubles, odd = [], [], ""
-    for one in reversed(added):
-        try:
-            # in updates, like the rows of a Trainer's log
-            counted = one.folder if one.counts.step is not None else None
-            state = trainer.read_state(counted) if counted else None
-        except BrokenTrainerState as reason:
-            troubles.append(str(reason))
-            continue
-        if state:
-            model = runs.read_json(one.config, one.within, runs.ModelClass, BrokenRun)
-            decoder = is_decoder(model)
-            objective, alone = ("next_token", True) if decoder else ("masked_lm", model.name.endswith("ForMaskedLM"))
-            rows = list(trainer.log_rows(state, objective, alone))
-            odd = trainer.odd_numbers(state)
-            break
-    last = max((row["step"] for row in rows), default=-1)
-    earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
-    rows += [row for row in earlier if row and row["step"] > last]
-    if rows:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return troubles, odd

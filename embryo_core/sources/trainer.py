@@ -8,10 +8,14 @@ from typing import Any
 
 from msgspec import convert
 
-from embryo_core.errors import BrokenTrainerState
+from embryo_core import runs
+from embryo_core.engine.capabilities import is_decoder
+from embryo_core.errors import BrokenRun, BrokenTrainerState
 from embryo_core.runs.log import read_text
 from embryo_core.runs.schema import TrainerState
 from embryo_core.runs.trust import refusal
+from embryo_core.sources.source_series import SourceCheckpoint
+from embryo_core.types import Run
 from embryo_core.words import quantity
 
 STATE = "trainer_state.json"
@@ -71,3 +75,46 @@ def _number(value: Any) -> float | None:
         return float(value) if math.isfinite(float(value)) else None
     except (ValueError, OverflowError):
         return None
+
+
+def saved_every(found: SourceCheckpoint) -> int:
+    """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
+    state = state_of(found)
+    return int(state.save_steps) if found.counts.step == state.global_step else 0
+
+
+def state_of(found: SourceCheckpoint) -> TrainerState:
+    """Return the state that a Trainer wrote; an empty one if it is missing or cannot be read."""
+    try:
+        return (read_state(found.folder) if found.folder else None) or TrainerState()
+    except BrokenTrainerState:  # `write_log` reports it
+        return TrainerState()
+
+
+def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
+    """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
+
+    Return a sentence for each state that cannot be read, and one on unusual numbers, or "".
+    """
+    rows, troubles, odd = [], [], ""
+    for one in reversed(added):
+        try:
+            # in updates, like the rows of a Trainer's log
+            counted = one.folder if one.counts.step is not None else None
+            state = read_state(counted) if counted else None
+        except BrokenTrainerState as reason:
+            troubles.append(str(reason))
+            continue
+        if state:
+            model = runs.read_json(one.config, one.within, runs.ModelClass, BrokenRun)
+            decoder = is_decoder(model)
+            objective, alone = ("next_token", True) if decoder else ("masked_lm", model.name.endswith("ForMaskedLM"))
+            rows = list(log_rows(state, objective, alone))
+            odd = odd_numbers(state)
+            break
+    last = max((row["step"] for row in rows), default=-1)
+    earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
+    rows += [row for row in earlier if row and row["step"] > last]
+    if rows:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return troubles, odd
