@@ -4,6 +4,7 @@ The JavaScript has one default export, a function that draws the component: Stre
 with `parentElement`, `data` and `setTriggerValue`, and so does the static site (embryo_core/site/site.js).
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,3 +49,13 @@ HEAD_GRID = _map_component("head_grid")
 HEAD_HISTORY = _map_component("head_history")
 HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # invisible
 COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)
+
+
+def classic_scripts() -> str:
+    """Return the components as classic scripts, since browsers do not load modules from local files."""
+    made = [
+        f"embryo.components[{json.dumps(one.name)}] = {{ html: {json.dumps(one.html)}, css: {json.dumps(one.css)}, "
+        f"draw: (() => {{\n{one.js.replace('export default function', 'return function')}\n}})() }};"
+        for one in COMPONENTS
+    ]
+    return "\n".join(made) + "\n"

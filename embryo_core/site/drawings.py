@@ -1,7 +1,9 @@
 """The parts of a static site that other components draw: tiles, stored answers, attention maps."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -9,11 +11,12 @@ from embryo_core import results
 from embryo_core.browser import head_maps
 from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY, Component
 from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
-from embryo_core.curves.step_scales import log_spaced
+from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, query
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.figure import Caption, data_note, sentences
+from embryo_core.figures.figure import Caption, Figure, citation, data_note, sentences, small_print
+from embryo_core.figures.file_layout import map_sizes
 from embryo_core.share import averaged
 from embryo_core.types import Run
 
@@ -121,3 +124,42 @@ def _steps(run: Run, most: int) -> tuple[list[int], int]:
 
 def _describe_steps(shown: int, known: int) -> str:
     return "" if shown == known else f"{shown} of {known:,} steps have their maps here, spread over the logarithm."
+
+
+# === What the browser draws ===
+
+
+def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
+    """Return the data to draw a figure on each scale of steps, and to save it."""
+    figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
+    return {
+        "name": figure.file_name,
+        "csv": figure.to_csv(),
+        "citation": figure.citation,
+        "plots": {scale: one | {"layout": _without_template(one["layout"])} for scale, one in plots.items()},
+        "files": {scale: _sizes(one) for scale, one in by_scale.items()},
+    }
+
+
+def _sizes(figure: Figure) -> dict[str, Any]:
+    """Return the sizes of a figure's files without plotly's template, which all share (see `site._write_frame`)."""
+    return {
+        columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
+    }
+
+
+def drawing_data(drawing: Drawing) -> dict[str, Any]:
+    """Return the data of a component; a component with maps saves them as pictures."""
+    table, run = drawing.table, [drawing.run.name]
+    return {
+        "name": drawing.name,
+        "csv": "" if table is None else table.to_csv(index=False),
+        "citation": citation(drawing.title, run, drawing.caption),
+        "component": drawing.component.name,
+        "payload": base64.b64encode(drawing.payload).decode(),
+        "maps": map_sizes(small_print(run, drawing.note)) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
+    }
+
+
+def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in layout.items() if name != "template"}

@@ -1,11 +1,10 @@
 """Write a static site: pages, scripts, and a file of data for each figure of each choice of runs."""
 
-import base64
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,30 +14,27 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.browser import component
-from embryo_core.browser.component import COMPONENTS, HEAD_GRID, HEAD_HISTORY
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.compare import UNITS, Unit
-from embryo_core.curves.step_scales import SCALES, Scale
+from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import Axis
-from embryo_core.figures.figure import Caption, Figure, citation, small_print
-from embryo_core.figures.file_layout import map_sizes
+from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
-from embryo_core.site.drawings import Drawing
+from embryo_core.site.drawings import Drawing, drawing_data, figure_data
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
 from embryo_core.site.packages import PLOTLY, add_packages
 from embryo_core.site.pages import PAGES, Panel, figures
 from embryo_core.site.shared_parts import script
-from embryo_core.site.tables import FixedTable
+from embryo_core.site.tables import FixedTable, cell, number
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # marks a folder as a site, and has the fingerprint of each folder of data
@@ -209,7 +205,7 @@ def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder:
             choices.append({"label": name, "title": name or part.name.capitalize(), "why": found, "headline": ""})
             continue
         key = f"{path}-{part.name}-{i}"
-        data = _drawing_data(found) if isinstance(found, Drawing) else _figure_data(found)
+        data = drawing_data(found) if isinstance(found, Drawing) else figure_data(found)
         _write(folder / "data" / f"{key}.js", script(key, data))
         about = _about(found if isinstance(found, Drawing) else found["log"])
         choices.append({"label": name, "file": key, **about})
@@ -220,24 +216,11 @@ def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
     """Return a table's entry on the page; write the rows of a table that is loaded on demand to their own file."""
     about = {"name": part.title, "title": part.title, "columns": [*part.table], **_words(part.caption)}
     if not part.alone:
-        return about | {"rows": [[_cell(value) for value in row] for row in part.table.itertuples(index=False)]}
-    rows = [[_number(value) for value in row] for row in part.table.itertuples(index=False)]
+        return about | {"rows": [[cell(value) for value in row] for row in part.table.itertuples(index=False)]}
+    rows = [[number(value) for value in row] for row in part.table.itertuples(index=False)]
     key = f"{path}-{hashlib.sha256(part.title.encode()).hexdigest()[:8]}"
     _write(folder / "data" / f"{key}.js", script(key, rows))
     return about | {"file": key, "count": len(rows)}
-
-
-def _number(value: Any) -> Any:
-    """Return a value of a table for the browser: "" for missing ones, numbers unchanged."""
-    if pd.isna(value):
-        return ""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def _cell(value: Any) -> str:
-    if pd.isna(value):
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _about(figure: Figure | Drawing) -> dict[str, Any]:
@@ -246,42 +229,6 @@ def _about(figure: Figure | Drawing) -> dict[str, Any]:
 
 def _words(caption: Caption) -> dict[str, str]:
     return {"summary": caption.summary, "rest": str(caption)[len(caption.summary) :].strip()}
-
-
-def _figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
-    """Return the data to draw a figure on each scale of steps, and to save it."""
-    figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
-    return {
-        "name": figure.file_name,
-        "csv": figure.to_csv(),
-        "citation": figure.citation,
-        "plots": {scale: one | {"layout": _without_template(one["layout"])} for scale, one in plots.items()},
-        "files": {scale: _sizes(one) for scale, one in by_scale.items()},
-    }
-
-
-def _sizes(figure: Figure) -> dict[str, Any]:
-    """Return the sizes of a figure's files without plotly's template, which all share (see `_write_frame`)."""
-    return {
-        columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
-    }
-
-
-def _drawing_data(drawing: Drawing) -> dict[str, Any]:
-    """Return the data of a component; a component with maps saves them as pictures."""
-    table, run = drawing.table, [drawing.run.name]
-    return {
-        "name": drawing.name,
-        "csv": "" if table is None else table.to_csv(index=False),
-        "citation": citation(drawing.title, run, drawing.caption),
-        "component": drawing.component.name,
-        "payload": base64.b64encode(drawing.payload).decode(),
-        "maps": map_sizes(small_print(run, drawing.note)) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
-    }
-
-
-def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in layout.items() if name != "template"}
 
 
 # === Frame ===
@@ -295,7 +242,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
     if given["live"]:
         _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
     _write(assets / "parts.js", component.read("clipboard.js", "panels.js") + _read("curves.js") + _read("parts.js"))
-    _write(assets / "components.js", _components())
+    _write(assets / "components.js", component.classic_scripts())
     try:
         add_packages([PLOTLY], assets)
     except SiteError:  # without npm, the larger bundle of Plotly's Python package
@@ -331,16 +278,6 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
     return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}
-
-
-def _components() -> str:
-    """Return the components as classic scripts, since browsers do not load modules from local files."""
-    made = [
-        f"embryo.components[{json.dumps(one.name)}] = {{ html: {json.dumps(one.html)}, css: {json.dumps(one.css)}, "
-        f"draw: (() => {{\n{one.js.replace('export default function', 'return function')}\n}})() }};"
-        for one in COMPONENTS
-    ]
-    return "\n".join(made) + "\n"
 
 
 def _read(name: str) -> str:

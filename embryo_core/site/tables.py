@@ -1,6 +1,7 @@
 """Tables of a static site, which are the same at every step; the longest are searched in the browser."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -89,3 +90,17 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
 
 def _last_step(run: Run, metric: str) -> int:
     return max(results.read_scores(run, metric)["step"], default=0)
+
+
+def number(value: Any) -> Any:
+    """Return a value of a table for the browser: "" for missing ones, numbers unchanged."""
+    if pd.isna(value):
+        return ""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def cell(value: Any) -> str:
+    """Return a value of a table as text: "" for missing ones."""
+    if pd.isna(value):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
