@@ -35,7 +35,8 @@ class Study:
     tokenizer for a metric with words, BrokenRun or TokenizerMismatch.
     """
 
-    def __init__(self, run: "str | Path | Run"):
+    def __init__(self, run: "Study | Run | str | Path"):
+        run = run.run if isinstance(run, Study) else run
         self.run = run if isinstance(run, Run) else runs.open_run(run)
 
     def __repr__(self) -> str:
@@ -235,7 +236,7 @@ def compare(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
 ) -> ComparedRuns:
     """Compare runs, by name, path or Study; `metric` and `rule` order acquisition. Raises UnknownRun, BrokenRun."""
-    return ComparedRuns(tuple(dict.fromkeys(map(_run_of, chosen))), metric, rule)
+    return ComparedRuns(tuple(dict.fromkeys(Study(one).run for one in chosen)), metric, rule)
 
 
 def evaluate(
@@ -265,7 +266,7 @@ def evaluate(
     paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
     named = {name.replace("_", "-"): value for name, value in options.items()}
     return compute(
-        _run_of(run), paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress
+        Study(run).run, paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress
     )
 
 
@@ -298,7 +299,3 @@ def list_runs() -> pd.DataFrame:
         steps = [one.step for one in runs.checkpoints(run)]
         rows.append((run.name, run.family, run.objective, len(steps), max(steps, default=None)))
     return pd.DataFrame(rows, columns=["run", "family", "objective", "checkpoints", "last step"])
-
-
-def _run_of(run: Study | Run | str | Path) -> Run:
-    return run.run if isinstance(run, Study) else Study(run).run

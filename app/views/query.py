@@ -1,29 +1,34 @@
 """Query: how any checkpoint fills or continues the reader's own text, and the answer over all of pretraining."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import Thread
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results, widgets
+from app.caching import checkpoints_state
 from app.components.copy_button import copy_button
 from app.drawing import drawing
+from app.question_queue import QUEUE
 from app.view import View
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
-from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, asked_later, load_ahead, show_rounds
+from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, asked_later, show_rounds
 from embryo_core import query, runs
+from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
-from embryo_core.query import TOGETHER
-from embryo_core.types import Run
+from embryo_core.query import TOGETHER, asking
+from embryo_core.types import Checkpoint, Run
 from embryo_core.words import natural
 
+LOADING = 0.1  # seconds: estimated cost of loading a checkpoint in advance, for its place in the queue
 ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 
@@ -185,3 +190,29 @@ def _show_commands(requests: list[Request], mask: int) -> None:
         copy_button("Copy all", key="copy_commands", text="\n".join(lines))
         for line in lines:
             st.code(line, language="bash", wrap_lines=True)
+
+
+# === Loading in advance ===
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
+def load_ahead(run: Run) -> Thread:
+    """Start to load a run's models in the background, once, while the reader still writes a question."""
+    loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
+    loading.start()
+    return loading
+
+
+def _load(run: Run) -> None:
+    try:
+        checkpoints = runs.loadable(run, asking.first_steps(run))
+        with QUEUE.turn(LOADING * len(checkpoints)) as pause:
+            MODELS.fill(_pausing(checkpoints, pause))
+    except EmbryoError:
+        pass  # the first question meets the same error and shows it
+
+
+def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
+    for checkpoint in checkpoints:
+        pause()
+        yield checkpoint

@@ -1,10 +1,10 @@
 """Live answers of the Query page: asked in rounds, shared by all visitors, and redrawn after each round."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
-from threading import Lock, Thread
+from threading import Lock
 
 import pandas as pd
 import streamlit as st
@@ -12,16 +12,14 @@ import streamlit as st
 from app import widgets
 from app.caching import cached_resource, checkpoints_state
 from app.drawing import drawing, is_drawing, lock_released
-from app.question_queue import QUEUE, budget, check_budget, in_turn
+from app.question_queue import budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
-from embryo_core.errors import EmbryoError, QueryError, TooCostly
+from embryo_core.errors import QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
-from embryo_core.types import Checkpoint, Prediction, Run
+from embryo_core.types import Prediction, Run
 
-LOADING = 0.1  # seconds: estimated cost of loading a checkpoint in advance, for its place in the queue
 STOPPED = "query_stopped"  # session: the questions that the reader stopped
 PAUSE = 0.2  # seconds between two rounds, in which the browser draws
 
@@ -229,11 +227,8 @@ def asked_later(request: Request, together: Sequence[Request]) -> bool:
     """Return whether the rounds of the questions `together` continue, so that the next one can ask a missing step."""
     if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
         return False
-    return _rounds_of(request).unfinished and _affordable(map(_rounds_of, together))
-
-
-def _rounds_of(request: Request) -> Rounds:
-    return in_rounds(request.view.run, request.text)
+    rounds, *others = (in_rounds(one.view.run, one.text) for one in (request, *together))
+    return rounds.unfinished and _affordable(others)
 
 
 def _by_now(found: AskedQuestions) -> AskedQuestions:
@@ -302,26 +297,3 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
     steps = asking.first_steps(run) if step is None else [step]
     seconds = cost.ask_layers(run, text, len(steps) if steps else None)
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))
-
-
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
-def load_ahead(run: Run) -> Thread:
-    """Start to load a run's models in the background, once, while the reader still writes a question."""
-    loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
-    loading.start()
-    return loading
-
-
-def _load(run: Run) -> None:
-    try:
-        checkpoints = runs.loadable(run, asking.first_steps(run))
-        with QUEUE.turn(LOADING * len(checkpoints)) as pause:
-            MODELS.fill(_pausing(checkpoints, pause))
-    except EmbryoError:
-        pass  # the first question meets the same error and shows it
-
-
-def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
-    for checkpoint in checkpoints:
-        pause()
-        yield checkpoint

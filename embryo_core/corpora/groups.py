@@ -45,6 +45,33 @@ _RELATIONS: dict[Kind, str] = {
 }
 KINDS: tuple[Kind, ...] = tuple(_RELATIONS)
 TYPES: dict[str, Kind] = {relation: kind for kind, names in _RELATIONS.items() for relation in names.split()}
+RELATION_NAMES = {  # in Wikidata; those of the paper's Table 8
+    "P17": "country",
+    "P19": "place of birth",
+    "P20": "place of death",
+    "P30": "continent",
+    "P36": "capital",
+    "P37": "official language",
+    "P103": "native language",
+    "P127": "owned by",
+    "P131": "administrative territory",
+    "P136": "genre",
+    "P138": "named after",
+    "P140": "religion",
+    "P159": "headquarters",
+    "P176": "manufacturer",
+    "P264": "record label",
+    "P276": "location",
+    "P279": "subclass of",
+    "P361": "part of",
+    "P364": "original language of film",
+    "P407": "language of work",
+    "P413": "position in team",
+    "P449": "original network",
+    "P495": "country of origin",
+    "P740": "place of foundation",
+    "P1376": "capital of",
+}
 
 
 def band_of(rank: int | None) -> str | None:

@@ -17,7 +17,7 @@ from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase
 from embryo_core.engine.kernels import own
 from embryo_core.engine.stored import Stored
 from embryo_core.families import DECODERS, DecoderLayout
-from embryo_core.tokenizers.tokenizer import check_vocabulary
+from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 MAPPED_BYTES = 2**27  # bytes of weights from which they stay in their file

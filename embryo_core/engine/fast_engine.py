@@ -15,7 +15,7 @@ from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, own
 from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network
 from embryo_core.engine.stored import Stored
-from embryo_core.tokenizers.tokenizer import check_vocabulary
+from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 # Parts of the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked

@@ -29,7 +29,7 @@ from embryo_core.engine.capabilities import heads
 from embryo_core.engine.device import CPU, Device, use_one_core_per_pass
 from embryo_core.engine.tensor_files import broken, read_finite
 from embryo_core.errors import ConfigError, first_line
-from embryo_core.tokenizers.tokenizer import check_vocabulary
+from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 NOT_OF_FAMILIES = {  # settings that all families share and that are ignored: code, other formats, labels, outputs

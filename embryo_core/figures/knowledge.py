@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from embryo_core import curves, results
 from embryo_core.corpora import baselines
-from embryo_core.corpora.groups import ALL, KINDS, TYPES
+from embryo_core.corpora.groups import ALL, KINDS, RELATION_NAMES, TYPES
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis, StepAxis
@@ -25,38 +25,13 @@ TITLE_WIDTH = 30  # characters of a line above a panel
 METRIC = "world_knowledge"
 NEVER = "never learned"
 KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
-NAMES = {
-    "P17": "country",
-    "P19": "place of birth",
-    "P20": "place of death",
-    "P30": "continent",
-    "P36": "capital",
-    "P37": "official language",
-    "P103": "native language",
-    "P127": "owned by",
-    "P131": "administrative territory",
-    "P136": "genre",
-    "P138": "named after",
-    "P140": "religion",
-    "P159": "headquarters",
-    "P176": "manufacturer",
-    "P264": "record label",
-    "P276": "location",
-    "P279": "subclass of",
-    "P361": "part of",
-    "P364": "original language of film",
-    "P407": "language of work",
-    "P413": "position in team",
-    "P449": "original network",
-    "P495": "country of origin",
-    "P740": "place of foundation",
-    "P1376": "capital of",
-}
 
 
 def label(relation: str) -> str:
     """Return a relation's name in Wikidata with its id."""
-    return "all relations" if relation == ALL else f"{NAMES[relation]} ({relation})" if relation in NAMES else relation
+    if relation == ALL:
+        return "all relations"
+    return f"{RELATION_NAMES[relation]} ({relation})" if relation in RELATION_NAMES else relation
 
 
 # === Tables ===
@@ -165,7 +140,9 @@ def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> 
         if relation in KINDS:
             return f"all {relation} relations"
         kind = f", {TYPES[relation]}" if relation in TYPES else ""
-        return "\n".join([f"{relation}{kind}", *wrap(templates.get(relation, NAMES.get(relation, "")), TITLE_WIDTH)])
+        return "\n".join(
+            [f"{relation}{kind}", *wrap(templates.get(relation, RELATION_NAMES.get(relation, "")), TITLE_WIDTH)]
+        )
 
     def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
         colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _order(relations)}

@@ -4,9 +4,9 @@ import pandas as pd
 
 from embryo_core import curves, results
 from embryo_core.corpora.baselines import named_by_subject
-from embryo_core.corpora.groups import ALL
+from embryo_core.corpora.groups import ALL, RELATION_NAMES
 from embryo_core.figures.figure import Caption, sentences
-from embryo_core.figures.knowledge import METRIC, NAMES, precision_table
+from embryo_core.figures.knowledge import METRIC, precision_table
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import point
 
@@ -69,7 +69,7 @@ def summarize_relations(
     table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
     table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
     table = table.sort_values("last", ascending=False).reset_index()
-    table.insert(1, "name", table["relation"].map(NAMES).fillna(""))
+    table.insert(1, "name", table["relation"].map(RELATION_NAMES).fillna(""))
     shown = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
     return table[["relation", "name", *shown, *curves.HISTORIES]]
 

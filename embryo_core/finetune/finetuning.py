@@ -27,7 +27,8 @@ from embryo_core.finetune.task_specs import (
     results_name,
 )
 from embryo_core.finetune.tasks import TextTask
-from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
+from embryo_core.tokenizers.checks import check_vocabulary
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MIN_PIECES = 16  # least sequence length of a model: special tokens, and a few pieces of each of two texts

@@ -8,17 +8,41 @@ import zlib
 from collections.abc import Iterator
 from itertools import compress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict
 
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, EmbryoError
-from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, CorpusCard, LogPlace, LogRow
+from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, CorpusCard
 from embryo_core.runs.trust import read_bytes, refusal
-from embryo_core.runs.value_types import Count, Label, resolve
+from embryo_core.runs.value_types import Count, Label, Nested2, Nested5, Number, Whole, resolve
 from embryo_core.types import Run
+
+
+class LogPlace(Struct, frozen=True):
+    """The split and step of a line of the log; its numbers are ignored."""
+
+    split: Literal["train", "heldout"]
+    step: Count
+
+
+OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", "next_token")
+NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
+NUMBERS += "n_masked n_predicted n_sequences n_tokens".split()
+NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
+LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other columns are ignored
+    "LogRow",
+    {
+        "split": Required[Literal["train", "heldout"]],
+        "step": Required[Count],
+        "by_length": Nested2,  # numbers of sequences of each length
+        "measures": Nested5,  # see LoggedMeasure
+    }
+    | dict.fromkeys(NUMBERS, Whole | Number | None),
+    total=False,
+)
 
 HELDOUT = b'"heldout"'
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
@@ -30,7 +54,7 @@ MAX_ROWS = 10_000  # rows of a split of the log; a screen is only 2,000 pixels w
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
-    """Return the rows of log.jsonl in the order of steps (see `schema.LogRow`). Raise BrokenRun.
+    """Return the rows of log.jsonl in the order of steps (see `LogRow`). Raise BrokenRun.
 
     A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
     replace the earlier ones. If a split has more than `MAX_ROWS` lines, evenly spaced ones including the last are read.
@@ -66,7 +90,7 @@ def damaged_lines(run: Run) -> int:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """Return the row in a line of log.jsonl (see `schema.LogRow`); None if it is not a row."""
+    """Return the row in a line of log.jsonl (see `LogRow`); None if it is not a row."""
     try:
         return ROW.decode(line) if len(line) <= MAX_ROW_BYTES else None
     except (ValueError, RecursionError):

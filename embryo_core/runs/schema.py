@@ -5,7 +5,7 @@ Unknown names are ignored, since files of later versions and of transformers hav
 
 from hashlib import sha256
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Required, TypedDict
+from typing import Annotated
 
 from msgspec import Meta, Raw, Struct, convert
 
@@ -24,7 +24,6 @@ from embryo_core.runs.value_types import (
     Sha256,
     Share,
     Text,
-    Whole,
     Word,
     resolve,
 )
@@ -260,32 +259,6 @@ class TrainerState(Struct, frozen=True):
     best_model_checkpoint: Text | None = None
     log_history: Annotated[list[dict[Text, Nested2]], Meta(max_length=1_000_000)] = []
 
-
-# === log.jsonl ===
-
-
-class LogPlace(Struct, frozen=True):
-    """The split and step of a line of the log; its numbers are ignored."""
-
-    split: Literal["train", "heldout"]
-    step: Count
-
-
-OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", "next_token")
-NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
-NUMBERS += "n_masked n_predicted n_sequences n_tokens".split()
-NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
-LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other columns are ignored
-    "LogRow",
-    {
-        "split": Required[Literal["train", "heldout"]],
-        "step": Required[Count],
-        "by_length": Nested2,  # numbers of sequences of each length
-        "measures": Nested5,  # see `log.LoggedMeasure`
-    }
-    | dict.fromkeys(NUMBERS, Whole | Number | None),
-    total=False,
-)
 
 # === sources.json of the results ===
 

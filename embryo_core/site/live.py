@@ -20,7 +20,8 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.query import COLOURS
 from embryo_core.query import CONTINUED, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
 from embryo_core.site.packages import LIVE, add_packages
-from embryo_core.tokenizers.tokenizer import Tokenizer, check_vocabulary, load_tokenizer
+from embryo_core.tokenizers.checks import check_vocabulary
+from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 RUNTIME_BYTES = 14_400_000  # bytes of the third-party JavaScript

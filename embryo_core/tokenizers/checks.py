@@ -15,10 +15,12 @@ from typing import Any
 
 from msgspec import Raw, Struct, json
 
-from embryo_core.errors import EmbryoError
+from embryo_core import runs
+from embryo_core.errors import EmbryoError, TokenizerMismatch
 from embryo_core.runs.schema import MB
 from embryo_core.runs.trust import read_json
 from embryo_core.runs.value_types import resolve
+from embryo_core.types import Checkpoint
 
 TOKENIZER_FILES = tuple(  # one of these is in a folder with a tokenizer
     "tokenizer.json vocab.txt vocab.json spiece.model sentencepiece.bpe.model spm.model tokenizer.model".split()
@@ -109,3 +111,13 @@ def _objects(part: Any) -> Iterator[dict[str, Any]]:
         yield part
     for member in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         yield from _objects(member)
+
+
+def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
+    """Raise TokenizerMismatch if the model's vocabulary is smaller than the tokenizer's `pieces`."""
+    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
+    if found < pieces:
+        raise TokenizerMismatch(
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; "
+            "restore the tokenizer of its pretraining."
+        )

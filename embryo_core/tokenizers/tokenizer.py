@@ -13,7 +13,7 @@ import tokenizers
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_line
 from embryo_core.tokenizers.checks import check_tokenizer
-from embryo_core.types import Checkpoint, Run, SpecialTokens
+from embryo_core.types import Run, SpecialTokens
 
 MASK = "[MASK]"  # the mask in a user's text, for any tokenizer
 SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # prefixes of the first piece of a word
@@ -259,16 +259,6 @@ def load_tokenizer(run: Run) -> Tokenizer:
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
     return _read_tokenizer(_File(found, path, run.path), run.special_tokens)
-
-
-def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
-    """Raise TokenizerMismatch if the model's vocabulary is smaller than the tokenizer's `pieces`."""
-    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
-    if found < pieces:
-        raise TokenizerMismatch(
-            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; "
-            "restore the tokenizer of its pretraining."
-        )
 
 
 @dataclass(frozen=True)
