@@ -36,8 +36,8 @@ class Study:
     """
 
     def __init__(self, run: "Study | Run | str | Path"):
-        run = run.run if isinstance(run, Study) else run
-        self.run = run if isinstance(run, Run) else runs.open_run(run)
+        found = run.run if isinstance(run, Study) else run
+        self.run: Run = found if isinstance(found, Run) else runs.open_run(found)
 
     def __repr__(self) -> str:
         return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
