@@ -227,8 +227,8 @@ def asked_later(request: Request, together: Sequence[Request]) -> bool:
     """Return whether the rounds of the questions `together` continue, so that the next one can ask a missing step."""
     if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
         return False
-    rounds, *others = (in_rounds(one.view.run, one.text) for one in (request, *together))
-    return rounds.unfinished and _affordable(others)
+    unfinished = in_rounds(request.view.run, request.text).unfinished
+    return unfinished and _affordable(in_rounds(one.view.run, one.text) for one in together)
 
 
 def _by_now(found: AskedQuestions) -> AskedQuestions:

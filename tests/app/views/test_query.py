@@ -8,7 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
-from app.views import query_ask, query_figures, query_rounds
+from app.views import query as query_page
+from app.views import query_ask, query_figures
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import ModelCache
 from embryo_core.figures.figure import Figure
@@ -91,8 +92,8 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
     """An empty box begins to load every checkpoint and does not wait; a second visit does not begin again."""
     models, begun = ModelCache(limit=10**9), []
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
-    monkeypatch.setattr(query_rounds, "MODELS", models)
-    monkeypatch.setattr(query_rounds, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
+    monkeypatch.setattr(query_page, "MODELS", models)
+    monkeypatch.setattr(query_page, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
     for _ in range(2):
         app = ask(AppTest.from_function(page, default_timeout=60), "")
         assert not app.error and not app.warning
