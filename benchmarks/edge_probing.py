@@ -36,7 +36,7 @@ def main() -> int:
 
     start = time.perf_counter()
     defaults = {option.name: option.default for option in metric.options}
-    data = metric.read(model.tokenizer, Limits.of(model), corpora.open_source(options.probing, **defaults))
+    data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(options.probing, **defaults))
     middle = time.perf_counter()
     findings = metric.compute(model, data)
     ours = time.perf_counter() - start

@@ -107,7 +107,7 @@ def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str
 def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
     metric = metrics.get_metrics([part])[0]
     source = corpora.open_source(paths[metric.source])
-    return metric.compute(model, metric.read(model.tokenizer, Limits.of(model), source))
+    return metric.compute(model, metric.read(model.tokenizer, Limits.for_model(model), source))
 
 
 def _differences(ours: Findings, theirs: Any) -> int:

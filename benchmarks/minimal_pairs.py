@@ -72,7 +72,7 @@ def main() -> int:
     loop, metric = Loop(model), MinimalPairs()
     start = time.process_time()
     source = corpora.open_source(options.pairs, options.each, pll=WORD_L2R)
-    data = metric.read(model.tokenizer, Limits.of(model), source)
+    data = metric.read(model.tokenizer, Limits.for_model(model), source)
     ours = metric.compute(model, data).pairs
     our_seconds = time.process_time() - start
     texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs, read_foreign)}

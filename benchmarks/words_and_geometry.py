@@ -45,7 +45,7 @@ def main() -> int:
 def _words(model: Model, loop: Loop, source: Source, most: int) -> int:
     metric = WordSurprisal()
     start = time.process_time()
-    data = metric.read(model.tokenizer, Limits.of(model), source)
+    data = metric.read(model.tokenizer, Limits.for_model(model), source)
     found = metric.compute(model, data).surprisals
     ours = time.process_time() - start
     mine = np.concatenate([np.frombuffer(one.occurrences, np.float16) for one in found]).astype(float)
@@ -79,7 +79,7 @@ def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
 def _geometry(model: Model, loop: Loop, treebank: Path, most: int) -> int:
     metric = Geometry()
     start = time.process_time()
-    data = metric.read(model.tokenizer, Limits.of(model), corpora.open_source(treebank))
+    data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(treebank))
     scores = metric.compute(model, data).scores
     ours = time.process_time() - start
     measured = {(one.metric.removeprefix("geometry_"), one.layer or 0): one.value for one in scores}

@@ -22,7 +22,7 @@ class Limits:
     decoder: bool = False  # whether the models predict next words instead of masked ones
 
     @classmethod
-    def of(cls, model: "Model") -> "Limits":
+    def for_model(cls, model: "Model") -> "Limits":
         """Return the limits of a model's run."""
         frequencies = model.checkpoint.run.frequencies
         return cls(

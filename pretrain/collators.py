@@ -63,7 +63,7 @@ class MaskedPairs(Collator):
     word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may treat every piece as a word
 
     @classmethod
-    def of(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
+    def from_config(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
         """Return the collator of a configuration. As in the originals, an unknown piece is masked like any other."""
         masking = Masking(
             word_start if config.whole_words else np.ones_like(word_start),

@@ -55,7 +55,7 @@ class Family(ABC, Generic[C]):
 
     def collator(self, config: C, word_start: "np.ndarray") -> Collator:
         """Return the collator, which makes batches of text; `word_start` [V] bool: pieces that begin a word."""
-        return MaskedPairs.of(cast(MaskedConfig, config), self.pairing(config), word_start)
+        return MaskedPairs.from_config(cast(MaskedConfig, config), self.pairing(config), word_start)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:
         """Return the weight of each objective's loss in the update from `step` to `step + 1`."""

@@ -26,7 +26,7 @@ class Measurement:
 
     def _measured(self, batches: list[MaskedBatch]) -> dict[str, Any]:
         scores = self.scores[_shape(batches[0])]
-        return measured(self.objectives, batches, [scores.of(batch) for batch in batches])
+        return measured(self.objectives, batches, [scores.score_batch(batch) for batch in batches])
 
 
 def measured(

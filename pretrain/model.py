@@ -151,6 +151,6 @@ class Scores(keras.Model):
         found = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
 
-    def of(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
+    def score_batch(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
         """Return the result of `call` for one batch, as numpy arrays."""
         return self.predict_on_batch(batch.inputs() | batch.targets())

@@ -51,8 +51,8 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     return result
 
 
-def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
-    """Return the faults of tensors; `explained(i, j)` is whether no weight could move from step i to the next, j."""
+def judge(measured: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
+    """Return the faults of tensors; `is_frozen(i, j)` is whether no weight could move from step i to the next, j."""
     faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
     faults += [_fault([one.step], "config", SHAPES, unit) for one in measured if one.shapes != usual]
@@ -60,7 +60,7 @@ def judge(measured: Sequence[TensorStatistics], explained: Callable[[int, int], 
     if len(good) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [one.step for one in good], [one.sha256 for one in good]
-    groups = equal_steps(hashes, lambda i, j: explained(steps[i], steps[j]))
+    groups = equal_steps(hashes, lambda i, j: is_frozen(steps[i], steps[j]))
     faults += [_fault([steps[i] for i in group], "equal", EQUAL, unit) for group in groups]
     series = _series(good)
     alone = {hashes[i]: i for i in reversed(range(len(good)))}

@@ -22,12 +22,12 @@ class Twins:
     like: int
 
 
-def equal_steps(sha256: Sequence[tuple[str, ...]], explained: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
-    """Return groups of steps, by index, whose tensors are all equal, unless that is `explained` for neighbours."""
+def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
+    """Return groups of steps, by index, whose tensors are all equal, except neighbours for which `is_frozen(i, j)`."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for step, content in enumerate(sha256):
         group = groups.setdefault(content, [])
-        if not (group and group[-1] == step - 1 and explained(step - 1, step)):
+        if not (group and group[-1] == step - 1 and is_frozen(step - 1, step)):
             group.append(step)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 

@@ -73,18 +73,18 @@ def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> 
 
 
 def same_weights(
-    checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], explained: Callable[[int, int], bool]
+    checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], is_frozen: Callable[[int, int], bool]
 ) -> list[Fault]:
     """Return a fault for steps whose weight files have the same SHA-256, where the Hub lists it.
 
-    `explained(i, j)` is whether no weight could move between two steps. Groups of `fetched` checkpoints are left out,
+    `is_frozen(i, j)` is whether no weight could move between two steps. Groups of `fetched` checkpoints are left out,
     since their tensors are compared.
     """
     groups: dict[str, list[Checkpoint]] = {}
     for one in checkpoints:
         if weights := read_manifest(one.path, one.run.path)[0].weights:
             group = groups.setdefault(weights.digest, [])
-            if not (group and explained(group[-1].step, one.step)):
+            if not (group and is_frozen(group[-1].step, one.step)):
                 group.append(one)
     return [
         Fault(

@@ -141,7 +141,9 @@ class CheckpointEvaluator:
             return
         for request in requests:  # read all data first, since errors in them should appear early
             if request.metric.name not in self._data:
-                self._data[request.metric.name] = request.metric.read(model.tokenizer, Limits.of(model), request.source)
+                self._data[request.metric.name] = request.metric.read(
+                    model.tokenizer, Limits.for_model(model), request.source
+                )
         passes: dict[Any, list[Metric]] = {}
         for request in requests:
             shared = request.metric.shared_pass

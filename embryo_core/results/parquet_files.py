@@ -127,7 +127,7 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
     Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
     bounds = checks.bounds_of(run)
-    with explained(run, path), ExitStack() as opened:
+    with read_errors(run, path), ExitStack() as opened:
         if file := _verify(run, path):
             opened.enter_context(file.opened)
             found = _examine(file, table, checks.max_step_rows(table, bounds))
@@ -135,7 +135,7 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
 
 
 @contextmanager
-def explained(run: Run, path: Path) -> Iterator[None]:
+def read_errors(run: Run, path: Path) -> Iterator[None]:
     """Turn every error of reading a table into a ResultsError, except for a missing file."""
     try:
         yield

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from embryo_core.errors import ResultsError
 from embryo_core.results.checks import check_keys
-from embryo_core.results.parquet_files import EVERYTHING, explained, is_stored, open_table
+from embryo_core.results.parquet_files import EVERYTHING, is_stored, open_table, read_errors
 from embryo_core.results.pending import Pending, list_pending
 from embryo_core.results.tables import ATTENTION, Table
 from embryo_core.types import Run
@@ -46,7 +46,7 @@ def read_table(
     def read() -> pa.Table:
         tables = _read_files(run, table, where, steps, columns)
         rows = pa.concat_tables(tables)
-        with explained(run, run.results / f"{table.name}.parquet"):
+        with read_errors(run, run.results / f"{table.name}.parquet"):
             check_keys(table, rows)
         return sort_rows(table, rows) if len(tables) > 1 or table is ATTENTION else rows  # already sorted
 

@@ -134,10 +134,10 @@ def test_masking_is_that_of_the_configuration(config: Config, end: float | None)
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
     word_start = np.array([True, False])
-    found = MaskedPairs.of(own, in_order, word_start).masking
+    found = MaskedPairs.from_config(own, in_order, word_start).masking
     assert {name: getattr(found, name) for name in shares} == shares
     assert (found.widest_share, found.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
-    whole = MaskedPairs.of(replace(own, whole_words=True), in_order, word_start).masking
+    whole = MaskedPairs.from_config(replace(own, whole_words=True), in_order, word_start).masking
     assert found.word_start.all() and whole.word_start is word_start
 
 

@@ -109,7 +109,7 @@ def read(
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
     if metric.second:
         source = replace(source, second=corpora.open_source(SAMPLE_DATA[metric.second]))
-    return metric.read(model.tokenizer, Limits.of(model), source)
+    return metric.read(model.tokenizer, Limits.for_model(model), source)
 
 
 def write_treebank(path: Path, *words: tuple[str, str] | None) -> Path:

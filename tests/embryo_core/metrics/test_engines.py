@@ -24,7 +24,7 @@ def found(name: str, model: Model) -> Findings:
     path, limit = (SAMPLE / "lama", FACTS) if metric.source == "lama" else (SAMPLE / "treebank.conllu", SENTENCES)
     options = {option.name: option.default for option in metric.options}
     source = replace(corpora.open_source(path, limit), options=options)
-    return metric.compute(model, metric.read(model.tokenizer, Limits.of(model), source))
+    return metric.compute(model, metric.read(model.tokenizer, Limits.for_model(model), source))
 
 
 @pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])

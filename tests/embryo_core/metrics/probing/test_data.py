@@ -45,7 +45,7 @@ def test_spans_are_positions_of_pieces(trained: Model, tmp_path: Path):
     assert max(widths) > 2 and widths[0] > 1  # the last word but one has many pieces, the first has several
     begin = 1 + np.concatenate([[0], np.cumsum(widths)])
     folder = write_task(tmp_path / "t", train=[(text, [("A", (0, 1)), ("B", (3, 4)), ("C", (4, 5)), ("D", (0, 5))])])
-    data = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
     assert targets(data) == sorted(
         ((0, int(begin[a]), int(begin[b])), label)
         for label, a, b in (("A", 0, 1), ("B", 3, 4), ("C", 4, 5), ("D", 0, 5))
@@ -58,7 +58,7 @@ def test_sentences_and_spans_are_held_once(trained: Model, tmp_path: Path):
     """Two tasks on the same sentence share it, and a span of both; an example without targets adds nothing."""
     one = write_task(tmp_path / "a", train=[("The dog sleeps", [("NN", (1, 2)), ("VB", (2, 3))]), ("Nothing here", [])])
     two = write_task(tmp_path / "b", train=[("The dog sleeps", [("ARG0", (2, 3), (0, 2)), ("NIL", (2, 3), (1, 2))])])
-    data = read_tasks({"a": one, "b": two}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"a": one, "b": two}, trained.tokenizer, Limits.for_model(trained), None)
     assert len(data.sentences) == 1 and len(data.sentence) == 3
     assert [task.sizes for task in data.tasks] == [{"train": 2, "dev": 2, "test": 2, "labels": 2}] * 2
     assert data.tasks[1].train.spans.shape == (2, 2)
@@ -71,7 +71,7 @@ def test_a_label_that_training_lacks_is_no_label_of_the_probe(trained: Model, tm
     folder = write_task(
         tmp_path / "t", train=[("A dog", [("NN", (1, 2))])], test=[("A cat", [("NN", (1, 2)), ("DT", (0, 1))])]
     )
-    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None).tasks
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None).tasks
     assert task.labels == ("NN",) and sorted(task.test.labels) == [UNSEEN, 0]
 
 
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_left_out_and_counted(trained: Model, tmp_path: Pat
     long = " ".join(["dog"] * 500)
     rows = [(long, [("A", (0, 1)), ("B", (1, 2))]), ("The \u200b dog", [("A", (1, 2)), ("B", (1, 3)), ("A", (2, 3))])]
     folder = write_task(tmp_path / "t", train=rows, dev=rows[1:], test=rows[1:])
-    data = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
     assert data.left_out == {"too_long": 2, "no_pieces": 3}
     assert [len(getattr(data.tasks[0], split).labels) for split in SPLITS] == [2, 2, 2]
 
@@ -89,7 +89,7 @@ def test_a_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
     """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and its targets are left out."""
     assert (trained.max_positions, len(trained.tokenizer.encode_words(["the"]).ids)) == (64, 1)
     rows = [(" ".join(["the"] * words), [("A", (0, 1))]) for words in (62, 63)]
-    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, Limits.for_model(trained), None)
     assert [len(ids) for ids in data.sentences] == [64]
     assert data.left_out == {"too_long": len(SPLITS), "no_pieces": 0}
 
@@ -100,7 +100,7 @@ def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path:
     rows = [(text, [(f"L{i % 5}", *spans) for _, *spans in own]) for i, (text, own) in enumerate(rows)]
     longer = [(f"{text} .", own) for text, own in rows]
     folder = write_task(tmp_path / "t", train=rows, dev=longer, test=rows[::-1])
-    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None).tasks
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None).tasks
     assert np.array_equal(task.dev.control, task.test.control[::-1])
     assert sorted(task.train.control) == sorted(task.dev.control) and len(set(task.dev.control)) == 5
     assert len({*zip(task.dev.control[:8], task.dev.control[8:16], strict=True)}) > 3  # of the pair, not of one word
@@ -120,7 +120,7 @@ def test_all_words_of_the_spans_make_a_type(trained: Model, tmp_path: Path, monk
 
     monkeypatch.setattr("embryo_core.metrics.probing.data.control_labels", numbered)
     folder = write_task(tmp_path / "t", train=rows, dev=[(text, own[:1]) for text, own in rows])
-    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None).tasks
+    (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None).tasks
     types = [[words[first:last] for first, last in each] for each in spans]
     alike = task.test.control[:, None] == task.test.control
     assert alike.tolist() == [[one == other for other in types] for one in types]
@@ -132,7 +132,7 @@ def test_training_targets_come_in_the_order_of_their_last_spans(trained: Model, 
     text = "The dog saw the river and the cat"
     pairs = [((i, i + 1), (k, k + 1)) for i in range(7, -1, -1) for k in range(8)]
     rows = [(text, [(f"L{i % 5}", *pair) for i, pair in enumerate(pairs)])]
-    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, Limits.for_model(trained), None)
     train, test = data.tasks[0].train, data.tasks[0].test
     assert (np.diff(train.spans[:, 1]) >= 0).all() and test.labels.tolist() == [i % 5 for i in range(len(pairs))]
     of_train, of_test = (np.column_stack([own.spans, own.labels, own.control]).tolist() for own in (train, test))
@@ -143,7 +143,7 @@ def test_training_targets_come_in_the_order_of_their_last_spans(trained: Model, 
 def test_a_limit_takes_the_first_examples_of_each_split(trained: Model, sample: Path):
     """As many of each task."""
     folders = {task: sample / "probing" / task for task in ("pos", "srl")}
-    data = read_tasks(folders, trained.tokenizer, Limits.of(trained), 2)
+    data = read_tasks(folders, trained.tokenizer, Limits.for_model(trained), 2)
     examples = {task.name: read_probing(sample / "probing" / task.name, "dev")[:2] for task in data.tasks}
     expected = [sum(len(example.targets) for example in examples[task.name]) for task in data.tasks]
     assert [task.sizes["dev"] for task in data.tasks] == expected
@@ -164,7 +164,7 @@ def test_tasks_that_cannot_be_probed_are_reported(trained: Model, tmp_path: Path
     """With the folder at fault."""
     folder = write_task(tmp_path / "t", **splits)
     with pytest.raises(CorpusError, match=message) as error:
-        read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None)
+        read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
     assert str(folder) in str(error.value)
 
 

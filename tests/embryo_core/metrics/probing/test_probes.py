@@ -29,7 +29,7 @@ PLENTY = 2**30
 def data(trained: Model, sample: Path) -> ProbingData:
     """Two tasks of the sample, one with two spans."""
     folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
-    return read_tasks(folders, trained.tokenizer, Limits.of(trained), None)
+    return read_tasks(folders, trained.tokenizer, Limits.for_model(trained), None)
 
 
 def test_spans_by_hand(trained: Model, tmp_path: Path):
@@ -37,7 +37,7 @@ def test_spans_by_hand(trained: Model, tmp_path: Path):
     text = "Rivers run past unforgettable towns"
     spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
     folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
-    data = read_tasks({"t": folder}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
     features = span_features(trained, data, PLENTY)
     pieces = [trained.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
     ids = [trained.tokenizer.cls_id, *(i for own in pieces for i in own), trained.tokenizer.sep_id]

@@ -164,7 +164,7 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
     rows = [row for row in rows if row[1]]
     splits = {"train": rows[: len(rows) * 3 // 5], "dev": rows[len(rows) * 3 // 5 : len(rows) * 3 // 4]}
     folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
-    data = read_tasks({"vowel": folder}, trained.tokenizer, Limits.of(trained), None)
+    data = read_tasks({"vowel": folder}, trained.tokenizer, Limits.for_model(trained), None)
     return span_features(trained, data, 2**30), data.tasks[0]
 
 
