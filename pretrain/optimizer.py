@@ -54,7 +54,7 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def adapted(self, update, variable, momentum):
-        """Return the update unchanged."""
+        """Return the update of a variable as it is; other optimizers scale it."""
         return update
 
 

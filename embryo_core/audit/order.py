@@ -51,7 +51,7 @@ def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
 def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
-    They may be a shard of another step: too few for a wrong checkpoint, while each alone may be chance.
+    They may be a shard of another step. They are too few for a wrong checkpoint; one tensor alone may turn by chance.
     """
     if len(among) < MIN_ORDERED:
         return (), Misplaced()

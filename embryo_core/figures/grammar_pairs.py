@@ -103,7 +103,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
         _plot_words(own),
         own,
         Caption(
-            f"“{_named(most)}” differs most, by {most['difference']:+.2f} of {total:+.2f} nats in all.",
+            f"“{_named(most)}” differs most: {most['difference']:+.2f} nats of {total:+.2f} in the whole sentence.",
             "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
             "both have differ too, because each is predicted from the rest of its sentence.",
         ),

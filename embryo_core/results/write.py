@@ -191,7 +191,7 @@ def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tu
                     f"{evaluated} gave {table.name} that are no results ({reason}); nothing was written."
                 ) from None
     if not found:
-        raise ResultsError(f"{evaluated} found nothing, so nothing was written; check the data it was given.")
+        raise ResultsError(f"{evaluated} gave no rows, and nothing was written; check its data.")
     return found
 
 
