@@ -338,6 +338,6 @@ def test_a_family_that_no_metric_reads_is_named(own_run, sample):
     for checkpoint in runs.checkpoints(own_run):
         config = checkpoint.path / "config.json"
         config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": "t5"}))
-    with pytest.raises(MissingCapability, match="give nothing that a metric reads"):
+    with pytest.raises(MissingCapability, match="family 't5'"):
         evaluate_all(replace(own_run, family="t5"), {"treebank": sample / "treebank.conllu"})
     assert not own_run.results.exists()

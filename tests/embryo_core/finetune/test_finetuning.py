@@ -225,7 +225,7 @@ def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
     """One sentence, before the data are read."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text(config.read_text().replace('"albert"', '"t5"'))
-    with pytest.raises(MissingCapability, match="No checkpoint of run 'tiny'"):
+    with pytest.raises(MissingCapability, match="checkpoints of run 'tiny'"):
         finetune(own_run, {"cola": cola})
 
 

@@ -118,7 +118,7 @@ def word(n: int, each: list[float]) -> WordSurprise:
 
 
 REFUSED = {
-    "nothing at all": (Findings(), "found nothing"),
+    "nothing at all": (Findings(), "no rows"),
     "NaN": (Findings(scores=[Score("m", float("nan"), 3)]), "value nan"),
     "infinity": (Findings(scores=[Score("m", float("-inf"), 3)]), "value -inf"),
     "n = 0": (Findings(scores=[Score("m", 0.0, 0, "noun")]), "n 0"),
