@@ -53,7 +53,7 @@ def _progress_state(run: Run) -> str:
     return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
-step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(Axis.of)
+step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(Axis.for_run)
 supports_axis = cached(_progress_state, 64)(Axis.supports)
 
 

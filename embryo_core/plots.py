@@ -165,7 +165,7 @@ class Plots:
         found = query.ask(run, text)
         words = {asked.TRACKED: query.ask(run, found.question.track(track, mask))} if track else {}
         table = asked.curve_table(found, mask, words)
-        shared = asked.share_axes([table], [axis.of(run)], log_probability=False)
+        shared = asked.share_axes([table], [axis.for_run(run)], log_probability=False)
         lead, subject = found.lead(mask), _subject(found, mask)
         return asked.answer_curves([run], axis, subject, table, lead, shared, "probability")
 

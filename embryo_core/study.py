@@ -106,9 +106,9 @@ class Study:
     def baselines(self, metric: str = "world_knowledge") -> pd.DataFrame:
         """Return the accuracy of always giving a group's most frequent word or object: group, answer, value, n."""
         if metric == "world_knowledge":
-            return baselines.of_facts(results.read_histories(self.run))
+            return baselines.fact_baselines(results.read_histories(self.run))
         words = results.read_words(self.run, metric)
-        return baselines.of_words(words[words["step"] == words["step"].max()], load_tokenizer(self.run).cased)
+        return baselines.word_baselines(words[words["step"] == words["step"].max()], load_tokenizer(self.run).cased)
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
         """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n."""

@@ -149,7 +149,7 @@ def _fault(steps: Sequence[int], kind: str, what: str, unit: StepUnit) -> Fault:
 
 
 def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
-    named, several = _named(one.infinite)
+    named, several = _list_tensors(one.infinite)
     what = f"{named} at {point(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
 
@@ -158,7 +158,7 @@ def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, un
     before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
     what = (
         f"The weights at {joined(steps, unit)} come from another training than the others, such as another seed: "
-        f"{after} keeps {percent(max(found.kept, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
+        f"{after} keeps {percent(max(found.kept_share, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
     )
     return Fault(tuple(steps), "out of line", what)
 
@@ -166,41 +166,41 @@ def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, un
 def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
     at, other = point(step, unit), point(series.steps[twins.like], unit)
-    named, several = _named([series.names[tensor] for tensor in twins.tensors])
+    named, several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
     what = f"{named} at {at} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
     return Fault((step,), "tensor", what)
 
 
-def _named(tensors: Sequence[str]) -> tuple[str, bool]:
+def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
     """Return a list of tensor names, shortened if long, and whether there are several."""
     more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
     return printable(tensors[0]) + more, bool(more)
 
 
-def _odd_faults(series: Series, among: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
+def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line, but not for small ones of a reported shard."""
     known = {(tensor, group.step) for group in twins for tensor in group.tensors}
     shards = {group.step for group in twins}
     found: dict[int, list[int]] = {}
-    names, together = misplaced_shard(series, [step for step in among if step not in shards])
+    names, together = misplaced_shard(series, [step for step in indices if step not in shards])
     for step in together.indices:
         found[step] = [series.names.index(name) for name in names]
         known |= {(tensor, step) for tensor in found[step]}
-    for tensor, step in odd_tensors(series, among, known):
+    for tensor, step in odd_tensors(series, indices, known):
         if step not in shards or series.sizes[tensor] >= MIN_NUMBERS:
             found.setdefault(step, []).append(tensor)
-    return [_tensor_fault(series, tensors, step, among, unit) for step, tensors in found.items()]
+    return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in found.items()]
 
 
-def _tensor_fault(series: Series, tensors: Sequence[int], step: int, among: Sequence[int], unit: StepUnit) -> Fault:
+def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit) -> Fault:
     """Return the fault of tensors at a step; compare the first one's norm and cosines with the neighbours."""
-    tensor, k = tensors[0], among.index(step)
-    near = [among[j] for j in (k - 1, k + 1) if 0 <= j < len(among)]
+    tensor, k = tensors[0], indices.index(step)
+    near = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
     first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
     neighbours = joined([series.steps[j] for j in near], unit)
-    named, several = _named([series.names[one] for one in tensors])
+    named, several = _list_tensors([series.names[one] for one in tensors])
     what = (
         f"{named} at {point(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
         f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"

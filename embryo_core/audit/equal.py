@@ -32,64 +32,67 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], among: Sequence[int]) -> list[Twins]:
-    """Return tensors that are equal to another step `among` these, although they moved or should have moved.
+def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
+    """Return tensors that are equal to those of another of these steps, although they moved or should have moved.
 
     Those that two steps share are one fault, such as a wrong shard: all of them decide which of the two is wrong.
     """
     pairs: dict[tuple[int, int], list[int]] = {}
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
         last: dict[str, int] = {}  # hash -> position of the last step that has it
-        for k, step in enumerate(among):
+        for k, step in enumerate(indices):
             own = sha256[step][tensor]
-            if own in last and (k - last[own] > 1 or _moved(series, tensor, among, k)):
+            if own in last and (k - last[own] > 1 or _should_have_moved(series, tensor, indices, k)):
                 pairs.setdefault((last[own], k), []).append(tensor)
             last[own] = k
-    return [_odd_one(series, tensors, among, *pair) for pair, tensors in pairs.items()]
+    return [_wrong_twin(series, tensors, indices, *pair) for pair, tensors in pairs.items()]
 
 
-def _moved(series: Series, tensor: int, among: Sequence[int], k: int) -> bool:
+def _should_have_moved(series: Series, tensor: int, indices: Sequence[int], k: int) -> bool:
     """Return whether a tensor should have moved to the k-th step, judged by other moves and other tensors."""
-    now = series.apart(among[k - 1], among[k])
-    around = [(among[i], among[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(among)]
+    now = series.apart(indices[k - 1], indices[k])
+    around = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
     moves = [series.apart(i, j) for i, j in around]
     expected = [move[tensor] * growth(now, move) for move in moves]
-    rounding = series.resolution[tensor] * series.norms[tensor, among[k]]
+    rounding = series.resolution[tensor] * series.norms[tensor, indices[k]]
     return min(expected, default=0.0) > ROUNDINGS * rounding
 
 
-def _odd_one(series: Series, tensors: Sequence[int], among: Sequence[int], i: int, j: int) -> Twins:
+def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], i: int, j: int) -> Twins:
     """Return the one of two positions with equal numbers that fits its neighbours less."""
-    one, other = among[i], among[j]
+    one, other = indices[i], indices[j]
     if j - i == 1:  # the path before or after the wrong one covers both intervals
-        units = _units(series, [(among[k], among[k + 1]) for k in range(len(among) - 1) if k != i])
-        astray = _stretched(series, tensors, among, i - 1, units), _stretched(series, tensors, among, j, units)
+        units = _units(series, [(indices[k], indices[k + 1]) for k in range(len(indices) - 1) if k != i])
+        astray = (
+            _relative_move(series, tensors, indices, i - 1, units),
+            _relative_move(series, tensors, indices, j, units),
+        )
     else:
-        measure = _lengthening if i > 0 and j < len(among) - 1 else _misfit
-        astray = measure(series, tensors, among, i), measure(series, tensors, among, j)
+        measure = _lengthening if i > 0 and j < len(indices) - 1 else _misfit
+        astray = measure(series, tensors, indices, i), measure(series, tensors, indices, j)
     return Twins(tuple(tensors), *((one, other) if astray[0] > astray[1] else (other, one)))
 
 
-def _stretched(series: Series, tensors: Sequence[int], among: Sequence[int], k: int, units: np.ndarray) -> float:
+def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray) -> float:
     """Return how much longer than usual the move from the k-th step is for these tensors, relative to other tensors."""
-    if not 0 <= k < len(among) - 1:
+    if not 0 <= k < len(indices) - 1:
         return np.sqrt(2)  # unknown: the geometric mean of one interval and two
-    return _relative(series.apart(among[k], among[k + 1]) / units, tensors)
+    return _relative(series.apart(indices[k], indices[k + 1]) / units, tensors)
 
 
-def _lengthening(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
+def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return how much longer the path through the k-th step is than one that skips it, relative to other tensors."""
-    before, step, after = among[k - 1 : k + 2]
+    before, step, after = indices[k - 1 : k + 2]
     past = series.apart(before, after)
     over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, TINY)
     return _relative(np.where(past > 0, over, np.inf), tensors)
 
 
-def _misfit(series: Series, tensors: Sequence[int], among: Sequence[int], k: int) -> float:
+def _misfit(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return the log of the ratio of an end's distance to its neighbour to that of the other tensors."""
-    near = [among[i] for i in (k - 1, k + 1) if 0 <= i < len(among)]
-    units = _units(series, list(itertools.pairwise(among)))
-    return max(abs(np.log(_relative(series.apart(among[k], step) / units + TINY, tensors))) for step in near)
+    near = [indices[i] for i in (k - 1, k + 1) if 0 <= i < len(indices)]
+    units = _units(series, list(itertools.pairwise(indices)))
+    return max(abs(np.log(_relative(series.apart(indices[k], step) / units + TINY, tensors))) for step in near)
 
 
 def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:

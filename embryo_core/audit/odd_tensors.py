@@ -32,13 +32,15 @@ TINY = 1e-30
 MIN_STEPS = 3  # steps for a comparison
 
 
-def odd_tensors(series: Series, among: Sequence[int], known: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Return odd (tensor, step) pairs by index, sorted, `among` these steps; pairs `known` to be wrong are left out."""
+def odd_tensors(
+    series: Series, indices: Sequence[int], known: Collection[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
+    """Return odd (tensor, step) pairs at these steps, all by index, sorted; without pairs `known` to be wrong."""
     # cached: most tensors have the same steps
     evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))
     found = []
     for tensor in range(len(series.names)):
-        good = tuple(step for step in among if (tensor, step) not in known)
+        good = tuple(step for step in indices if (tensor, step) not in known)
         while len(good) >= MIN_STEPS and (worst := _worst(evidence(good), tensor)) is not None:
             found.append((tensor, worst))
             good = tuple(step for step in good if step != worst)

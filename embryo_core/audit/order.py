@@ -41,35 +41,35 @@ class Misplaced:
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
-def misplaced(series: Series, among: Sequence[int]) -> Misplaced:
-    """Return the steps `among` these indices whose weights do not continue those of their neighbours."""
-    if len(among) < MIN_ORDERED:
+def misplaced(series: Series, indices: Sequence[int]) -> Misplaced:
+    """Return the steps, of those with these indices, whose weights do not continue those of their neighbours."""
+    if len(indices) < MIN_ORDERED:
         return Misplaced()
-    return _find_misplaced(series.large(among), among)
+    return _find_misplaced(series.large(indices), indices)
 
 
-def misplaced_shard(series: Series, among: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
+def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
     They may be a shard of another step. They are too few for a wrong checkpoint; one tensor alone may turn by chance.
     """
-    if len(among) < MIN_ORDERED:
+    if len(indices) < MIN_ORDERED:
         return (), Misplaced()
-    large = series.large(among)
-    triples = zip(among, among[1:], among[2:], strict=False)
+    large = series.large(indices)
+    triples = zip(indices, indices[1:], indices[2:], strict=False)
     turned = [turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < TURNED for i, j, k in triples]
     together = max(turned, key=np.sum)
     if together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
         return (), Misplaced()
     shard = large.only(together, np.ones(len(large.names)))
-    return shard.names, _find_misplaced(shard, among)
+    return shard.names, _find_misplaced(shard, indices)
 
 
-def _find_misplaced(large: Series, among: Sequence[int]) -> Misplaced:
-    """Return the steps `among` these indices at which the path of these tensors goes wrong."""
+def _find_misplaced(large: Series, indices: Sequence[int]) -> Misplaced:
+    """Return the steps, of those with these indices, at which the path of these tensors goes wrong."""
     if not large.names:
         return Misplaced()
-    path = _Path(large.steps, *_medians(large), list(among), list(among))
+    path = _Path(large.steps, *_medians(large), list(indices), list(indices))
     swapped, outside = [], []
     while len(path.slots) >= MIN_ORDERED and (suspects := path.suspects()):
         repaired, pair = path.exchanged(suspects)
@@ -192,10 +192,10 @@ class ForeignSteps:
     steps: tuple[int, ...]
     before: int
     after: int
-    kept: float  # share of `before` that `after` keeps
+    kept_share: float  # share of `before` that `after` keeps
 
 
-def kept(series: Series, i: int, j: int) -> float:
+def kept_share(series: Series, i: int, j: int) -> float:
     """Return the median share of step i that large tensors keep at step j; NaN if it cannot be told from chance."""
     norms, used = _large(series, i, j)
     ratio = norms.max(1)[used] / norms.min(1)[used]
@@ -205,7 +205,7 @@ def kept(series: Series, i: int, j: int) -> float:
     return float(np.quantile(series.cosines(i, j)[used] * ratio, LOST_SHARE))
 
 
-def forgotten(series: Series, i: int, j: int) -> float:
+def forgetting_rate(series: Series, i: int, j: int) -> float:
     """Return how fast training forgets from step i to step j, per step."""
     norms, used = _large(series, i, j)
     share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
@@ -220,24 +220,24 @@ def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
     return norms, used if used.any() else norms.min(1) > 0
 
 
-def foreign_steps(series: Series, among: Sequence[int]) -> list[ForeignSteps]:
-    """Return the groups of steps `among` these that descend from no other; none if training forgets fast."""
-    if len(among) < MIN_COMPARED:
+def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
+    """Return the groups of these steps that descend from no other; none if training forgets fast."""
+    if len(indices) < MIN_COMPARED:
         return []
-    pairs = list(pairwise(among))
-    shares = np.array([kept(series, *pair) for pair in pairs])
-    rates = np.array([forgotten(series, *pair) for pair in pairs])
+    pairs = list(pairwise(indices))
+    shares = np.array([kept_share(series, *pair) for pair in pairs])
+    rates = np.array([forgetting_rate(series, *pair) for pair in pairs])
     usual_pairs = np.flatnonzero(~(shares < MAX_LOST))
     breaks = []
     for k in np.flatnonzero(shares < MAX_LOST).tolist():
         beside = [*usual_pairs[usual_pairs < k][-1:], *usual_pairs[usual_pairs > k][:1]]
         if beside and rates[k] > CALM * rates[beside].max():
             breaks.append(k)
-    parts = [tuple(part.tolist()) for part in np.split(np.array(among), [k + 1 for k in breaks])]
+    parts = [tuple(part.tolist()) for part in np.split(np.array(indices), [k + 1 for k in breaks])]
     usual = parts.index(max(parts, key=len))
     found = []
     for k, part in enumerate(parts):
         if k != usual:
             at = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
-            found.append(ForeignSteps(part, among[at], among[at + 1], float(shares[at])))
+            found.append(ForeignSteps(part, indices[at], indices[at + 1], float(shares[at])))
     return found

@@ -37,12 +37,12 @@ class Series:
         square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
-    def large(self, among: Sequence[int]) -> "Series":
-        """Return the tensors above the median size that move `among` the steps; their directions are the least noisy.
+    def large(self, indices: Sequence[int]) -> "Series":
+        """Return the tensors above the median size that move between the steps; their directions are the least noisy.
 
         Each is measured in units of its median move between neighbours, so that no large one dominates.
         """
-        moves = [self.sketched(i, j) for i, j in itertools.pairwise(among)]
+        moves = [self.sketched(i, j) for i, j in itertools.pairwise(indices)]
         unit = np.median(moves, axis=0)
         kept = (self.sizes > np.median(self.sizes)) & (unit > 0)
         kept = kept if kept.any() else unit > 0

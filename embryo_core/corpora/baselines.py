@@ -14,7 +14,7 @@ from embryo_core.types import RightAnswers, Run
 COLUMNS = ["group", "answer", "value", "n"]
 
 
-def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
+def fact_baselines(facts: pd.DataFrame) -> pd.DataFrame:
     """Compute the accuracy of always answering each relation's most frequent object: group, answer, value, n.
 
     `facts` has a row for each fact that was asked, with its relation and object (`results.read_histories`). Ties go to
@@ -30,15 +30,15 @@ def of_facts(facts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def over_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Aggregate rows of `of_facts` by type of relation (and step), each fact counted once: group, step, value, n."""
+def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
+    """Aggregate `fact_baselines` by type of relation (and step), each fact counted once: group, step, value, n."""
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
     found = table.groupby(by, as_index=False)[["value", "n"]].sum()
     return found.assign(value=found["value"] / found["n"])
 
 
-def of_words(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
+def word_baselines(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
     """Compute the accuracy of always answering each group's most frequent word: group, answer, value, n.
 
     `words` are those of one metric at one step, of all groups (`results.read_words`). If the model is not `cased`,
@@ -65,7 +65,7 @@ def _most_frequent(counts: pd.Series) -> tuple[str, int]:
     return counts.idxmax(), int(counts.max())
 
 
-def of_text(run: Run) -> tuple[str, float] | None:
+def most_frequent_word(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of a run's training text and its occurrences per piece.
 
     For a word of one piece, this is the accuracy of always answering it if masks are drawn from such text. None if the

@@ -137,4 +137,4 @@ def _decoder(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Store
     tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
     tied &= its not in stored
     matrix = table if tied else stored.take(its, sizes.vocab_size, sizes.hidden_size)[:pieces]
-    return stored.made(matrix, torch.zeros(pieces), shared=tied)
+    return stored.to_linear(matrix, torch.zeros(pieces), shared=tied)

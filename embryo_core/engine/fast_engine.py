@@ -159,7 +159,7 @@ def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
         stored.linear(size, sizes.hidden_size, names["dense"]),
         sizes.layout.head_activation or activation_of(sizes),
         stored.norm(names["head_norm"], size),
-        stored.made(decoder, stored.take(bias, sizes.vocab_size)[:pieces], shared=tied),
+        stored.to_linear(decoder, stored.take(bias, sizes.vocab_size)[:pieces], shared=tied),
     )
 
 

@@ -51,9 +51,9 @@ class Stored:
         weights = [self.take(f"{name}.weight", *shape) for name in names]
         biases = [self.take(f"{name}.bias", out) for name in names]
         weight, bias = (weights[0], biases[0]) if len(names) == 1 else (torch.cat(weights), torch.cat(biases))
-        return self.made(weight, bias, transposed)
+        return self.to_linear(weight, bias, transposed)
 
-    def made(self, weight: Tensor, bias: Tensor, transposed: bool = False, shared: bool = False) -> Linear:
+    def to_linear(self, weight: Tensor, bias: Tensor, transposed: bool = False, shared: bool = False) -> Linear:
         """Return the linear map of tensors that were already taken; `shared` as for `make_linear`."""
         if self._mapped:
             return keep_linear(weight, bias, transposed)

@@ -62,7 +62,7 @@ def acquisition(
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
     table["before"] = _evaluated_before(table, {line: own[0] for line, own in seeds.items()}, metric)
-    lines = {line: axis.of(seeds[line][0], runs) for line in table["run"].unique()}
+    lines = {line: axis.for_run(seeds[line][0], runs) for line in table["run"].unique()}
     drawn = [run for line in lines for run in seeds[line]]
     return make_figure(
         drawn,

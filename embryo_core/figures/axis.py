@@ -45,12 +45,12 @@ class Axis:
     unit: Unit = "step"
     smoothing: int = 1  # points of the running mean; 1: no smoothing
 
-    def of(self, run: Run, among: Sequence[Run] = ()) -> "StepAxis":
-        """Return the axis with the changes, gaps and progress of a run; 0 has one place for all runs in `among`."""
+    def for_run(self, run: Run, runs: Sequence[Run] = ()) -> "StepAxis":
+        """Return the axis with the changes, gaps and progress of a run; 0 has one place for all runs in `runs`."""
         axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
-        known = [found for one in among or (run,) if (found := progress_of(one, self.unit))]
+        known = [found for one in runs or (run,) if (found := progress_of(one, self.unit))]
         zero = min((found.least for found in known), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 

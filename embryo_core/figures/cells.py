@@ -141,7 +141,7 @@ def layer_map(
         f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
         hint="Click a cell for its layer and step.",
     )
-    plot = plot_layer_map(rows, axis.of(runs[0], runs), layer, how)
+    plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, how)
     return make_figure([runs[0]], name, title, plot, rows, caption, metric)
 
 

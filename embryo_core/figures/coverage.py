@@ -32,7 +32,7 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
     without_weights = run_files.steps_without_weights(run)
     with_results = len(without_weights & set().union(*written.values()))
     caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, capabilities))
-    plot = plot_coverage(table, axis.of(run, runs))
+    plot = plot_coverage(table, axis.for_run(run, runs))
     return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
 
 

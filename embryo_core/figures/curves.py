@@ -82,7 +82,7 @@ def read_lines(
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
             table = _mean_table([*tables.values()], rows, curves)
         if len(rows):
-            lines.append(Line(design_name([*tables]), axis.of(run, runs), rows, table, len(tables)))
+            lines.append(Line(design_name([*tables]), axis.for_run(run, runs), rows, table, len(tables)))
     return lines, missing
 
 

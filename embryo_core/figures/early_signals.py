@@ -44,7 +44,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
     table = compare.early_signals({run.name: _values(run) for run in runs}, measure)
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
-    own = axis.of(runs[0], runs)
+    own = axis.for_run(runs[0], runs)
     plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
     hidden = [*map(style.plain, clearest_tasks(table, measure)[MAX_SHOWN:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)

@@ -62,14 +62,14 @@ def scores(
             tables[described], average(described), results.read_sources(described), described.step_unit
         ),
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
-        headline=lambda _: headline(tables[described], axis.of(described, runs)),
+        headline=lambda _: headline(tables[described], axis.for_run(described, runs)),
     )
     for trace in figure.plot.data:
         if trace.customdata is not None:  # a large marker for the highest score of each curve
             values = np.array(trace.y, float)
             trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
     if published and len(figure.runs) == 1:
-        _add_published_scores(figure.plot, figure.table, axis.of(described).values([*figure.table["step"]]))
+        _add_published_scores(figure.plot, figure.table, axis.for_run(described).values([*figure.table["step"]]))
     return figure
 
 

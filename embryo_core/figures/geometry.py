@@ -106,7 +106,7 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
         f"{_name(run, measure, to)}, layer by layer",
         caption,
         METRIC,
-        headline=lambda rows: headline(rows, axis.of(run, runs)) if measure == "rank_me" else "",
+        headline=lambda rows: headline(rows, axis.for_run(run, runs)) if measure == "rank_me" else "",
     )
 
 

@@ -53,13 +53,13 @@ def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head)
         ),
         METRIC,
         at=f"step{step}",
-        headline=headline(run, what, chosen, axis.of(run, runs)),
+        headline=headline(run, what, chosen, axis.for_run(run, runs)),
     )
 
 
 def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
     """Return the map of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
-    run, along = runs[0], axis.of(runs[0], runs)
+    run, along = runs[0], axis.for_run(runs[0], runs)
     frame = read_behaviour(run, what)
     since = appearances(frame, what, change)
     return make_figure(
@@ -81,7 +81,7 @@ def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None,
         [run],
         f"{run.name}-{what}",
         f"{PATTERNS[what].label} of each head over the steps",
-        plot_heads(rows, baseline(read_behaviour(run, what)), what, change, chosen, axis.of(run)),
+        plot_heads(rows, baseline(read_behaviour(run, what)), what, change, chosen, axis.for_run(run)),
         rows.assign(pattern=what),
         Caption(
             f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "

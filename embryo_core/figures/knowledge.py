@@ -50,22 +50,24 @@ def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.
         scores = baselines.precision(facts, results.read_right_answers(run), steps)
     else:
         scores = results.read_scores(run, METRIC)
-    tables = scores, baselines.of_facts(facts)
+    tables = scores, baselines.fact_baselines(facts)
     if not types:
         return with_baselines(*tables)
-    table = with_baselines(*(pd.concat([own, baselines.over_types(own)], ignore_index=True) for own in tables))
+    table = with_baselines(*(pd.concat([own, baselines.type_baselines(own)], ignore_index=True) for own in tables))
     order = _order(table["relation"].unique())
     return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
 
-def with_baselines(scores: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Add Wilson's 95 % intervals to `scores`, and the baselines `known` (a table of `baselines.of_facts`).
+def with_baselines(scores: pd.DataFrame, baseline_rows: pd.DataFrame) -> pd.DataFrame:
+    """Add Wilson's 95 % intervals to `scores`, and `baseline_rows`, a table of `baselines.fact_baselines`.
 
     Columns: relation, step, value, n, baseline, answer, low, high.
     """
     table = scores.rename(columns={"group": "relation"})[["relation", "step", "value", "n"]]
-    known = known.set_index("group")
-    table = table.assign(baseline=table["relation"].map(known["value"]), answer=table["relation"].map(known["answer"]))
+    baseline_rows = baseline_rows.set_index("group")
+    table = table.assign(
+        baseline=table["relation"].map(baseline_rows["value"]), answer=table["relation"].map(baseline_rows["answer"])
+    )
     return with_intervals(table.sort_values(["relation", "step"], ignore_index=True))
 
 
@@ -246,7 +248,7 @@ def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
         [run],
         f"{run.name}-fact",
         f"{facts['subject']} → {facts['object']} ({facts['history']})",
-        plot_fact(history, axis.of(run, runs)),
+        plot_fact(history, axis.for_run(run, runs)),
         history.assign(fact=fact, subject=facts["subject"], object=facts["object"]),
         Caption("What the model answered at each step, as in the paper's Table 9."),
         METRIC,

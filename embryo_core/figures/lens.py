@@ -70,7 +70,7 @@ def lens(
         f"Run '{run.name}', one text{subject.which}.",
         "Click a cell to pin its ten best words.",
     )
-    plot = grid(table, axis.of(run), pin, marked, folded)
+    plot = grid(table, axis.for_run(run), pin, marked, folded)
     exported = subject.label(table[["step", "layer", "rank", "token", "probability"]])
     title = f"Each layer's answer: {subject.text}{subject.which}"
     return make_figure([run], subject.name(run, "lens"), title, plot, exported, caption)

@@ -170,7 +170,7 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
     with suppress(EmbryoError):
-        found = baselines.of_text(run)
+        found = baselines.most_frequent_word(run)
         return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
     return None
 
@@ -210,7 +210,7 @@ def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
         quantity,
         drawn.title,
         caption,
-        headline=lambda table: _headline(training_log(run), run, axis.of(run, runs)) if of_words else "",
+        headline=lambda table: _headline(training_log(run), run, axis.for_run(run, runs)) if of_words else "",
     )
 
 

@@ -157,15 +157,15 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     return pd.DataFrame(rows).astype({"appears": "Int64"})
 
 
-def strongest(frame: pd.DataFrame, among: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
+def strongest(frame: pd.DataFrame, names: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
     """Return pattern, layer and head of the clearest of some patterns at the last step; None if none was measured.
 
     By default the patterns are those that averaged maps show; [SEP] is not, since sentences end at different positions.
     """
-    last = frame[frame["what"].isin(among) & (frame["step"] == frame["step"].max())]
+    last = frame[frame["what"].isin(names) & (frame["step"] == frame["step"].max())]
     if last.empty:
         return None
-    row = last.loc[last["value"].idxmin() if PATTERNS[among[0]].falls else last["value"].idxmax()]
+    row = last.loc[last["value"].idxmin() if PATTERNS[names[0]].falls else last["value"].idxmax()]
     return str(row["what"]), int(row["layer"]), int(row["head"])
 
 

@@ -84,7 +84,7 @@ def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = Fa
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
         METRIC,
         bands,
-        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), axis.of(run, runs)),
+        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
     )
 
 
@@ -166,7 +166,7 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
         runs, axis, lambda one: expected_layers(read_probe_scores(one)), EXPECTED, name, title, caption, METRIC, bands
     )
     if len(figure.runs) == 1:
-        steps = axis.of(run, runs)
+        steps = axis.for_run(run, runs)
         ends = steps.values([frame["step"].min(), frame["step"].max()])
         look = {"name": "equal weight of all layers", "mode": "lines", "line": style.DASHED, "hoverinfo": "skip"}
         figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, **look)
@@ -187,7 +187,7 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
         [run],
         f"{run.name}-{x_task}-{y_task}",
         f"{label(x_task)} and {label(y_task)}",
-        plot_path(table, x_task, y_task, axis.of(run)),
+        plot_path(table, x_task, y_task, axis.for_run(run)),
         table,
         Caption(
             f"F1 of both tasks at each checkpoint ({len(table)}), in {describe_layer(layer, frame)}.",

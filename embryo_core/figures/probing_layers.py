@@ -148,7 +148,7 @@ def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
         [run],
         f"{run.name}-probing-peaks",
         "Peak and decay of each layer",
-        plot_peaks(table, sorted(set(frame["step"])), axis.of(run, runs)),
+        plot_peaks(table, sorted(set(frame["step"])), axis.for_run(run, runs)),
         table,
         Caption(
             "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower.",

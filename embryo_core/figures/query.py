@@ -162,10 +162,10 @@ def answer_curves(
     if column == "rank":
         together = f"all joint answers (hollow points, {AT_LEAST})"
         among = together if subject.mask == TOGETHER else "all pieces of the vocabulary"
-        plot, drawn = plot_rank(table, lead, shared, axis.of(run)), ""
+        plot, drawn = plot_rank(table, lead, shared, axis.for_run(run)), ""
         summary = f"Rank among {among} at {count}{subject.which}; 1 is the top answer."
     else:
-        plot = plot_probability(table, lead, shared, axis.of(run))
+        plot = plot_probability(table, lead, shared, axis.for_run(run))
         drawn = "All answers that ever led, the five best at the last step, and the marked words."
         summary = f"Probability at {count} of run '{run.name}', one text{subject.which}."
     grey = "Grey: all but the first six; point at a line to read its answer."

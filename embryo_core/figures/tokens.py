@@ -71,7 +71,9 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
     if table.empty or metric not in TASKS or metric == "replaced_token_accuracy":
         return table
-    return with_baselines(table, baselines.of_words(results.read_word_counts(run, metric), is_cased(run)), rescaled)
+    return with_baselines(
+        table, baselines.word_baselines(results.read_word_counts(run, metric), is_cased(run)), rescaled
+    )
 
 
 def accuracy_curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool) -> pd.DataFrame:
@@ -85,13 +87,13 @@ def accuracy_curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool)
     return rows.sort_values("group", key=lambda names: names.map([*groups].index), kind="stable", ignore_index=True)
 
 
-def with_baselines(table: pd.DataFrame, known: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """Return the table with the columns answer, baseline and shown_baseline; `known` as of `baselines.of_words`."""
-    known = known.set_index("group")
-    value = table["group"].map(known["value"])
+def with_baselines(table: pd.DataFrame, baseline_rows: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
+    """Add the columns answer, baseline and shown_baseline; `baseline_rows` as in `baselines.word_baselines`."""
+    baseline_rows = baseline_rows.set_index("group")
+    value = table["group"].map(baseline_rows["value"])
     last = table.groupby("group")["accuracy"].transform("last")
     return table.assign(
-        answer=table["group"].map(known["answer"]),
+        answer=table["group"].map(baseline_rows["answer"]),
         baseline=value,
         shown_baseline=value / last if rescaled else value,
     )
@@ -176,7 +178,9 @@ def accuracy(
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,
         bands,
-        lambda table: _headline(compare.acquisition(table), axis.of(run, runs)) if table["step"].nunique() > 1 else "",
+        lambda table: (
+            _headline(compare.acquisition(table), axis.for_run(run, runs)) if table["step"].nunique() > 1 else ""
+        ),
     )
 
 

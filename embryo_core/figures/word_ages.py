@@ -57,7 +57,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     )
     for i, run in enumerate(drawn):
         own = tables[run.name][tables[run.name]["word"].isin(list(rank))]
-        along = axis.of(run, runs)
+        along = axis.for_run(run, runs)
         for category, rows in own.groupby("category"):
             places = rows["word"].map(rank)
             colour, symbol = looks[str(category)]
@@ -79,7 +79,7 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
                 **bar,
             )
     style.finish(plot, "words, by their age in the run", height=560)
-    along = axis.of(first, runs)
+    along = axis.for_run(first, runs)
     along.set_range(plot, [int(step) for step in steps])
     along.mark_step(plot, int(max(steps)))
     table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)

@@ -61,7 +61,7 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
 
-    own = axis.of(run, runs)
+    own = axis.for_run(run, runs)
 
     def caption(table: pd.DataFrame) -> Caption:
         whole = table[table["group"] == ALL].reset_index(drop=True)
@@ -104,7 +104,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 def phases(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
-    run, along = runs[0], axis.of(runs[0], runs)
+    run, along = runs[0], axis.for_run(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(
             f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "

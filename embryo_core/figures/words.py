@@ -246,7 +246,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
         return Caption(
             f"“{word}” has no age: {row['why']}."
             if pd.isna(row["age"])
-            else f"“{word}” is acquired at {describe_estimate(row, axis.of(run, runs))}.",
+            else f"“{word}” is acquired at {describe_estimate(row, axis.for_run(run, runs))}.",
             sentences(
                 "Surprisal: minus log2 of the probability of all pieces of the word.",
                 MASKED if "masked_words" in run_capabilities(run) else UNMASKED,
@@ -290,7 +290,7 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
     """Add the sigmoid, the age and the surprisals without context to a word's curve, in plot and table."""
-    row, own = _row(run, word), axis.of(run)
+    row, own = _row(run, word), axis.for_run(run)
     line_name = figure.table["run"].iloc[0]
     of_run = figure.table["run"] == line_name
     steps = figure.table.loc[of_run, "step"].astype(int)

@@ -76,7 +76,7 @@ def describe_answers(run: Run) -> str:
     """Return the Query page's sentence on when the run learned its examples; "" without examples."""
     examples = results.read_examples(run)
     asked = max((len(one.answers) for one in examples), default=0)
-    return query.describe_examples(examples, asked, Axis().of(run)) if examples else ""
+    return query.describe_examples(examples, asked, Axis().for_run(run)) if examples else ""
 
 
 # === Attention ===

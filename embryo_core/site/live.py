@@ -134,7 +134,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
 
 def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
     """Return the layout of a figure of probabilities over these steps."""
-    figure = Axis(scale).of(run).draw(go.Figure(), steps)
+    figure = Axis(scale).for_run(run).draw(go.Figure(), steps)
     style.set_axes(figure, "y", rangemode="tozero", tickformat="~%")
     layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]
     return {name: part for name, part in layout.items() if name != "template"}

@@ -155,7 +155,7 @@ def _words(runs: Runs) -> SitePage:
     known = ages.dropna(subset="age").sort_values("age")["word"].tolist()
     chosen = [first, *(word for word in known[:: -(-len(known) // MAX_WORDS) or 1] if word != first)]
     return SitePage(
-        words.headline(ages, Axis().of(run)),
+        words.headline(ages, Axis().for_run(run)),
         [
             Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
             Panel("acquired", words.acquired),
@@ -176,11 +176,11 @@ def _grammar(runs: Runs) -> SitePage:
     shapes, accuracies = grammar.paradigm_shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
     drawn = product(sets, grammar.levels(shapes))
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
-    listed = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, Axis().of(run)))
+    listed = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, Axis().for_run(run)))
     paradigms = FixedTable(f"Every paradigm of {sets[0]}", listed, grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return SitePage(
-        grammar.headline(sets[0], shapes, accuracies, Axis().of(run)),
+        grammar.headline(sets[0], shapes, accuracies, Axis().for_run(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order, "Pairs"),
@@ -204,7 +204,7 @@ def _probing(runs: Runs) -> SitePage:
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
     return SitePage(
-        probing.headline(of_layer(frame, BEST), Axis().of(runs[0])),
+        probing.headline(of_layer(frame, BEST), Axis().for_run(runs[0])),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
             Panel("heat", probing_layers.heat_map, maps, "Task"),
@@ -229,7 +229,7 @@ def _geometry(runs: Runs) -> SitePage:
     parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
         parts.append(Panel("similarity", similarity.between, others, "Beside"))
-    return SitePage(geometry.headline(ranks, Axis().of(run)), parts)
+    return SitePage(geometry.headline(ranks, Axis().for_run(run)), parts)
 
 
 def _attention(runs: Runs) -> SitePage:
@@ -256,7 +256,7 @@ def _attention(runs: Runs) -> SitePage:
             "chosen": best[1:] if best else (layer, head),
         }
     return SitePage(
-        head_behaviour.headline(runs[0], what, (layer, head), Axis().of(runs[0])),
+        head_behaviour.headline(runs[0], what, (layer, head), Axis().for_run(runs[0])),
         [
             *maps,
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
@@ -290,7 +290,7 @@ def _knowledge(runs: Runs) -> SitePage:
     every = knowledge_tables.relation_table(run)
     parts.append(FixedTable("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
     parts.append(every_fact(run))
-    return SitePage(knowledge.headline(table, Axis().of(run)), parts, knowledge.METRIC)
+    return SitePage(knowledge.headline(table, Axis().for_run(run)), parts, knowledge.METRIC)
 
 
 def _finetuning(runs: Runs) -> SitePage:
@@ -299,7 +299,7 @@ def _finetuning(runs: Runs) -> SitePage:
         return SitePage("", [])
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     return SitePage(
-        finetuning.headline(scores, Axis().of(runs[0])),
+        finetuning.headline(scores, Axis().for_run(runs[0])),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
         "finetuning",
     )

@@ -265,7 +265,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
 
 def _run(run: Run) -> dict[str, Any]:
     """Return the data of a run for all pages: its time bar, and its axis in each unit that it records."""
-    checkpoints, axis = run_files.checkpoints(run), Axis().of(run)
+    checkpoints, axis = run_files.checkpoints(run), Axis().for_run(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
     units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if Axis(unit=unit).supports(run)}
@@ -274,7 +274,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     """Return the axis of a run in a unit: counts at its steps, positions on both scales, and the layout of the axes."""
-    axes = {scale: Axis(scale, unit).of(run) for scale in SCALES}
+    axes = {scale: Axis(scale, unit).for_run(run) for scale in SCALES}
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
     return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}

@@ -29,9 +29,9 @@ def test_tables_are_those_of_the_results(tiny_results: Run):
     pd.testing.assert_frame_equal(
         study.words(group="noun", step=8), results.read_words(tiny_results, "mask_prediction", "noun", 8)
     )
-    assert study.baselines().equals(baselines.of_facts(results.read_histories(tiny_results)))
+    assert study.baselines().equals(baselines.fact_baselines(results.read_histories(tiny_results)))
     last = results.read_words(tiny_results, "mask_prediction", step=16)
-    assert study.baselines("mask_prediction").equals(baselines.of_words(last, cased=False))
+    assert study.baselines("mask_prediction").equals(baselines.word_baselines(last, cased=False))
     pd.testing.assert_frame_equal(study.cloze("P36"), results.read_cloze(tiny_results, "P36"))
     pd.testing.assert_frame_equal(study.task_scores("rte"), results.read_task_scores(tiny_results, "rte"))
 

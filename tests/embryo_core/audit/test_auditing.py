@@ -397,9 +397,9 @@ def test_a_tensor_out_of_line_is_shown_with_its_norms_and_cosines(step: int):
     contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
     units = contents / np.linalg.norm(contents, axis=1, keepdims=True)
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)
-    among = [0, 1, 3, 4, 5]
+    indices = [0, 1, 3, 4, 5]
     near = {1: [0, 3], 3: [1, 4], 5: [4]}[step]
-    fault = auditing._tensor_fault(auditing._series(measured(*contents)), [1], step, among, "updates")
+    fault = auditing._tensor_fault(auditing._series(measured(*contents)), [1], step, indices, "updates")
     beside = " and ".join(f"{norms[i]:.3g}" for i in near)
     to_them, to_first = (" and ".join(f"{cosines[i, j]:.2f}" for i in near) for j in (step, 0))
     assert f"norm {norms[step]:.3g} against {beside}, cosine {to_them} to them, " in fault.what

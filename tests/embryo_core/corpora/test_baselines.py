@@ -25,23 +25,23 @@ FACTS = pd.DataFrame(
 
 def test_the_most_frequent_object_is_right_as_often_as_it_occurs():
     """Per relation; of equals the first by name; over all facts each fact counts once."""
-    found = baselines.of_facts(FACTS).set_index("group")
+    found = baselines.fact_baselines(FACTS).set_index("group")
     assert found.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and found.loc["P36", "value"] == 2 / 3
     assert found.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
     assert found.loc[ALL, ["value", "n"]].tolist() == [3 / 5, 5] and pd.isna(found.loc[ALL, "answer"])
-    assert baselines.of_facts(FACTS[:0]).empty
+    assert baselines.fact_baselines(FACTS[:0]).empty
 
 
 def test_the_commonest_word_of_the_training_text_stands_there_once_in_so_many_pieces(own_run: Run):
     """By the run's counts of words and the pieces of its text; unknown where it has no counts."""
-    word, share = baselines.of_text(own_run)
+    word, share = baselines.most_frequent_word(own_run)
     lines = (own_run.path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
     counts = {line.split("\t")[0]: int(line.split("\t")[1]) for line in lines}
     corpus = own_run.corpus
     pieces = corpus.get("train", {}).get("tokens") or corpus["tokens"]
     assert counts[word] == max(counts.values()) and share == max(counts.values()) / pieces
     (own_run.path / "frequencies.tsv").unlink()
-    assert baselines.of_text(own_run) is None
+    assert baselines.most_frequent_word(own_run) is None
 
 
 def test_an_object_stands_in_the_subject_whatever_its_case():
@@ -78,7 +78,7 @@ def test_facts_that_the_subject_tells_can_be_left_out(tiny_results: Run):
 def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run, cased: bool):
     """In each group with words, counted word by word; without capital letters where the model knows none."""
     words = results.read_words(tiny_results, "mask_prediction", step=16)
-    found = baselines.of_words(words, cased).set_index("group")
+    found = baselines.word_baselines(words, cased).set_index("group")
     for group in (*TAGS, *BANDS, ALL):
         counts = Counter()
         for row in words.itertuples():
@@ -97,11 +97,11 @@ def test_relations_of_one_type_count_each_fact_once():
         [("P19", 8, 0.5, 10), ("P20", 8, 0.2, 30), ("P36", 8, 1.0, 5), ("all", 8, 0.4, 45), ("P19", 16, 0.1, 10)],
         columns=["group", "step", "value", "n"],
     )
-    found = baselines.over_types(table).set_index(["group", "step"])
+    found = baselines.type_baselines(table).set_index(["group", "step"])
     assert found.loc[("N-1", 8)].tolist() == [pytest.approx((5 + 6) / 40), 40]
     assert found.loc[("1-1", 8)].tolist() == [1.0, 5] and found.loc[("N-1", 16)].tolist() == [pytest.approx(0.1), 10]
     assert len(found) == 3
-    without_steps = baselines.over_types(table[table["step"] == 8].drop(columns="step")).set_index("group")
+    without_steps = baselines.type_baselines(table[table["step"] == 8].drop(columns="step")).set_index("group")
     assert without_steps["value"]["N-1"] == pytest.approx(11 / 40)
 
 

@@ -76,7 +76,7 @@ def test_paradigms_are_sorted_by_when_they_rise(run):
 
 def test_the_headline_counts_paradigms(run):
     shapes, accuracies = grammar.paradigm_shapes(run, "zorro"), grammar.accuracy_table(run, "zorro")
-    sentence = grammar.headline("zorro", shapes, accuracies, AXIS.of(run))
+    sentence = grammar.headline("zorro", shapes, accuracies, AXIS.for_run(run))
     for part in ("82.8 %", "160 pairs", "3 of 4 paradigms", "0 below", "1 falls"):
         assert part in sentence
 

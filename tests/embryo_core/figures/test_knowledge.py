@@ -126,7 +126,7 @@ def test_what_precision_is_worth_is_compared_with_the_baseline(tiny_run: Run):
 def test_the_headline_has_the_last_and_the_best_step(tiny_run: Run):
     """A single evaluated step is not compared."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000}).assign(relation="all")
-    axis = Axis().of(tiny_run)
+    axis = Axis().for_run(tiny_run)
     said = knowledge.headline(rows, axis)
     assert all(part in said for part in ("10.0 % of 1,000 facts", "20.0 %", "step 8"))
     assert "20.0 % of 1,000" in knowledge.headline(rows[:2], axis)

@@ -122,6 +122,6 @@ def test_one_checkpoint_is_enough_for_every_figure(frame, probed: Run, monkeypat
     for figure in made:
         curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
         assert len(curves) == figure.table["task"].nunique() > 0
-        assert all(list(trace.x) == Axis(scale).of(probed).values([0]) and len(trace.y) == 1 for trace in curves)
+        assert all(list(trace.x) == Axis(scale).for_run(probed).values([0]) and len(trace.y) == 1 for trace in curves)
     path = probing.two_tasks([probed], Axis(scale), 0, "pos", "srl")
     assert len(path.table) == len(path.plot.data[0].x) == 1
