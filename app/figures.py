@@ -56,7 +56,7 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
 
     It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
     """
-    return _make(make, view.drawn, view.choice, **options)
+    return _make(make, view.drawn_runs, view.axis_choice, **options)
 
 
 def show_or_explain(

@@ -59,18 +59,18 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 
 @cached_resource(results_state, 4, "Reading the attention maps")
-def grid(run: Run, normalised: bool = False, at: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the numbers of layers and heads, and the maps at `grid_steps`; `at` as in `head_maps.head_history`."""
+def grid(run: Run, normalised: bool = False, page_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
+    """Return the counts of layers and heads, and maps at `grid_steps` (`page_steps` as in `head_maps.head_history`)."""
     found = _grid_at_first(run, normalised)
     layers, _, heads, _ = found.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, found, at, unit=run.step_unit)
+    return layers, heads, head_maps.grid_payload(run.name, found, page_steps, unit=run.step_unit)
 
 
 @cached_resource(results_state, 16)
-def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, at: tuple[float, ...] = ()) -> bytes:
+def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, page_steps: tuple[float, ...] = ()) -> bytes:
     """Return, for the browser, the maps of the step that the grid lacks; empty if it has all of these steps."""
     of_grid = grid_steps(run)
-    for step, of_bar in zip(steps, at or steps, strict=True):
+    for step, of_bar in zip(steps, page_steps or steps, strict=True):
         if step not in of_grid:
             return head_maps.added_payload(run.name, step, at_step(run, step, normalised), of_bar)
     return head_maps.added_payload(run.name)

@@ -22,11 +22,11 @@ def show_head(
     name: str,
     caption: Caption,
     key: str = HISTORY,
-    at: Sequence[float] = (),
+    page_steps: Sequence[float] = (),
 ) -> None:
-    """Draw a head's maps at the time bar's step; `name` and `at` as in `head_maps.head_history`."""
-    step = view.evaluated(history.steps)
-    head_maps.head_history(history, scale, name, key, at)
+    """Draw a head's maps at the time bar's step; `name` and `page_steps` as in `head_maps.head_history`."""
+    step = view.evaluated_step(history.steps)
+    head_maps.head_history(history, scale, name, key, page_steps)
     show_map_files(
         name,
         f"Layer {history.layer}, head {history.head}",

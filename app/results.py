@@ -43,7 +43,7 @@ audit = cached(_audit_state, 16)(runs.read_audit)
 
 # === Outputs of models ===
 
-given = cached(checkpoints_state, 64)(run_capabilities)
+capabilities = cached(checkpoints_state, 64)(run_capabilities)
 
 
 # === Progress of runs ===
@@ -146,7 +146,7 @@ word_ages = cached(results_state, 16, "Estimating the ages of words")(words_figu
 
 
 @cached(run_state, 32)
-def described(run: Run) -> tuple[str, str]:
+def describe_run(run: Run) -> tuple[str, str]:
     """Return two sentences: what there is to watch in a run, and what the run is (see `growth.describe_run`)."""
     last = runs.checkpoints(run)[-1]
     return tiles.describe_run(run, last.step, last.tokens)

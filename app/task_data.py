@@ -42,12 +42,14 @@ def _state(run: Run, folder: Path) -> str:
 
 
 @cached_resource(results_state, 32, "Looking for the texts", validate=lambda place: place.is_current)
-def _find(run: Run, of: str) -> TextFolder:
+def _find(run: Run, dataset: str) -> TextFolder:
     """Return the folder of the data behind a task's results, or those of PAIRS. Raises ResultsError."""
     folder = None
     with suppress(CorpusError):
-        pairs = of == PAIRS
-        folder = pair_sentences.find_data(run, runs.roots()) if pairs else task_folders.find_data(run, of, runs.roots())
+        pairs = dataset == PAIRS
+        folder = (
+            pair_sentences.find_data(run, runs.roots()) if pairs else task_folders.find_data(run, dataset, runs.roots())
+        )
     return TextFolder(run, folder, "" if folder is None else _state(run, folder), monotonic())
 
 

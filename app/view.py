@@ -36,7 +36,7 @@ class View:
         return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)
 
     @property
-    def choice(self) -> Axis:
+    def axis_choice(self) -> Axis:
         """Return the reader's choice of how curves over the steps are drawn."""
         return Axis(self.scale, self.unit, self.smoothing)
 
@@ -46,36 +46,36 @@ class View:
         return self._axis_of(self.run)
 
     def _axis_of(self, run: Run) -> StepAxis:
-        return results.step_axis(self.choice, run, (self.run, *self.compared_runs))
+        return results.step_axis(self.axis_choice, run, (self.run, *self.compared_runs))
 
     def point(self, step: int | str) -> str:
         """Name a step of the run in a sentence: "step 1,000", or "1,000 words"."""
         return point(step, self.run.step_unit)
 
     @property
-    def drawn(self) -> tuple[Run, ...]:
+    def drawn_runs(self) -> tuple[Run, ...]:
         """Return the run of the page, and the compared runs that record the unit of the axis."""
         return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
     def supports_axis(self, run: Run) -> bool:
         """Return whether a run records the unit of the axis."""
-        return results.supports_axis(self.choice, run)
+        return results.supports_axis(self.axis_choice, run)
 
     def for_run(self, run: Run) -> "View":
         """Return the view of a compared run: its checkpoints, and its step at the same point of the axis."""
         checkpoints = tuple(runs.checkpoints(run))
         steps = [checkpoint.step for checkpoint in checkpoints]
-        shown = [step for step, at in zip(steps, self.at(run, steps), strict=True) if at <= self.step]
+        shown = [step for step, at in zip(steps, self.page_steps(run, steps), strict=True) if at <= self.step]
         return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
 
-    def at(self, run: Run, steps: Sequence[int]) -> list[float]:
+    def page_steps(self, run: Run, steps: Sequence[int]) -> list[float]:
         """Return, for each of `steps` [S] of a compared run, the page's own step at the same point of the axis."""
         own, other = self.axis.progress, self._axis_of(run).progress
         if own is None or other is None:
             return [*map(float, steps)]
-        return own.steps_at(other.at(steps)).tolist()
+        return own.steps_at(other.page_steps(steps)).tolist()
 
-    def evaluated(self, steps: Iterable[int]) -> int:
+    def evaluated_step(self, steps: Iterable[int]) -> int:
         """Return the evaluated step to show: the last of `steps` up to the chosen one, else the first."""
         return last_up_to(self.step, steps)
 

@@ -169,7 +169,7 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     """Return the view at a step that has weights; say what `these` are if it is another, and stop if no step has."""
     if not view.loadable:
         stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
-    found = replace(view, step=view.evaluated(view.loadable))
+    found = replace(view, step=view.evaluated_step(view.loadable))
     # shown at every step, since the page would jump while the time bar plays
     if len(view.loadable) < len(view.checkpoints):
         words = f"{sentence_case(view.point(view.step))} kept no weights; {these} {view.point(found.step)}."
@@ -229,7 +229,7 @@ def stop_uncomputed(run: Run, metric: str, message: str) -> None:
 
 def require(run: Run, needs: Iterable[str]) -> None:
     """End the page if the run's models lack one of the capabilities `needs` (engine/capabilities.py)."""
-    if lacking := sorted(set(needs) - results.given(run)):
+    if lacking := sorted(set(needs) - results.capabilities(run)):
         stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
 
 

@@ -24,12 +24,12 @@ _grid = st.components.v2.component("embryo.head_grid", html=HEAD_GRID.html, css=
 _added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=HEAD_GRID_STEP)
 
 
-def head_history(history: HeadHistory, scale: Scale, name: str, key: str, at: Sequence[float] = ()) -> None:
+def head_history(history: HeadHistory, scale: Scale, name: str, key: str, page_steps: Sequence[float] = ()) -> None:
     """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`).
 
-    For a run other than that of the time bar, `at` are the steps of the bar [S] at which its own steps are shown.
+    For a run other than that of the time bar, `page_steps` are the steps of the bar [S] at which its steps are shown.
     """
-    _history(key=key, data=history_payload(history, scale, name, at))
+    _history(key=key, data=history_payload(history, scale, name, page_steps))
 
 
 def head_grid(

@@ -31,7 +31,7 @@ def show_layers(view: View) -> None:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        heads = map_reads.at_step(view.run, view.evaluated(known)).shape[1]
+        heads = map_reads.at_step(view.run, view.evaluated_step(known)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
     for shown in (view, *map(view.for_run, view.compared_runs[:1])):
@@ -44,7 +44,7 @@ def _show_layers_of(view: View, head: int, normalised: bool) -> None:
     if not known:
         widgets.note(f"Run '{view.run.name}' has no attention maps.")
         return
-    chosen = {"head": head, "step": view.evaluated(known), "normalised": normalised}
+    chosen = {"head": head, "step": view.evaluated_step(known), "normalised": normalised}
     try:
         figure = figures.draw(view, attention_layers.layers_over_steps, **chosen)
     except FigureError as error:

@@ -34,26 +34,26 @@ class MapStyle:
 def show(view: View) -> None:
     """Draw the section."""
     normalised = permalink.get(ROWS) == "on"
-    steps = map_reads.steps_of(view.run, view.evaluated)
+    steps = map_reads.steps_of(view.run, view.evaluated_step)
     if not steps:
         stop_without_maps(view)
     layers, heads, grid = map_reads.grid(view.run, normalised)
     layer, head, style = _pick(view, layers, heads)
     history = map_reads.head_history(view.run, layer, head, steps, normalised, style.shared)
     if view.compared_runs:
-        _two_runs(view, history, style)
-        _positions(view, history, normalised)
+        _show_two_runs(view, history, style)
+        _show_positions(view, history, normalised)
         return
     _show_strip(view, history)
     left, right = st.columns(2, gap="large")
     with left:
-        _one_head(view, history, style)
+        _show_head(view, history, style)
     with right:
         st.header("All heads", anchor=False)
         added = map_reads.added_to_grid(view.run, steps, normalised)
         head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
-        _below_all_heads(view, steps, history.size, style)
-    _positions(view, history, normalised)
+        _show_files_of_all_heads(view, steps, history.size, style)
+    _show_positions(view, history, normalised)
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:
@@ -84,7 +84,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
     return layer, head, MapStyle(scale, shared, normalised)
 
 
-def _two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
+def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
     other, *more = view.compared_runs
     if more:
@@ -92,42 +92,42 @@ def _two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
         verb = "is" if len(more) == 1 else "are"
         widgets.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.for_run(other)
-    steps = map_reads.steps_of(other, other_view.evaluated)
+    steps = map_reads.steps_of(other, other_view.evaluated_step)
     layers, heads, _ = map_reads.grid(other, style.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
-        _of_one_run(view, history, style)
+        _show_run(view, history, style)
     with right:
         if not steps:
             widgets.note(f"Run '{other.name}' has no attention maps.")
         elif history.layer > layers or history.head > heads:
             widgets.note(f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
-            at = tuple(view.at(other, steps))
+            at = tuple(view.page_steps(other, steps))
             shown = map_reads.head_history(other, history.layer, history.head, steps, style.normalised, style.shared)
-            _of_one_run(other_view, shown, style, at)
+            _show_run(other_view, shown, style, at)
 
 
-def _of_one_run(view: View, history: HeadHistory, style: MapStyle, at: tuple[float, ...] = ()) -> None:
-    """Draw one of two compared runs: its head, and below it all heads; `at` as in `head_maps.head_history`."""
-    ending = "_beside" if at else ""
+def _show_run(view: View, history: HeadHistory, style: MapStyle, page_steps: tuple[float, ...] = ()) -> None:
+    """Draw one of two compared runs: its head, and below it all heads; `page_steps` as in `head_maps.head_history`."""
+    ending = "_beside" if page_steps else ""
     steps = tuple(history.steps.tolist())
-    places = dict(zip(steps, at, strict=True)) if at else {}
-    of_grid = tuple(places[step] for step in map_reads.grid_steps(view.run)) if at else ()
+    places = dict(zip(steps, page_steps, strict=True)) if page_steps else {}
+    of_grid = tuple(places[step] for step in map_reads.grid_steps(view.run)) if page_steps else ()
     layers, heads, grid = map_reads.grid(view.run, style.normalised, of_grid)
-    added = map_reads.added_to_grid(view.run, steps, style.normalised, at)
-    _one_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + ending, at)
+    added = map_reads.added_to_grid(view.run, steps, style.normalised, page_steps)
+    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + ending, page_steps)
     head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
-    _below_all_heads(view, steps, history.size, style)
+    _show_files_of_all_heads(view, steps, history.size, style)
 
 
-def _one_head(
+def _show_head(
     view: View,
     history: HeadHistory,
     style: MapStyle,
     whose: str = "",
     key: str = maps.HISTORY,
-    at: tuple[float, ...] = (),
+    page_steps: tuple[float, ...] = (),
 ) -> None:
     layer, head = history.layer, history.head
     st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
@@ -135,12 +135,12 @@ def _one_head(
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     evaluated = len(map_reads.evaluated(view.run))
     caption = attention.describe_head(view.run, history, sentences, style.normalised, evaluated)
-    maps.show_head(view, history, style.scale, name, caption, key, at)
+    maps.show_head(view, history, style.scale, name, caption, key, page_steps)
 
 
-def _below_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:
+def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:
     """Draw the caption of the small maps and the menu of their files; `length` is that of the full maps."""
-    step, run = view.evaluated(steps), view.run
+    step, run = view.evaluated_step(steps), view.run
     name = grid_name(run.name)
     note = data_note(run, METRIC)
     caption = attention.describe_all_heads(
@@ -170,7 +170,7 @@ def _below_all_heads(view: View, steps: tuple[int, ...], length: int, style: Map
     )
 
 
-def _positions(view: View, history: HeadHistory, normalised: bool) -> None:
+def _show_positions(view: View, history: HeadHistory, normalised: bool) -> None:
     st.header("Where this head attends", anchor=False)
     chosen = {"layer": history.layer, "head": history.head, "normalised": normalised}
     figures.show(figures.draw(view, attention.positions, **chosen))

@@ -33,9 +33,9 @@ def show() -> None:
     )
     with suppress(FigureError):
         parts = tuple(default_categories("parts of speech", SETS["parts of speech"]))
-        orders = results.agreement(view.drawn, view.choice, METRICS[0], parts, next(iter(RULES)))
-        first = next(iter(designs(view.drawn)))
-        widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn, METRICS[0])))
+        orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], parts, next(iter(RULES)))
+        first = next(iter(designs(view.drawn_runs)))
+        widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn_runs, METRICS[0])))
     if view.compared_runs:
         _show_choices(view)
     _show_designs(view)
@@ -43,7 +43,7 @@ def show() -> None:
         widgets.note("Choose runs under Overlay, above, to compare them with this one.")
         return
     _show_acquisition(view)
-    if measures := results.early_measures(view.drawn):
+    if measures := results.early_measures(view.drawn_runs):
         pickers.fold("signals", "Early signals", partial(_show_signals, view, measures))
 
 
@@ -84,24 +84,24 @@ def _show_acquisition(view: View) -> None:
     """Draw when each run acquires each category, and how far the orders agree."""
     st.header("Order of acquisition", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        titles = {metric: name_measures(view.drawn, metric).capitalize() for metric in METRICS}
+        titles = {metric: name_measures(view.drawn_runs, metric).capitalize() for metric in METRICS}
         metric = pickers.pick_one("metric", "Task", titles, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
-    for run in (run for run in view.drawn if results.scores(run, measured_as(run, metric)).empty):
+    for run in (run for run in view.drawn_runs if results.scores(run, measured_as(run, metric)).empty):
         applies = "words" if metric == METRICS[0] else "masked_words"
         words = f"Run '{run.name}' has no {titles[metric].lower()} yet."
-        if applies not in results.given(run):
+        if applies not in results.capabilities(run):
             words = f"{titles[metric]} does not apply to run '{run.name}'."
         widgets.note(words)
-    if warning := describe_readings(view.drawn, metric):
+    if warning := describe_readings(view.drawn_runs, metric):
         widgets.warn(warning)
     groups = tuple(default_categories(family, SETS[family]))
     name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
     if not figures.show_or_explain(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name):
         return
     if family == "parts of speech":
-        _show_agreement(results.agreement(view.drawn, view.choice, metric, groups, rule))
+        _show_agreement(results.agreement(view.drawn_runs, view.axis_choice, metric, groups, rule))
 
 
 def pick_rule() -> Rule:
@@ -128,7 +128,7 @@ def _show_agreement(found: pd.DataFrame) -> None:
 
 def _show_choices(view: View) -> None:
     """Draw a figure for each set of choices in which runs differ from the page's."""
-    changed = compare.changed_choices(view.drawn)
+    changed = compare.changed_choices(view.drawn_runs)
     if not changed:
         widgets.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
         return

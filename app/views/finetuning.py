@@ -72,7 +72,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             reached[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # of this task alone
             widgets.warn(f"{finetuning_tables.label(task)}: {error}")
-    step, axis = view.evaluated(scores["step"].unique()), view.axis
+    step, axis = view.evaluated_step(scores["step"].unique()), view.axis
     table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
         table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
@@ -121,7 +121,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
 
 def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task at the chosen step, and its examples."""
-    step, metric = view.evaluated(scores["step"].unique()), scores["metric"].iloc[0]
+    step, metric = view.evaluated_step(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.label(task))
     show_titled = partial(figures.show_or_explain, view, titled=True)
     draw = partial(show_titled, finetuning.tuning_curve, task=task, step=step, metric=metric)

@@ -31,7 +31,7 @@ def show() -> None:
     figure = figures.draw(view, geometry.layers, measure=measure, bold=bold, to=to)
     figures.show(figure, on_point=_choose_cell, titled=True)
     figures.show(figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=to), on_point=_choose_cell)
-    for run in view.drawn[1:]:
+    for run in view.drawn_runs[1:]:
         figures.show_or_explain(view, similarity.between, _choose_cell, titled=True, other=run.name)
 
 

@@ -45,7 +45,7 @@ def show() -> None:
         widgets.show_headline(grammar.headline(pairs, shapes, accuracies, view.axis))
     st.header("Accuracy over the steps", anchor=False)
     figures.show(figures.draw(view, grammar.accuracy, pairs=pairs, level=level), on_point=_open_point)
-    step = view.evaluated(accuracies["step"].unique())
+    step = view.evaluated_step(accuracies["step"].unique())
     _show_order(view, pairs)
     _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step, view.axis)
     _show_pairs(view, shapes, step)
@@ -62,8 +62,8 @@ def _show_order(view: View, pairs: str) -> None:
     st.header("Order of acquisition", anchor=False)
     if not figures.show_or_explain(view, grammar.order_of_rise, pairs=pairs):
         return
-    if len(view.drawn) > 1:
-        for sentence in grammar.describe_agreement(view.drawn, pairs):
+    if len(view.drawn_runs) > 1:
+        for sentence in grammar.describe_agreement(view.drawn_runs, pairs):
             st.markdown(literal(sentence))
 
 

@@ -21,7 +21,7 @@ def show(view: View) -> None:
         message = f"What the heads of run '{view.run.name}' do has not been measured yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
     what, chosen, change = _pick(view, frame)
-    step = view.evaluated(frame["step"].unique())
+    step = view.evaluated_step(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
         values = figures.draw(view, head_behaviour.at_step, what=what, step=step, chosen=chosen)

@@ -28,7 +28,7 @@ def show() -> None:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     precision = knowledge.precision_table(view.run)
     widgets.show_headline(knowledge.headline(precision, view.axis))
-    step = view.evaluated(precision["step"].unique())
+    step = view.evaluated_step(precision["step"].unique())
     _show_facts(view, precision, facts, step)
     _show_precision(view, precision)
     _show_variants(view)

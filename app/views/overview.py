@@ -39,18 +39,18 @@ def show() -> None:
             widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
         with pickers.options():
             pickers.pick_smoothing()
-    _two_in_a_row(*[partial(_training_curve, view, name) for name in first])
+    _two_in_a_row(*[partial(_show_training_curve, view, name) for name in first])
     folds: dict[str, tuple[str, Callable[[], None]]] = {
         "card": ("Run card", lambda: card.show(view, log)),
-        "objective": ("Other objectives", lambda: _other_objectives(view, others)),
-        "ngrams": ("Distance from n-grams", lambda: _if_scored(view, ngrams.METRIC, ngrams.divergence)),
-        "computed": ("What has been computed", lambda: _coverage(view)),
-        "length": ("Accuracy by length and position", lambda: _accuracy_by_position(view)),
+        "objective": ("Other objectives", lambda: _show_other_objectives(view, others)),
+        "ngrams": ("Distance from n-grams", lambda: _show_if_scored(view, ngrams.METRIC, ngrams.divergence)),
+        "computed": ("What has been computed", lambda: _show_coverage(view)),
+        "length": ("Accuracy by length and position", lambda: _show_accuracy_by_position(view)),
         **{
-            name: (title, partial(_if_scored, view, positions.COSINE, positions.positions, metric=metric))
+            name: (title, partial(_show_if_scored, view, positions.COSINE, positions.positions, metric=metric))
             for name, (metric, title) in zip(("embeddings", "similarity"), positions.TITLES.items(), strict=True)
         },
-        "phases": ("Phases", lambda: _phases(view)),
+        "phases": ("Phases", lambda: _show_phases(view)),
     }
     with st.container(gap="xsmall"):
         for name, (title, draw) in folds.items():
@@ -62,7 +62,7 @@ def show() -> None:
 
 def _show_growth(view: View) -> None:
     """Draw a sentence on what there is to watch, and the tiles that play it."""
-    watch, model = results.described(view.run)
+    watch, model = results.describe_run(view.run)
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
     with widgets.explaining():
@@ -93,7 +93,7 @@ def _two_in_a_row(*sections: Callable[[], None]) -> None:
                 section()
 
 
-def _training_curve(view: View, quantity: str) -> None:
+def _show_training_curve(view: View, quantity: str) -> None:
     log, title = overview.training_log(view.run), overview.QUANTITIES[quantity].title
     if quantity in log:
         figures.show(figures.draw(view, overview.training_curve, quantity=quantity), titled=True)
@@ -103,7 +103,7 @@ def _training_curve(view: View, quantity: str) -> None:
     widgets.note(f"The run {has}.")
 
 
-def _other_objectives(view: View, quantities: list[str]) -> None:
+def _show_other_objectives(view: View, quantities: list[str]) -> None:
     """Draw the curves of the objectives other than words, of the runs that were trained on them."""
     if not quantities:
         st.caption(literal(f"{view.run.name} was trained on words alone, and on no objective of sentence pairs."))
@@ -114,11 +114,11 @@ def _other_objectives(view: View, quantities: list[str]) -> None:
             what = overview.QUANTITIES[name].title.lower()
             st.caption(literal(f"{run.name} was not trained on this objective and has no {what}."))
         own = replace(view, compared_runs=tuple(run for run, has in others.items() if has))
-        sections.append(partial(_training_curve, own, name))
+        sections.append(partial(_show_training_curve, own, name))
     _two_in_a_row(*sections)
 
 
-def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
+def _show_if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
     """Draw a figure of a metric, or a note that it has not been computed."""
     if results.scores(view.run, measured).empty:
         st.caption(literal(f"This has not been computed for '{view.run.name}'."))
@@ -126,7 +126,7 @@ def _if_scored(view: View, measured: str, make: Callable[..., Any], **options: A
     figures.show(figures.draw(view, make, **options), titled=True)
 
 
-def _accuracy_by_position(view: View) -> None:
+def _show_accuracy_by_position(view: View) -> None:
     """Draw the accuracies by length and position for one way of masking, if the log has them."""
     measures = positions.measure_table(view.run)
     if measures.empty:
@@ -149,16 +149,16 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
     return pickers.pick_one("pieces", f"n at {length:,} tokens", names, segmented=True, optional=True, report=False)
 
 
-def _coverage(view: View) -> None:
+def _show_coverage(view: View) -> None:
     """Draw which results exist, with the command that computes the rest."""
-    capabilities = results.given(view.run)
+    capabilities = results.capabilities(view.run)
     if not figures.show_or_explain(view, coverage.coverage, capabilities=capabilities):
         return
     if missing := coverage.missing_metrics(view.run, capabilities):
         st.code(coverage.evaluate_command(view.run, missing), "bash", wrap_lines=True)
 
 
-def _phases(view: View) -> None:
+def _show_phases(view: View) -> None:
     table, caption = results.phase_changes(view.run)
     if len(table):
         show_wrapped(table, "Phases", "phases")

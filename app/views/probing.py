@@ -87,7 +87,7 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     st.header("One task, layer by layer", anchor=False)
     task, quantity = _pick_task(frame)
     measured = frame[(frame["task"] == task) & frame[quantity].notna()]
-    step = view.evaluated(measured["step"].unique())
+    step = view.evaluated_step(measured["step"].unique())
     here = frame[(frame["task"] == task) & (frame["step"] == step)]
     number = layer if isinstance(layer, int) else int(of_layer(here, layer)["layer"].iloc[0])
     what = {"task": task, "quantity": quantity}

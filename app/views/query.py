@@ -39,7 +39,7 @@ Part = Callable[[AskedQuestion, int], None]
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Query", askable_steps, ALONE)
-    if "next_words" not in results.given(view.run):
+    if "next_words" not in results.capabilities(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # shown by the form, which reads the examples again
@@ -89,7 +89,7 @@ def _ask(view: View) -> None:
 
 def _suggest_mask(request: Request) -> bool:
     """Offer to add [MASK] to a text that has none; return whether that was needed."""
-    if "masked_words" not in results.given(request.view.run) or query.count_masks(request.text):
+    if "masked_words" not in results.capabilities(request.view.run) or query.count_masks(request.text):
         return False
     words = request.text.strip().rstrip(" .")
     st.warning("The text has no \\[MASK] for the word to be predicted.", icon=":material/edit:")

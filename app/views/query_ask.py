@@ -51,7 +51,7 @@ CONTINUE = Form(
 
 def form_of(run: Run) -> Form:
     """Return the words of the form, for models that fill masks or that continue a text."""
-    return CONTINUE if "next_words" in results.given(run) else FILL
+    return CONTINUE if "next_words" in results.capabilities(run) else FILL
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
 
 def question_of(run: Run, fact: Fact) -> str:
     """Return the text that asks a run's models for the object of a fact."""
-    return query.reword(fact.question, results.given(run))
+    return query.reword(fact.question, results.capabilities(run))
 
 
 def _facts(run: Run, relation: str, template: str) -> dict[str, Fact]:
@@ -280,7 +280,9 @@ def _pick_comparison(first: Request) -> list[Request]:
                 st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
     first_run, *_ = views
     return [
-        replace(first, view=view, text=text if view is first_run else query.reword(text, results.given(view.run)))
+        replace(
+            first, view=view, text=text if view is first_run else query.reword(text, results.capabilities(view.run))
+        )
         for text in sentences
         for view in views
     ]
@@ -293,4 +295,4 @@ def _can_answer(run: Run) -> bool:
 def _same_step(view: View, run: Run) -> View:
     """Return the view of another run at the same step, else at its last step before it, else at its first."""
     other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
-    return replace(other, step=view.evaluated(other.loadable))
+    return replace(other, step=view.evaluated_step(other.loadable))

@@ -51,7 +51,7 @@ def show_step(known: AskedQuestion, number: int) -> None:
             _show_fact(known, best[0], number)
     if TRACKED in known.words:
         _, answers = known.words[TRACKED]
-        step = view.evaluated(answers.steps)
+        step = view.evaluated_step(answers.steps)
         widgets.show_caption(query.describe_word(answers, step, request.masks, view.run.step_unit))
     elif request.word and known.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
@@ -199,7 +199,7 @@ def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[in
     """Return layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
     wanted = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,18})", permalink.get("pin") or "")
     layer, step = map(int, wanted.groups()) if wanted else (layers[-1], view.step)
-    return min(layer, layers[-1]), replace(view, step=step).evaluated(steps)
+    return min(layer, layers[-1]), replace(view, step=step).evaluated_step(steps)
 
 
 def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:

@@ -84,19 +84,19 @@ def show() -> None:
     left, right = st.columns([4, 3], gap="large")
     with left:
         own = figure.table[figure.table["run"] == figure.table["run"].iloc[0]]
-        step = view.evaluated(own["step"].unique())
+        step = view.evaluated_step(own["step"].unique())
         _show_words(view, metric, list(own["group"].unique()), tokens.most_changed(own, 1)[0], step)
     with right:
         st.header("Order of acquisition", anchor=False)
         figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
-    if any(map(new_pieces.new_words, view.drawn)):
+    if any(map(new_pieces.new_words, view.drawn_runs)):
         st.header("Words with new pieces", anchor=False)
         figures.show_or_explain(view, new_pieces.accuracy, **drawn)
 
 
 def _applies(run: Run, metric: Metric) -> bool:
     """Return whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
-    return not results.scores(run, metric.name).empty or metric.needs <= results.given(run)
+    return not results.scores(run, metric.name).empty or metric.needs <= results.capabilities(run)
 
 
 def _metric(names: Collection[str]) -> str:
@@ -163,6 +163,6 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
 def _ask(run: Run, word: str, tag: str) -> None:
     """Open the Query page with a sentence and track the word in it; decoders get the text before the word."""
     text = SENTENCES.get(tag, ANY_TAG)
-    if "next_words" in results.given(run):
+    if "next_words" in results.capabilities(run):
         text = query.before_mask(text) or query.before_mask(ANY_TAG)
     permalink.open_page("query", text=text, word=word, subject="")

@@ -20,11 +20,11 @@ GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small 
 
 
 def history_payload(
-    history: HeadHistory, scale: Scale, name: str, at: Sequence[float] = (), compact: bool = False
+    history: HeadHistory, scale: Scale, name: str, page_steps: Sequence[float] = (), compact: bool = False
 ) -> bytes:
     """Return one head's history as float32, exactly as stored, or `compact` as a byte per weight (see `quantise`)."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
-    shown |= {"shared": history.shared_end is not None, "at": [*at] or [*map(int, history.steps)]}
+    shown |= {"shared": history.shared_end is not None, "at": [*page_steps] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
     if compact:
         codes = quantise(history.weights / history.maximum)
@@ -61,23 +61,23 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
-def grid_payload(run: str, of: Grid, at: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `at` as in `head_history`."""
-    layers, size, heads, _ = of.codes.shape[1:]
-    header = {"run": run, "name": grid_name(run), "steps": [*of.steps], "edge": map_style.EDGE}
+def grid_payload(run: str, grid: Grid, page_steps: Sequence[float] = (), *, unit: StepUnit) -> bytes:
+    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `page_steps` as in `head_history`."""
+    layers, size, heads, _ = grid.codes.shape[1:]
+    header = {"run": run, "name": grid_name(run), "steps": [*grid.steps], "edge": map_style.EDGE}
     header |= {"countedIn": unit}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*at] or [*of.steps]}
-    header |= _largest(of.peaks, of.maxima)
-    header |= {"ends": of.ends.tolist(), "shared_end": of.shared_end}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*page_steps] or [*grid.steps]}
+    header |= _largest(grid.peaks, grid.maxima)
+    header |= {"ends": grid.ends.tolist(), "shared_end": grid.shared_end}
     header |= {"decades": DECADES, "colours": map_style.colours().tolist()}
-    return pack(header, of.codes)
+    return pack(header, grid.codes)
 
 
 def added_payload(
-    run: str, step: int | None = None, weights: np.ndarray | None = None, at: float | None = None
+    run: str, step: int | None = None, weights: np.ndarray | None = None, page_step: float | None = None
 ) -> bytes:
     """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only."""
-    header = {"name": grid_name(run), "step": step, "at": step if at is None else at}
+    header = {"name": grid_name(run), "step": step, "at": step if page_step is None else page_step}
     if weights is None:
         return pack(header)
     codes, peaks = _codes(_in_picture(weights)[None])

@@ -91,11 +91,11 @@ def _first_steps(
     return found
 
 
-def _check(answers: pd.DataFrame, of: str, labelled: bool) -> None:
+def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:
     """Raise ResultsError for answers that cannot be resampled, would take too long, or are not an index of a label."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
-    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[of].nunique():
+    if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[example_column].nunique():
         raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
     values = answers[["gold", "answer"]].to_numpy() if labelled else np.zeros(0)
     if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
@@ -108,7 +108,7 @@ def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.nd
     The results equal those of scikit-learn and scipy for each sample, many times faster. An undefined correlation is 0.
     """
     if metric in LABELLED:
-        return _of_labels(metric, gold.astype(int), answers.astype(int), weights)
+        return _label_scores(metric, gold.astype(int), answers.astype(int), weights)
     if metric == "spearman":
         gold, answers = _ranks(gold, weights), _ranks(answers, weights)
     return _correlation(gold, answers, weights)
@@ -141,7 +141,7 @@ def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.nda
     return both, of_a, of_b
 
 
-def _of_labels(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _label_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute scores of labels from how often each is the gold label, the answer, and right."""
     n = weights.sum(1)
     if metric == "accuracy":

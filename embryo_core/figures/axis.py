@@ -191,11 +191,16 @@ class StepAxis:
         return _add_shapes(figure, marks)
 
     def mark_changes(
-        self, figure: go.Figure, steps: Sequence[int], of: str = "", opacity: float = 1.0, panels: Sequence[str] = ("",)
+        self,
+        figure: go.Figure,
+        steps: Sequence[int],
+        run_name: str = "",
+        opacity: float = 1.0,
+        panels: Sequence[str] = ("",),
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend describes the changes.
 
-        With several runs, `of` is the name of this one, and `opacity` distinguishes its lines; the legend has one entry
+        With several runs, `run_name` names this one, and `opacity` distinguishes its lines; the legend has one entry
         for all its changes.
         """
         named, marks = set(), []
@@ -203,7 +208,7 @@ class StepAxis:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
-            what = f"{of}: training changes" if of else self.describe(change)
+            what = f"{run_name}: training changes" if run_name else self.describe(change)
             for panel in panels:
                 line = {"color": style.faint(style.GREY, opacity), "width": 1}
                 shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}

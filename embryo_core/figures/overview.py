@@ -107,7 +107,9 @@ BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities whos
 # === The log ===
 
 
-def _while_unchanged(of: Callable[[Run], Path], entries: int) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
+def _while_unchanged(
+    file_of_run: Callable[[Run], Path], entries: int
+) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
     """Decorate a reader of a run: cache its last results, without copies, until this file of the run changes."""
 
     def version(path: Path) -> tuple[int, int] | None:
@@ -117,7 +119,7 @@ def _while_unchanged(of: Callable[[Run], Path], entries: int) -> Callable[[Calla
 
     def decorate(read: Callable[[Run], T]) -> Callable[[Run], T]:
         kept = lru_cache(entries)(lambda run, version: read(run))
-        return wraps(read)(lambda run: kept(run, version(of(run))))
+        return wraps(read)(lambda run: kept(run, version(file_of_run(run))))
 
     return decorate
 

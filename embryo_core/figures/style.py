@@ -103,15 +103,15 @@ def add_band(
     low: pd.Series,
     high: pd.Series,
     colour: str,
-    of: str,
-    what: str = "95 % band",
+    curve: str,
+    label: str = "95 % band",
 ) -> None:
-    """Add a band behind the curve named `of`; the legend hides and shows both together."""
+    """Add a band behind the curve named `curve`; the legend hides and shows both together."""
     figure.add_scatter(
         x=np.array([*x, *x[::-1]]),  # as arrays: Plotly validates a list number by number
         y=np.concatenate([high, low[::-1]]),
-        name=f"{of}, {what}",
-        legendgroup=of,
+        name=f"{curve}, {label}",
+        legendgroup=curve,
         showlegend=False,
         mode="lines",
         line_width=0,

@@ -18,18 +18,19 @@ def compute(
     model: "Model",
     sequences: Sequence[np.ndarray],
     work: Callable[[np.ndarray, np.ndarray], None],
-    of: np.ndarray | None = None,
+    item_sequences: np.ndarray | None = None,
     tokens: int | None = None,
 ) -> None:
     """Call `work` with indices [b] and ids [b, L] of each batch, on all cores; `work` stores its results.
 
-    A batch has at most `tokens` of `sequences`, ids [L] each; with `of` [n], of n items that each refer to a sequence.
+    A batch has at most `tokens` of `sequences`, ids [L] each. `item_sequences` [n] gives the index of the sequence of
+    each of n items; by default, every sequence is an item.
     """
-    of = np.arange(len(sequences)) if of is None else of
-    lengths = np.array([len(each) for each in sequences], np.int64)[of]
+    item_sequences = np.arange(len(sequences)) if item_sequences is None else item_sequences
+    lengths = np.array([len(each) for each in sequences], np.int64)[item_sequences]
 
     def stack(batch: np.ndarray) -> None:
-        work(batch, np.stack([sequences[int(i)] for i in of[batch]]))
+        work(batch, np.stack([sequences[int(i)] for i in item_sequences[batch]]))
 
     for _ in compute_in_order(lengths, model.parallel_passes, stack, tokens or model.max_batch_tokens):
         pass
@@ -40,14 +41,14 @@ def compute_in_order(
 ) -> Iterator[tuple[np.ndarray, T]]:
     """Yield the indices of each batch and the result of `work` for them, always in the same order."""
     pool = ThreadPoolExecutor(cores)
-    indices = list(of_one_length(lengths, tokens))
+    indices = list(equal_length_batches(lengths, tokens))
     try:
         yield from zip(indices, pool.map(work, indices), strict=True)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def of_one_length(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
+def equal_length_batches(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
     """Yield indices [b] of sequences of equal length, longest first; b * length is at most `tokens`, b at least 1."""
     order = np.argsort(-lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):

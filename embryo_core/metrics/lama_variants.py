@@ -42,7 +42,7 @@ class FactVariants:
 
     facts: Questions
     variants: Questions
-    of: np.ndarray  # [m] the fact of each variant
+    fact_of_variant: np.ndarray  # [m] the fact of each variant
     kinds: list[str]
     texts: list[str]  # the template, or the wrong word
     vocabulary: list[str]  # readable form of every piece
@@ -78,7 +78,7 @@ class LamaVariants(Metric):
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
         right = np.array([rank == 1 for rank, *_ in ask(model, data.facts, np.arange(len(data.facts.asked)))])
-        chosen = np.flatnonzero(right[data.of])
+        chosen = np.flatnonzero(right[data.fact_of_variant])
         answers = [
             VariantAnswer(fact.id, fact.relation, data.kinds[i], data.texts[i], rank, data.vocabulary[best])
             for i, (rank, _, best, _) in zip(chosen, ask(model, data.variants, chosen), strict=True)

@@ -15,7 +15,7 @@ from embryo_core.types import Change, Run, StepUnit
 )
 def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, shown: int) -> None:
     """Before the first evaluated step, it is the first; steps come in any order and more than once."""
-    assert View(None, (), chosen, "log").evaluated([8, 4, 16, 4]) == shown
+    assert View(None, (), chosen, "log").evaluated_step([8, 4, 16, 4]) == shown
 
 
 def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:

@@ -10,7 +10,7 @@ from embryo_core import metrics, results
 from embryo_core.engine.model import load
 from embryo_core.errors import UnknownMetric
 from embryo_core.metrics import METRICS
-from embryo_core.metrics.batches import compute_in_order, of_one_length
+from embryo_core.metrics.batches import compute_in_order, equal_length_batches
 from tests.conftest import at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
@@ -73,12 +73,12 @@ def test_the_list_of_metrics_imports_no_torch():
 def test_batches_hold_every_sequence_once_and_one_length_each():
     """No batch is above the budget unless it is a single sequence."""
     lengths = np.array([3, 5, 3, 90, 5, 3, 3, 41])
-    batches = list(of_one_length(lengths, tokens=10))
+    batches = list(equal_length_batches(lengths, tokens=10))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for batch in batches:
         assert len(set(lengths[batch])) == 1
         assert len(batch) == 1 or lengths[batch].sum() <= 10
-    assert list(of_one_length(np.array([], int), tokens=10)) == []
+    assert list(equal_length_batches(np.array([], int), tokens=10)) == []
 
 
 def test_a_failing_batch_fails_the_whole():
