@@ -13,7 +13,7 @@ from embryo_core.browser import head_maps
 from embryo_core.browser.head_maps import MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
-from embryo_core.figures.attention import METRIC, of_rows
+from embryo_core.figures.attention import METRIC, normalised_suffix
 from embryo_core.figures.figure import data_note
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
@@ -48,7 +48,7 @@ def head_history(
         history = replace(history, shared_end=_grid_at_first(run, normalised).shared_end)
     if not normalised:
         return history
-    return replace(history, note=history.note + of_rows(normalised))
+    return replace(history, note=history.note + normalised_suffix(normalised))
 
 
 @cached_resource(results_state, 4)
@@ -79,7 +79,7 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, page_steps
 def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
     """Return the averaged maps of all heads at these steps as a GIF. Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    note = data_note(run, METRIC) + of_rows(normalised)
+    note = data_note(run, METRIC) + normalised_suffix(normalised)
     return all_heads_gif(run.name, np.array(steps), weights, scale, shared, unit=run.step_unit, note=note)
 
 

@@ -10,7 +10,7 @@ from embryo_core.compare import Unit
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class View:
     def _axis_of(self, run: Run) -> StepAxis:
         return results.step_axis(self.axis_choice, run, (self.run, *self.compared_runs))
 
-    def point(self, step: int | str) -> str:
+    def name_step(self, step: int | str) -> str:
         """Name a step of the run in a sentence: "step 1,000", or "1,000 words"."""
-        return point(step, self.run.step_unit)
+        return name_step(step, self.run.step_unit)
 
     @property
     def drawn_runs(self) -> tuple[Run, ...]:
@@ -73,7 +73,7 @@ class View:
         own, other = self.axis.progress, self._axis_of(run).progress
         if own is None or other is None:
             return [*map(float, steps)]
-        return own.steps_at(other.page_steps(steps)).tolist()
+        return own.steps_at(other.at(steps)).tolist()
 
     def evaluated_step(self, steps: Iterable[int]) -> int:
         """Return the evaluated step to show: the last of `steps` up to the chosen one, else the first."""

@@ -156,7 +156,7 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         permalink.show("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
-        at, shown = view.point(named), view.point(view.step)
+        at, shown = view.name_step(named), view.name_step(view.step)
         note(f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}.")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNITS:
@@ -172,7 +172,7 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     found = replace(view, step=view.evaluated_step(view.loadable))
     # shown at every step, since the page would jump while the time bar plays
     if len(view.loadable) < len(view.checkpoints):
-        words = f"{sentence_case(view.point(view.step))} kept no weights; {these} {view.point(found.step)}."
+        words = f"{sentence_case(view.name_step(view.step))} kept no weights; {these} {view.name_step(found.step)}."
         with st.container(key="at_weights"):
             st.caption("" if found.step == view.step else words)
     return found

@@ -28,18 +28,18 @@ def two_digits(number: float) -> float:
     return float(f"{number:.2g}")
 
 
-def natural(text: str) -> str:
+def without_treebank_spaces(text: str) -> str:
     """Return a text in ordinary spelling, without the spaces that treebanks have before punctuation."""
     return re.sub(r" +([.,;:?!])", r"\1", text)
 
 
-def span(n: "pd.Series") -> str:
+def count_range(n: "pd.Series") -> str:
     """Return the range of counts, ignoring missing ones: "1,000", or "8 to 1,000"."""
     least, most = f"{n.min():,.0f}", f"{n.max():,.0f}"
     return least if least == most else f"{least} to {most}"
 
 
-def point(step: int | str, unit: StepUnit) -> str:
+def name_step(step: int | str, unit: StepUnit) -> str:
     """Return a step, or a placeholder for one in a figure, with its unit: "step 1,000", or "1,000 words"."""
     number = f"{step:,}" if isinstance(step, Integral) else step
     if unit == StepUnit.UPDATES:
@@ -47,39 +47,39 @@ def point(step: int | str, unit: StepUnit) -> str:
     return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
-def points(first: int, last: int, unit: StepUnit) -> str:
+def name_step_range(first: int, last: int, unit: StepUnit) -> str:
     """Return a range of steps: "step 8", "steps 0 to 1,000", or "0 to 1,000 words"."""
     if first == last:
-        return point(first, unit)
-    return several(f"{first:,} to {last:,}", unit)
+        return name_step(first, unit)
+    return with_step_unit(f"{first:,} to {last:,}", unit)
 
 
-def headed(text: str, unit: StepUnit) -> str:
+def step_heading(text: str, unit: StepUnit) -> str:
     """Return the heading of a column of steps: "peak at step", or "peak at, in words"."""
     return f"{text} step" if unit == StepUnit.UPDATES else f"{text}, in {unit}"
 
 
-def step_name(unit: StepUnit) -> str:
+def step_unit_name(unit: StepUnit) -> str:
     """Return the name of an axis of steps: "step", or "words"."""
     return "step" if unit == StepUnit.UPDATES else unit
 
 
-def listed(steps: Sequence[int], unit: StepUnit) -> str:
+def list_steps(steps: Sequence[int], unit: StepUnit) -> str:
     """Return a list of ascending steps, or some of many: "step 8", "steps 0, 8 (2 in all)", "0, 8 words (2 in all)"."""
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
-        return point(steps[0], unit)
+        return name_step(steps[0], unit)
     shown = named if len(named) <= MAX_NAMED else [*named[:4], "…", named[-1]]
-    return f"{several(', '.join(shown), unit)} ({len(named):,} in all)"
+    return f"{with_step_unit(', '.join(shown), unit)} ({len(named):,} in all)"
 
 
-def joined(steps: Sequence[int], unit: StepUnit) -> str:
+def join_steps(steps: Sequence[int], unit: StepUnit) -> str:
     """Return a list of all of these steps: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
     *named, last = (f"{step:,}" for step in steps)
-    return several(f"{', '.join(named)} and {last}", unit) if named else point(steps[0], unit)
+    return with_step_unit(f"{', '.join(named)} and {last}", unit) if named else name_step(steps[0], unit)
 
 
-def several(numbers: str, unit: StepUnit) -> str:
+def with_step_unit(numbers: str, unit: StepUnit) -> str:
     """Return several steps, whose numbers are text, with their unit: "steps 0, 8", or "0, 8 words"."""
     return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"
 

@@ -12,7 +12,7 @@ from app.view import View
 from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
-from embryo_core.figures.figure import data_note, listed
+from embryo_core.figures.figure import data_note, join_names
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, map_style
 
@@ -61,7 +61,7 @@ def _show_strip(view: View, history: HeadHistory) -> None:
     with st.container(horizontal=True, gap="small", key="strip"):
         for step in log_spaced(history.steps, STRIP):
             (i,) = np.flatnonzero(history.steps == step)
-            at = view.point(int(step))
+            at = view.name_step(int(step))
             picture, name = map_style.picture(history, int(i)), f"Layer {history.layer}, head {history.head}, {at}"
             st.image(picture, at, width=STRIP_SIDE, output_format="PNG", alt=name)
 
@@ -88,7 +88,7 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
     other, *more = view.compared_runs
     if more:
-        names = listed([run.name for run in more])
+        names = join_names([run.name for run in more])
         verb = "is" if len(more) == 1 else "are"
         widgets.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.for_run(other)
@@ -164,7 +164,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
         "Attention of every head",
         caption,
         run.name,
-        attention.print_all_heads(note + attention.of_rows(style.normalised), style.scale, style.shared),
+        attention.print_all_heads(note + attention.normalised_suffix(style.normalised), style.scale, style.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )

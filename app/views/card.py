@@ -10,9 +10,9 @@ import streamlit as st
 from app.view import View
 from embryo_core import runs
 from embryo_core.figures.overview import weighted_losses
-from embryo_core.figures.style import short
+from embryo_core.figures.style import abbreviate
 from embryo_core.types import Run
-from embryo_core.words import family_name, headed, percent, point
+from embryo_core.words import family_name, name_step, percent, step_heading
 
 OPTIMIZERS = {
     "lamb": "LAMB",
@@ -42,7 +42,7 @@ def show(view: View, log: pd.DataFrame) -> None:
 
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     last = runs.checkpoints(view.run)[-1]
-    accuracy, value = f"Held-out accuracy, {view.point(view.step)}", "–"
+    accuracy, value = f"Held-out accuracy, {view.name_step(view.step)}", "–"
     which, n = (
         ("next_token_accuracy", "n_predicted") if "next_token_accuracy" in log else ("masked_lm_accuracy", "n_masked")
     )
@@ -52,9 +52,9 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
             value = percent(row[which])
     return {
         "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
-        headed("Last", view.run.step_unit): f"{last.step:,}",
-        "Tokens seen": "–" if last.tokens is None else short(last.tokens),
-        "Sequences seen": "–" if last.sequences is None else short(last.sequences),
+        step_heading("Last", view.run.step_unit): f"{last.step:,}",
+        "Tokens seen": "–" if last.tokens is None else abbreviate(last.tokens),
+        "Sequences seen": "–" if last.sequences is None else abbreviate(last.sequences),
         accuracy: value,
     }
 
@@ -62,13 +62,13 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 def describe(run: Run) -> list[tuple[str, str]]:
     """Return the rows (name, value) of the card in reading order, without values that run.json lacks."""
     origin = run.origin
-    seen = f", after {short(origin.tokens)} tokens" if origin and origin.tokens else ""
+    seen = f", after {abbreviate(origin.tokens)} tokens" if origin and origin.tokens else ""
     pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
     rows = {
         "Model": f"{family_name(run.family)}, {run.objective}",
         "Size": " · ".join(f"{run.config[key]:,} {name}" for key, name in SIZES.items() if key in run.config),
         "Tokenizer": f"{pieces}sha256 {run.tokenizer_sha256[:12]}",
-        "Continues": f"run {origin.run}, {point(origin.step, run.step_unit)}{seen}" if origin else "",
+        "Continues": f"run {origin.run}, {name_step(origin.step, run.step_unit)}{seen}" if origin else "",
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
@@ -83,7 +83,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:
     """Return the size of a part of the corpus, and its sources."""
-    words = [f"{short(part[name])} {name}" for name in ("documents", "tokens") if name in part]
+    words = [f"{abbreviate(part[name])} {name}" for name in ("documents", "tokens") if name in part]
     names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
     if names:
         words.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")

@@ -82,16 +82,16 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         {
             "task": TextColumn(width=72),
             "metric": TextColumn(width=150),
-            "now": NumberColumn(view.point(step), format="%.3f", width=90),
+            "now": NumberColumn(view.name_step(step), format="%.3f", width=90),
             "last": NumberColumn("last step", format="%.3f", width=65),
             "best": NumberColumn(
-                "best at", help=axis.headed("The highest score, at"), format=steps_format(axis), width=64
+                "best at", help=axis.step_heading("The highest score, at"), format=steps_format(axis), width=64
             ),
             "control": NumberColumn("control", format="%.3f", width=60),
             "n": NumberColumn("examples", format="localized", width=70),
             "seeds": NumberColumn(width=50),
             **{
-                share: TextColumn(f"{share} at", help=axis.headed(f"{share} of the last score, at"), width=155)
+                share: TextColumn(f"{share} at", help=axis.step_heading(f"{share} of the last score, at"), width=155)
                 for share in ("95 %", "99 %")
             },
         },

@@ -27,7 +27,7 @@ def show(view: View) -> None:
         values = figures.draw(view, head_behaviour.at_step, what=what, step=step, chosen=chosen)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
-        st.header(view.axis.headed("Present since"), anchor=False)
+        st.header(view.axis.step_heading("Present since"), anchor=False)
         since = figures.draw(view, head_behaviour.presence, what=what, change=change, chosen=chosen)
         figures.show(since, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
@@ -75,14 +75,14 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
         {
-            **{name: view.point(int(number)) for name, number in steps.items()},
+            **{name: view.name_step(int(number)) for name, number in steps.items()},
             "history": LineChartColumn(
                 "over the steps",
                 help="A point per evaluated step, from the pattern's lowest value in any head to its highest",
                 y_min=0,
                 y_max=1,
             ),
-            "appears": NumberColumn(axis.headed("present since"), format=steps_format(axis)),
+            "appears": NumberColumn(axis.step_heading("present since"), format=steps_format(axis)),
         },
     )
     widgets.show_caption("Click a row to see that pattern in all heads.")

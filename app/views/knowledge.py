@@ -17,7 +17,7 @@ from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
-from embryo_core.words import step_name
+from embryo_core.words import step_unit_name
 
 
 def show() -> None:
@@ -199,7 +199,7 @@ def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str
         hide_index=True,
         key=f"history_{fact}",
         column_config={
-            "step": NumberColumn(step_name(view.run.step_unit), format="localized"),
+            "step": NumberColumn(step_unit_name(view.run.step_unit), format="localized"),
             "prediction": "answer",
             "prediction_probability": NumberColumn("p(answer)", **PERCENT),
             "rank": NumberColumn("rank", help="Of the true object among all words", format="localized", width=60),
@@ -213,7 +213,7 @@ def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str
 
 def _show_variants_of(view: View, asked: Fact) -> None:
     """Draw the other questions about a fact and their answers; nothing if none was ever asked."""
-    rows = knowledge_variants.of_fact(view.run, asked, view.step)
+    rows = knowledge_variants.variants_of_fact(view.run, asked, view.step)
     if rows.empty:
         return
     st.dataframe(
@@ -229,4 +229,4 @@ def _show_variants_of(view: View, asked: Fact) -> None:
             "steps": NumberColumn("of steps", width=65, help="Steps at which the fact itself was answered right"),
         },
     )
-    widgets.show_caption(knowledge_variants.OF_FACT)
+    widgets.show_caption(knowledge_variants.VARIANTS_CAPTION)

@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_layers
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
-from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label, of_layer
+from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label, select_layer
 from embryo_core.words import layer_name
 
 LAYERS: dict[str | int, str] = {BEST: "best at each step", LAST: "last"}
@@ -26,7 +26,7 @@ def show() -> None:
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
-    widgets.show_headline(probing.headline(of_layer(frame, BEST), view.axis))
+    widgets.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
     section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         named = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
@@ -89,7 +89,7 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     measured = frame[(frame["task"] == task) & frame[quantity].notna()]
     step = view.evaluated_step(measured["step"].unique())
     here = frame[(frame["task"] == task) & (frame["step"] == step)]
-    number = layer if isinstance(layer, int) else int(of_layer(here, layer)["layer"].iloc[0])
+    number = layer if isinstance(layer, int) else int(select_layer(here, layer)["layer"].iloc[0])
     what = {"task": task, "quantity": quantity}
     bold = None if view.compared_runs else number
     figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
@@ -140,7 +140,7 @@ def _show_peak_table(view: View, table: pd.DataFrame) -> None:
         "peak_table",
         lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),
         {
-            "step": NumberColumn(view.axis.headed("peak at"), format=steps_format(view.axis)),
+            "step": NumberColumn(view.axis.step_heading("peak at"), format=steps_format(view.axis)),
             "f1": NumberColumn("F1 there", **PERCENT),
             "last": NumberColumn("F1, last step", **PERCENT),
             "decay": NumberColumn("decay (points)", format="%.1f"),

@@ -26,7 +26,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
 from embryo_core.query import TOGETHER, asking
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import natural
+from embryo_core.words import without_treebank_spaces
 
 LOADING = 0.1  # seconds: estimated cost of loading a checkpoint in advance, for its place in the queue
 ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
@@ -94,7 +94,9 @@ def _suggest_mask(request: Request) -> bool:
     words = request.text.strip().rstrip(" .")
     st.warning("The text has no \\[MASK] for the word to be predicted.", icon=":material/edit:")
     for text in dict.fromkeys((f"{words} [MASK] .", " ".join([*words.split()[:-1], "[MASK]", "."]))):
-        st.button(literal(f"Ask “{natural(text)}”"), key=f"ask_{text}", on_click=choose_text, args=(text,))
+        st.button(
+            literal(f"Ask “{without_treebank_spaces(text)}”"), key=f"ask_{text}", on_click=choose_text, args=(text,)
+        )
     return True
 
 

@@ -13,7 +13,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.figures import knowledge
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
-from embryo_core.words import natural
+from embryo_core.words import without_treebank_spaces
 
 NOT_YET = " (not learned yet)"
 IN_EXPANDER = ("template", "subject", "word", "compare")  # names in the URL whose values open the expander
@@ -151,7 +151,7 @@ def _show_examples(examples: dict[str, str]) -> None:
         st.button("Ask", type="primary", key="query_ask")
         st.caption("Try", width="content")
         for example, label in examples.items():
-            st.button(literal(natural(label)), on_click=choose_text, args=(example,))
+            st.button(literal(without_treebank_spaces(label)), on_click=choose_text, args=(example,))
 
 
 def choose_text(text: str, subject: str = "") -> None:
@@ -270,7 +270,7 @@ def _pick_comparison(first: Request) -> list[Request]:
             other = answering[pickers.pick_one("other", "The other run", list(answering))]
             views.append(_same_step(first.view, other))
             if (step := views[-1].step) > first.view.step:
-                before, instead = first.view.point(first.view.step), views[-1].point(step)
+                before, instead = first.view.name_step(first.view.step), views[-1].name_step(step)
                 words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
                 st.info(literal(words), icon=":material/info:")
         if wanted in ("text", "both"):

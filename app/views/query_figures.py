@@ -18,7 +18,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
 from embryo_core.query import TOGETHER, Answers, spell_rank
 from embryo_core.types import Prediction
-from embryo_core.words import quantity, sentence_case, step_name
+from embryo_core.words import quantity, sentence_case, step_unit_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
 CURVES = ("probability", "rank")  # one is drawn at a time, since each is slow to draw
@@ -36,11 +36,11 @@ def show_question(known: AskedQuestion) -> None:
 def show_step(known: AskedQuestion, number: int) -> None:
     """Draw the answers at the chosen step; `number` distinguishes the questions of a page."""
     request, view = known.request, known.request.view
-    st.header(f"At {view.point(view.step)}", anchor=False)
+    st.header(f"At {view.name_step(view.step)}", anchor=False)
     with widgets.explaining():
         best = known.best()
         if best[0].probability < query.NOISE:
-            widgets.show_caption(query.describe_noise(view.point(view.step)))
+            widgets.show_caption(query.describe_noise(view.name_step(view.step)))
         else:
             show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
         if known.answers.question.continues:
@@ -107,14 +107,14 @@ def show_lead(known: AskedQuestion, number: int) -> None:
         st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
             said, axis = sentence_case(lead.says(last)), view.axis
-            st.metric(axis.headed("First leads at"), axis.number(lead.first) if learned else "–", border=True)
-            name = said if lead.first == last else axis.headed(f"{said} from")
+            st.metric(axis.step_heading("First leads at"), axis.number(lead.first) if learned else "–", border=True)
+            name = said if lead.first == last else axis.step_heading(f"{said} from")
             st.metric(name, axis.number(lead.for_good) if learned else "–", border=True)
     if not learned:
         widgets.show_caption(query.NOT_LEARNED)
     if len(view.checkpoints) > len(answers.steps) == 1 and not over_time:
         others = {run: sum(one.has_weights for one in runs.checkpoints(run)) for run in runs.list_runs()}
-        widgets.show_caption(query.describe_single(view.run, view.point(last), others))
+        widgets.show_caption(query.describe_single(view.run, view.name_step(last), others))
 
 
 def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
@@ -136,7 +136,7 @@ def show_continuations(found: list[AskedQuestion]) -> None:
             show_question(known)
         unit, number_column = known.request.view.run.step_unit, st.column_config.NumberColumn
         columns = {
-            "step": number_column(step_name(unit), format="localized", width=72),
+            "step": number_column(step_unit_name(unit), format="localized", width=72),
             "probability": number_column("probability", format="%.1e", width=88),
         }
         table = query.continuation_table(known.answers)
@@ -177,7 +177,7 @@ def _show_one_lens(known: AskedQuestion, number: int, show_first: bool) -> None:
     left, right = st.columns([3, 1], gap="medium")
     name = subject.name(view.run, "lens")
     with right:
-        _pick_pin(pin, layers, steps, name, step_name(view.run.step_unit).capitalize())
+        _pick_pin(pin, layers, steps, name, step_unit_name(view.run.step_unit).capitalize())
         with widgets.explaining():
             _show_pinned(known, answers, pin, name)
     with left:
@@ -232,7 +232,7 @@ def _layer_name(layer: int) -> str:
 
 
 def _cell_name(view: View, layer: int, step: int) -> str:
-    return f"{_layer_name(layer)} at {view.point(step)}"
+    return f"{_layer_name(layer)} at {view.name_step(step)}"
 
 
 def _show_pinned(known: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
@@ -243,6 +243,6 @@ def _show_pinned(known: AskedQuestion, answers: Answers, pin: tuple[int, int], n
         answers = by_layer(view.run, known.request.text, known.mask, step)
     best = answers.best(step, known.mask, layer)
     if best[0].probability < query.NOISE:
-        widgets.show_caption(query.describe_noise(view.point(step)))
+        widgets.show_caption(query.describe_noise(view.name_step(step)))
         return
     show_ranking(_ranking(best), "piece", key=f"pinned_{name}", bars=False)

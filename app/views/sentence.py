@@ -45,7 +45,7 @@ def show(view: View) -> None:
 
 
 def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
-    st.header(f"All heads at {view.point(view.step)}", anchor=False)
+    st.header(f"All heads at {view.name_step(view.step)}", anchor=False)
     layers, heads, size, _ = found.weights.shape
     if size > MAX_PIECES:
         widgets.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
@@ -64,7 +64,7 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     else:
         page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
-    at = view.point(view.step)
+    at = view.name_step(view.step)
     widgets.show_caption(figures.describe_sentence(kind, view.run, at, size, chosen, layers, few))
 
 

@@ -70,7 +70,7 @@ def show() -> None:
     few = len(sets[family]) <= MAX_PILLS
     first = tokens.default_categories(family, sets[family])
     groups = pickers.pick_many(
-        family.replace(" ", "_"), "Categories", sets[family], first, tags.named, pills=few, bulk=True
+        family.replace(" ", "_"), "Categories", sets[family], first, tags.with_tag_name, pills=few, bulk=True
     )
     drawn = {"metric": metric, "groups": tuple(groups)}
     try:
@@ -117,14 +117,14 @@ def _show_words(view: View, metric: str, groups: list[str], default: str, step: 
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one("words", "Category", groups, default, tags.named)
+        group = pickers.pick_one("words", "Category", groups, default, tags.with_tag_name)
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
-    where = "the chosen categories" if search else f"“{literal(tags.named(group))}”"
-    heading.header(f"Words behind {where} at {view.point(step)}", anchor=False)
+    where = "the chosen categories" if search else f"“{literal(tags.with_tag_name(group))}”"
+    heading.header(f"Words behind {where} at {view.name_step(step)}", anchor=False)
     words = _read_words(view, metric, groups if search else [group], step)
     if words.empty:
-        widgets.note(f"There are no words of this category at {view.point(step)}.")
+        widgets.note(f"There are no words of this category at {view.name_step(step)}.")
         return
     found = tables.search(words, ["word"], search)
     _show_word_table(
@@ -144,7 +144,7 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
     """Draw the words, and a button that asks the chosen one, initially the first: arrow keys choose without asking."""
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
     chosen = st.dataframe(
-        words.assign(tag=words["tag"].map(tags.named))[columns],
+        words.assign(tag=words["tag"].map(tags.with_tag_name))[columns],
         alt="Words of the chosen category",
         hide_index=True,
         key=f"words_{key}",

@@ -69,7 +69,7 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
         f"words_{wanted}",
         clicked,
         {
-            "age": NumberColumn("age", help=view.axis.headed("Acquired at"), **steps),
+            "age": NumberColumn("age", help=view.axis.step_heading("Acquired at"), **steps),
             "earliest": NumberColumn("from", help="The steps between which that may be (95 %)", **steps),
             "latest": NumberColumn("to", **steps),
             "why": TextColumn("without an age", width=180),

@@ -18,7 +18,7 @@ from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, printable
 from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
-from embryo_core.words import joined, percent, point, quantity
+from embryo_core.words import join_steps, name_step, percent, quantity
 
 REMEDY = "get the right file from where it came from, or leave the step out"
 MIN_CHECKPOINTS = 3  # checkpoints for a comparison
@@ -145,19 +145,19 @@ OUTSIDE = f"The weights at {{}} are not between those of the neighbours, nor do 
 
 
 def _fault(steps: Sequence[int], kind: str, what: str, unit: StepUnit) -> Fault:
-    return Fault(tuple(steps), kind, what.format(joined(steps, unit)))
+    return Fault(tuple(steps), kind, what.format(join_steps(steps, unit)))
 
 
 def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     named, several = _list_tensors(one.infinite)
-    what = f"{named} at {point(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
+    what = f"{named} at {name_step(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
     return Fault((one.step,), "not finite", what)
 
 
 def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, unit: StepUnit) -> Fault:
-    before, after = (point(series.steps[i], unit) for i in (found.before, found.after))
+    before, after = (name_step(series.steps[i], unit) for i in (found.before, found.after))
     what = (
-        f"The weights at {joined(steps, unit)} come from another training than the others, such as another seed: "
+        f"The weights at {join_steps(steps, unit)} come from another training than the others, such as another seed: "
         f"{after} keeps {percent(max(found.kept_share, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
     )
     return Fault(tuple(steps), "out of line", what)
@@ -165,7 +165,7 @@ def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, un
 
 def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
-    at, other = point(step, unit), point(series.steps[twins.like], unit)
+    at, other = name_step(step, unit), name_step(series.steps[twins.like], unit)
     named, several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
     what = f"{named} at {at} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
     return Fault((step,), "tensor", what)
@@ -199,10 +199,10 @@ def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Se
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
     first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
-    neighbours = joined([series.steps[j] for j in near], unit)
+    neighbours = join_steps([series.steps[j] for j in near], unit)
     named, several = _list_tensors([series.names[one] for one in tensors])
     what = (
-        f"{named} at {point(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
+        f"{named} at {name_step(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
         f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"
         f"norm {series.norms[tensor, step]:.3g} against {norms}, "
         f"cosine {cosines} to them, and {first[0]} against {' and '.join(first[1:])} to the first step; {REMEDY}."

@@ -14,7 +14,7 @@ from embryo_core.runs.manifests import read_manifest
 from embryo_core.tokenizers.checks import TOKENIZER_FILES
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import joined, point, several
+from embryo_core.words import join_steps, name_step, with_step_unit
 
 CALLS = ("truncation", "padding")  # settings of the tokenizer's last call, which tokenizer.json also stores
 TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
@@ -31,9 +31,9 @@ def missing(run: Run) -> list[Fault]:
     steps = tuple(runs.missing_steps(run))
     if not steps:
         return []
-    named = point(steps[0], run.step_unit)
+    named = name_step(steps[0], run.step_unit)
     if len(steps) > 1:
-        named = several(", ".join(f"{step:,}" for step in steps[:MAX_NAMED]), run.step_unit)
+        named = with_step_unit(", ".join(f"{step:,}" for step in steps[:MAX_NAMED]), run.step_unit)
     more = f" and {len(steps) - MAX_NAMED:,} more" if len(steps) > MAX_NAMED else ""
     what = f"The planned grid has no checkpoint at {named}{more}; copy the missing ones from the source of the others."
     return [Fault(steps, "missing", what)]
@@ -49,7 +49,7 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     common = _commonest(texts)
     usual = next((content for checkpoint, content in contents.items() if texts[checkpoint] == common), {})
     return [
-        Fault((one.step,), "config", _other_config(point(one.step, one.run.step_unit), own, usual))
+        Fault((one.step,), "config", _other_config(name_step(one.step, one.run.step_unit), own, usual))
         for one, own in contents.items()
         if own != usual
     ]
@@ -90,7 +90,7 @@ def same_weights(
         Fault(
             steps := tuple(one.step for one in group),
             "equal",
-            f"The files of weights at {joined(steps, group[0].run.step_unit)} are the same file, by the SHA-256 of "
+            f"The files of weights at {join_steps(steps, group[0].run.step_unit)} are the same file, by the SHA-256 of "
             "their source; ask there for the right ones, or leave all but one out.",
         )
         for group in groups.values()
@@ -106,8 +106,8 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
         Fault(
             (one.step,),
             "tokenizer",
-            f"The tokenizer with the weights at {point(one.step, one.run.step_unit)} differs from that of the other "
-            "checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
+            f"The tokenizer with the weights at {name_step(one.step, one.run.step_unit)} differs from that of the "
+            "other checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
         )
         for one, own in digests.items()
         if own != common
@@ -169,7 +169,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
             (one.step,),
             "swapped",
             f"The folder {printable(one.path.name)} has the manifest of the checkpoint at "
-            f"{point(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from their "
+            f"{name_step(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from their "
             "source.",
         )
         for one in checkpoints

@@ -16,7 +16,7 @@ from embryo_core.figures import growth, patterns, style
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.share import map_style, shrink
 from embryo_core.types import Run
-from embryo_core.words import natural
+from embryo_core.words import without_treebank_spaces
 
 TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tiles, and the pages that they open
 
@@ -36,7 +36,7 @@ def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[st
     """Return the tile of the clearest head at the steps with both map and pattern, and the state of its page."""
     frame = patterns.read_behaviour(run)
     what, layer, head = patterns.clearest_head(frame)
-    own = patterns.of_pattern(frame, what)
+    own = patterns.select_pattern(frame, what)
     own = own[(own["layer"] == layer) & (own["head"] == head)].set_index("step")["value"]
     steps = log_spaced(sorted(results.steps_done(run, "attention") & set(own.index)), head_maps.MAPS)
     if not steps:
@@ -57,7 +57,7 @@ def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes],
 
 def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
     """Return the sentence tile: an example's best answers at each step."""
-    text = natural(example.text)
+    text = without_treebank_spaces(example.text)
     before, mask, after = text.partition("[MASK]")
     answers = example.answers
     return {

@@ -8,7 +8,7 @@ from embryo_core.curves.step_scales import SCALES, Scale, axis_shares
 from embryo_core.curves.turns import Stretch
 from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from embryo_core.types import Change, Checkpoint, StepUnit
-from embryo_core.words import points
+from embryo_core.words import name_step_range
 
 WHOLE = 100_000  # the bar's length in integer places, which are sent in a tenth of the time of fractions
 
@@ -56,12 +56,12 @@ def _places(steps: Sequence[int], scale: Scale) -> list[int]:
 def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
     """Return a change for the bar: its words, and its place on the bar by scale."""
     places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
-    return {"what": f"{axis.point(change.step)}: {change.what}", "places": places}
+    return {"what": f"{axis.name_step(change.step)}: {change.what}", "places": places}
 
 
 def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
     """Return a phase for the bar: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
-    what = f"{phase.name}: {points(phase.start, phase.end, axis.step_unit)}"
+    what = f"{phase.name}: {name_step_range(phase.start, phase.end, axis.step_unit)}"
     return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}

@@ -7,7 +7,7 @@ from embryo_core import runs
 from embryo_core.commands.arguments import Command, add_run, whole
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import listed, points, quantity
+from embryo_core.words import list_steps, name_step_range, quantity
 
 MAX_BYTES = 2**30  # bytes of weights that are read to check whether the model answers
 MAX_LISTED = 8  # names or folders that are listed; of more, only the number is printed
@@ -51,7 +51,7 @@ def add_source(options: argparse.Namespace) -> int:
     where = options.source, options.name, options.steps, options.pattern
     added = add(*where, options.tokenizer, options.copy, options.seed)
     run, steps = added.run, added.steps
-    counted = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
+    counted = f"{quantity(len(steps), 'checkpoint')}, {name_step_range(steps[0], steps[-1], run.step_unit)}"
     print(f"{run.name}  {run.family}, {counted}  ({run.path})")
     print("Weights were copied from:" if options.copy else "Weights stay where they are, and are read there:")
     for location in added.locations[:MAX_LISTED]:
@@ -59,9 +59,9 @@ def add_source(options: argparse.Namespace) -> int:
     if more := added.locations[MAX_LISTED:]:
         print(f"    and {len(more):,} more")
     if added.kept:
-        print(f"Unchanged: {listed(added.kept, run.step_unit)}.")
+        print(f"Unchanged: {list_steps(added.kept, run.step_unit)}.")
     if added.gone:
-        gone = listed(added.gone, run.step_unit)
+        gone = list_steps(added.gone, run.step_unit)
         print(f"Now without weights, because their files are gone or were not added here: {gone}.")
     if added.left_alone:
         names = ", ".join(map(printable, added.left_alone[:MAX_LISTED]))

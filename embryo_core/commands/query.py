@@ -6,7 +6,7 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.commands.arguments import Command, add_device, add_run, positive, whole
 from embryo_core.errors import QueryError
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 TEXT = "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
 QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
@@ -82,7 +82,7 @@ def find_examples(options: argparse.Namespace) -> int:
     examples = query.find_examples(run, query.read_questions(options.questions))
     results.write_examples(run, examples)
     for example in examples:
-        since = "not learned yet" if example.since is None else f"learned at {point(example.since, run.step_unit)}"
+        since = "not learned yet" if example.since is None else f"learned at {name_step(example.since, run.step_unit)}"
         print(f"{example.text}  {example.word}, {since}")
     return 0
 

@@ -10,7 +10,7 @@ from embryo_core import runs
 from embryo_core.commands.arguments import Command, add_run
 from embryo_core.errors import EmbryoError, RunError
 from embryo_core.types import Run
-from embryo_core.words import point, points, quantity
+from embryo_core.words import name_step, name_step_range, quantity
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def _list() -> int:
         span = "no checkpoint"
         if checkpoints:
             steps = [checkpoint.step for checkpoint in checkpoints]
-            span = f"{quantity(len(steps), 'checkpoint')}, {points(steps[0], steps[-1], run.step_unit)}"
+            span = f"{quantity(len(steps), 'checkpoint')}, {name_step_range(steps[0], steps[-1], run.step_unit)}"
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
@@ -67,7 +67,7 @@ def _thin(options: argparse.Namespace) -> int:
     run = runs.open_run(options.thin)
     removed = runs.to_remove(run, options.keep)
     for checkpoint, size in removed:
-        print(f"{point(checkpoint.step, run.step_unit)}: weights, {size / 1e6:,.1f} MB")
+        print(f"{name_step(checkpoint.step, run.step_unit)}: weights, {size / 1e6:,.1f} MB")
         if options.yes:
             runs.remove_weights(checkpoint)
     megabytes = sum(size for _, size in removed) / 1e6

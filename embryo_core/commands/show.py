@@ -9,7 +9,7 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.commands.arguments import RUN, Command, add_run, port, positive, whole
 from embryo_core.errors import SiteError, file_reason
-from embryo_core.words import points, quantity
+from embryo_core.words import name_step_range, quantity
 
 
 def add_app_arguments(command: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def animate(options: argparse.Namespace) -> int:
     history = read_averaged(runs.open_run(options.run), options.layer, options.head)
     write_animation(history, options.output, options.colours)
     steps = history.steps
-    span = points(steps[0], steps[-1], history.step_unit)
+    span = name_step_range(steps[0], steps[-1], history.step_unit)
     print(f"{options.output}: {history.title}, {quantity(len(steps), 'checkpoint')}, {span}")
     return 0
 

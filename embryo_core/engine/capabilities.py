@@ -13,7 +13,7 @@ from embryo_core.engine.tensor_names import heads_stored
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.families import FAMILIES
 from embryo_core.types import Checkpoint, Run
-from embryo_core.words import listed
+from embryo_core.words import list_steps
 
 ENCODER = frozenset({"states", "attentions", "trainable"})
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words", "words"}
@@ -142,5 +142,5 @@ def describe_run(run: Run) -> Iterator[str]:
             found = _describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
             steps.setdefault(found, []).append(one.step)
     for found, own in steps.items():
-        which = f"Checkpoints of {listed(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
+        which = f"Checkpoints of {list_steps(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
         yield f"{which} give {found}."

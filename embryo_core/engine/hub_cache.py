@@ -14,7 +14,7 @@ from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, fi
 from embryo_core.runs import generator, hub_folder
 from embryo_core.runs.pointers import HUB
 from embryo_core.types import Checkpoint, Pointer
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -37,7 +37,7 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
     """Fetch a checkpoint's weights; return the pointers not cached before. Raises MissingWeights, BrokenCheckpoint."""
     missing = not_cached(checkpoint)
     for pointer in missing:
-        fetch(pointer, f"{HUB}{pointer.repository} at {point(checkpoint.step, checkpoint.run.step_unit)}")
+        fetch(pointer, f"{HUB}{pointer.repository} at {name_step(checkpoint.step, checkpoint.run.step_unit)}")
     return missing
 
 

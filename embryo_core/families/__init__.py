@@ -52,11 +52,13 @@ class DecoderLayout:
     parallel: bool = False  # attention and feed-forward read the same states; default of config.json
 
 
-def found() -> dict[str, Layout | DecoderLayout]:
+def load_layouts() -> dict[str, Layout | DecoderLayout]:
     """Return the LAYOUT of every file in this folder, by its model_type."""
     layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
     return {layout.model_type: layout for layout in layouts}
 
 
-FAMILIES: dict[str, Layout] = {name: one for name, one in found().items() if isinstance(one, Layout)}
-DECODERS: dict[str, DecoderLayout] = {name: one for name, one in found().items() if isinstance(one, DecoderLayout)}
+FAMILIES: dict[str, Layout] = {name: one for name, one in load_layouts().items() if isinstance(one, Layout)}
+DECODERS: dict[str, DecoderLayout] = {
+    name: one for name, one in load_layouts().items() if isinstance(one, DecoderLayout)
+}

@@ -17,7 +17,7 @@ from embryo_core.figures.figure import Caption, Figure, make_figure, name_measur
 from embryo_core.figures.rows import set_rows, shift
 from embryo_core.findings.words import measured_as
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, span
+from embryo_core.words import count_range, percent
 
 RULES: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
@@ -114,7 +114,7 @@ def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mappin
 
 def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
     several = table["run"].nunique() > 1
-    counts = {run: span(rows["n"]) for run, rows in table.groupby("run", sort=False)}
+    counts = {run: count_range(rows["n"]) for run, rows in table.groupby("run", sort=False)}
     named = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
     never = [f"{row.group} in {row.run}" if several else row.group for row in table[table["onset"].isna()].itertuples()]
     first, *rest = RULES[rule].split(". ")
@@ -151,7 +151,7 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     there, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: there[there["run"] == line] for line in lines}
     order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
-    labels = [*map(tags.named, order)]
+    labels = [*map(tags.with_tag_name, order)]
     for i, (line, rows) in enumerate(of_runs.items()):
         heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, lines[line], i, len(lines))
@@ -166,7 +166,7 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
         if len(rows) > 1:  # rows that share a place
             top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
             ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
-            ground = {"fillcolor": style.faint(style.GREY, 0.14), "line_width": 0, "layer": "below"}
+            ground = {"fillcolor": style.with_opacity(style.GREY, 0.14), "line_width": 0, "layer": "below"}
             figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
     marks = there["place"].duplicated(keep=False).map({True: "=", False: "."})
     return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(there["place"], marks, labels)])
@@ -194,12 +194,12 @@ def _add_intervals(
     """Add the categories of the i-th run: an interval and a mark each, in the category's colour, or else the run's."""
     if rows.empty:
         return
-    name = style.plain(rows["run"].iloc[0])
+    name = style.escape_text(rows["run"].iloc[0])
     own = style.PALETTE[i % len(style.PALETTE)] if runs > 1 else style.GREY
     colours = [style.GROUPS.get(group, own) for group in rows["group"]]
     for row, height, colour in zip(rows.itertuples(), heights, colours, strict=True):
         ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
-        line = {"color": style.faint(colour, 0.45), "width": 3}
+        line = {"color": style.with_opacity(colour, 0.45), "width": 3}
         quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
     symbols = [style.SYMBOL_OF.get(group, "circle") for group in rows["group"]] if runs == 1 else style.run_look(i)[0]
@@ -217,12 +217,11 @@ def _add_intervals(
 
 
 def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
-    named = f"<b>{style.plain(tags.named(row.group))}</b>" + (f", {run}" if run else "")
-    end = "or later" if pd.isna(row.latest) else f"to {axis.counted(int(row.latest))}"
-    start = axis.counted(int(getattr(row, "before", row.earliest)))
-    text = (
-        f"{named}: {axis.counted(int(row.onset))} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
-    )
+    named = f"<b>{style.escape_text(tags.with_tag_name(row.group))}</b>" + (f", {run}" if run else "")
+    end = "or later" if pd.isna(row.latest) else f"to {axis.step_in_unit(int(row.latest))}"
+    start = axis.step_in_unit(int(getattr(row, "before", row.earliest)))
+    onset = axis.step_in_unit(int(row.onset))
+    text = f"{named}: {onset} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
     if pd.isna(getattr(row, "slope", None)):  # the rule has no slope
         return text
     per = "steps" if axis.step_unit == StepUnit.UPDATES else axis.step_unit

@@ -16,7 +16,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.types import Run
-from embryo_core.words import step_name
+from embryo_core.words import step_unit_name
 
 METRIC = "attention"
 NEEDS = frozenset({"attentions"})
@@ -30,10 +30,10 @@ POSITIONS = {  # label and formula of each name in `scores.POSITIONS`
 
 def normalised_note(run: Run) -> str:
     """Return the note on the data of a run's averaged maps with normalised rows."""
-    return f"{data_note(run, METRIC)}{of_rows(True)}".lstrip(", ")
+    return f"{data_note(run, METRIC)}{normalised_suffix(True)}".lstrip(", ")
 
 
-def of_rows(normalised: bool) -> str:
+def normalised_suffix(normalised: bool) -> str:
     """Return the suffix of a title or a note for maps with `normalised` rows; else ""."""
     return ", each row divided by its sum" if normalised else ""
 
@@ -50,11 +50,11 @@ def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised
         lambda one: position_table(one, layer, head, normalised),
         Curves(by="position", value="weight", y_title="weight in the averaged map", decimals=".4f", height=320),
         f"attention-positions-layer{layer}-head{head}",
-        f"Layer {layer}, head {head}: weight on fixed positions{of_rows(normalised)}",
+        f"Layer {layer}, head {head}: weight on fixed positions{normalised_suffix(normalised)}",
         lambda table: Caption(
             "Mean weight of this head on four positions.",
-            f"In the averaged map A, L positions wide{of_rows(normalised)}: {formulas}. Every position counts the same "
-            "here; the section on head behaviour counts every piece the same.",
+            f"In the averaged map A, L positions wide{normalised_suffix(normalised)}: {formulas}. Every position "
+            "counts the same here; the section on head behaviour counts every piece the same.",
         ),
         METRIC,
     )
@@ -64,11 +64,11 @@ def position_table(run: Run, layer: int, head: int, normalised: bool) -> pd.Data
     """Return a row for each position and step: step, position, weight, layer, head; empty without maps."""
     if not results.steps_done(run, METRIC):
         return pd.DataFrame(columns=["step", "position", "weight", "layer", "head"])
-    table = by_position(results.read_position_weights(run, layer, head, normalised)).assign(layer=layer, head=head)
+    table = position_rows(results.read_position_weights(run, layer, head, normalised)).assign(layer=layer, head=head)
     return table.assign(data=normalised_note(run)) if normalised else table
 
 
-def by_position(weights: pd.DataFrame) -> pd.DataFrame:
+def position_rows(weights: pd.DataFrame) -> pd.DataFrame:
     """Reshape `results.read_position_weights` to a row for each position and step: step, position, weight."""
     names = {position: name for position, (name, _) in POSITIONS.items()}
     return weights.rename(columns=names).melt("step", [*names.values()], "position", "weight")
@@ -85,7 +85,7 @@ def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Fi
     style.set_axes(plot, "x", title={"text": "to"}, constrain="domain")
     style.set_axes(plot, "y", autorange="reversed", scaleanchor="x", constrain="domain")
     if history.tokens:
-        ticks = {"tickvals": [*range(history.size)], "ticktext": [*map(style.plain, history.tokens)]}
+        ticks = {"tickvals": [*range(history.size)], "ticktext": [*map(style.escape_text, history.tokens)]}
         style.set_axes(plot, "x", **ticks)
         style.set_axes(plot, "y", **ticks)
     title = f"Layer {history.layer}, head {history.head}"
@@ -103,7 +103,7 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
         {"method": "restyle", "label": f"{step:,}", "args": [{"z": [weights.tolist()]}]}
         for step, weights in zip(steps, history.weights.round(4), strict=True)
     ]
-    slider = {"active": len(steps) - 1, "currentvalue": {"prefix": f"{step_name(run.step_unit)} "}, "steps": moves}
+    slider = {"active": len(steps) - 1, "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "}, "steps": moves}
     last.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
     table = pd.concat([map_table(history, step) for step in steps], ignore_index=True)
     return replace(last, table=table, at="")
@@ -183,7 +183,7 @@ def all_heads(
         weights_table(weights, step),
         caption,
         (run.name,),
-        {run.name: note + of_rows(normalised)},
+        {run.name: note + normalised_suffix(normalised)},
         at=f"step{step}",
     )
 
@@ -199,7 +199,7 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
         sentences(
             f"Colours run from 0 to the {map_style.CLIP}th percentile of the weights of "
             f"{'all heads' if shared else 'each head'} {f'over all {steps:,} steps' if steps > 1 else 'at this step'}"
-            f"{blocks}{of_rows(normalised)}.",
+            f"{blocks}{normalised_suffix(normalised)}.",
             describe_sharing(run),
             more,
             describe_networks([run], NEEDS),

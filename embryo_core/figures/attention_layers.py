@@ -11,14 +11,14 @@ from embryo_core import results
 from embryo_core.curves import normalise_rows
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.attention import METRIC, describe_sharing, normalised_note, of_rows
+from embryo_core.figures.attention import METRIC, describe_sharing, normalised_note, normalised_suffix
 from embryo_core.figures.axis import STEP_COLUMN, Axis
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.share.all_heads import shrink
 from embryo_core.share.map_style import CLIP, colour_end
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, quantity, step_name
+from embryo_core.words import name_step, quantity, step_unit_name
 
 MAX_COLUMNS = 7  # steps
 MAX_CELLS = 32  # positions of a small map; longer maps are averaged over blocks
@@ -45,12 +45,12 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
     return make_figure(
         [run],
         f"{run.name}-attention-layers-head{head}",
-        f"Head {head} in every layer{of_rows(normalised)}",
+        f"Head {head} in every layer{normalised_suffix(normalised)}",
         plot_layers(small, steps, step, run.step_unit),
         table,
         Caption(
-            f"Averaged maps of head {head} of '{run.name}', n = {quantity(count, 'sentence')}{of_rows(normalised)}"
-            f"{blocks}.",
+            f"Averaged maps of head {head} of '{run.name}', n = {quantity(count, 'sentence')}"
+            f"{normalised_suffix(normalised)}{blocks}.",
             sentences(
                 f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "
                 "twice the one before or later. From each position (downwards) to each position (rightwards). Colours "
@@ -111,13 +111,13 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
         [column for _, column in where],
         [layers - 1 - layer for layer, _ in where],
         [[layer + 1, int(steps[column])] for layer, column in where],
-        f"layer %{{customdata[0]}}, {point('%{customdata[1]:,}', unit)}; click to see it large",
+        f"layer %{{customdata[0]}}, {name_step('%{customdata[1]:,}', unit)}; click to see it large",
     )
     column = list(steps).index(chosen)
     outline(figure, (column, column), (0, layers - 1), STEP_COLUMN, color=style.ORANGE, width=2)
     style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
-    ticks = {"tickvals": [*range(columns)], "ticktext": style.apart(steps)}
-    style.set_axes(figure, "x", title={"text": step_name(unit)}, range=[-0.53, columns - 0.47], **ticks)
+    ticks = {"tickvals": [*range(columns)], "ticktext": style.abbreviate_all(steps)}
+    style.set_axes(figure, "x", title={"text": step_unit_name(unit)}, range=[-0.53, columns - 0.47], **ticks)
     numbers = {"tickvals": [*range(layers)], "ticktext": [str(layers - layer) for layer in range(layers)]}
     figure.update_layout(width=70 + SIDE * columns)
     square = {"scaleanchor": "x", "constrain": "domain"}

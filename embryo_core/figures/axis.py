@@ -20,7 +20,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.thinning import break_lines, thin_curves
 from embryo_core.types import Change, Run, StepUnit
-from embryo_core.words import headed, point, two_digits
+from embryo_core.words import name_step, step_heading, two_digits
 
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_COLUMN = "column of the step"  # name of the shape around the step's column in a grid that is redrawn at each step
@@ -98,47 +98,47 @@ class StepAxis:
         """The title of an axis whose ticks are steps."""
         return "step (optimizer updates)" if self.step_unit == StepUnit.UPDATES else f"{self.step_unit} seen"
 
-    def point(self, step: int | str) -> str:
+    def name_step(self, step: int | str) -> str:
         """Return a step in words: "step 1,000", or "1,000 words"; `step` may be a placeholder of Plotly."""
-        return point(step, self.step_unit)
+        return name_step(step, self.step_unit)
 
-    def hover(self, place: str) -> str:
+    def hover_step(self, place: str) -> str:
         """Return `point` for a hover template: Plotly fills in the number at a `place`, such as "customdata[0]"."""
-        return self.point(f"%{{{place}:,}}")
+        return self.name_step(f"%{{{place}:,}}")
 
     def describe(self, change: Change) -> str:
         """Return a change in training for a legend or a caption, in the unit of the axis."""
-        return f"from {self.counted(change.step)}: {change.what}"
+        return f"from {self.step_in_unit(change.step)}: {change.what}"
 
     @property
-    def rounded(self) -> "StepAxis":
+    def as_estimate(self) -> "StepAxis":
         """The axis for steps that are estimated between checkpoints: texts have two significant digits."""
         return replace(self, estimated=True)
 
     def _round(self, number: float) -> float:
         return two_digits(number) if self.estimated else number
 
-    def counted(self, step: int) -> str:
+    def step_in_unit(self, step: int) -> str:
         """Return a step in the unit of the axis: "step 1,000", "8.39 M tokens", or "3 % of the run"."""
         if self.progress is None:
-            return self.point(int(self._round(step)))
+            return self.name_step(int(self._round(step)))
         value = self._round(self.progress.at([step])[0])
         if self.unit == "share":
             return f"{100 * value:.3g} % of the run"
-        return f"{style.short(value)} {self.title.removesuffix(' seen')}"
+        return f"{style.abbreviate(value)} {self.title.removesuffix(' seen')}"
 
     def number(self, step: int) -> str:
         """Return a step without the word "step": "1,000", or "8.39 M tokens"."""
-        return f"{int(self._round(step)):,}" if self.progress is None else self.counted(step)
+        return f"{int(self._round(step)):,}" if self.progress is None else self.step_in_unit(step)
 
     def short(self, steps: Sequence[int]) -> list[str]:
         """Return several steps in few characters, in the unit of the axis."""
         if self.progress is None:
-            return style.apart(steps)
+            return style.abbreviate_all(steps)
         values = self.progress.at(steps)
-        return [f"{100 * value:.3g} %" if self.unit == "share" else style.short(value) for value in values]
+        return [f"{100 * value:.3g} %" if self.unit == "share" else style.abbreviate(value) for value in values]
 
-    def bare(self, step: int) -> str:
+    def number_without_unit(self, step: int) -> str:
         """Return a step in the unit of the axis, without the unit's name: "1,000", or "8.39 M"."""
         return f"{step:,}" if self.progress is None else self.short([step])[0]
 
@@ -148,10 +148,10 @@ class StepAxis:
         start, _, unit = low.partition(" ")
         return f"{start if unit and high.endswith(f' {unit}') else low} to {high}"
 
-    def headed(self, text: str) -> str:
+    def step_heading(self, text: str) -> str:
         """Return the heading of a column of steps, with the axis's unit: "peak at step", or "peak at, in tokens"."""
         if self.progress is None:
-            return headed(text, self.step_unit)
+            return step_heading(text, self.step_unit)
         return f"{text}, in {self.title.removesuffix(' seen')}"
 
     def column(self, steps: pd.Series) -> pd.Series:
@@ -210,8 +210,8 @@ class StepAxis:
             (x,) = self.values([change.step])
             what = f"{run_name}: training changes" if run_name else self.describe(change)
             for panel in panels:
-                line = {"color": style.faint(style.GREY, opacity), "width": 1}
-                shown = {"name": style.plain(what), "legendgroup": what, "showlegend": what not in named}
+                line = {"color": style.with_opacity(style.GREY, opacity), "width": 1}
+                shown = {"name": style.escape_text(what), "legendgroup": what, "showlegend": what not in named}
                 named.add(what)
                 marks.append({**_upright(x, panel), **shown, "legendrank": LAST, "line": line})
         return _add_shapes(figure, marks)
@@ -230,7 +230,7 @@ class StepAxis:
         share = self.unit == "share"
         if self.scale == "log" or low == high:
             ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
-            ticktext = [f"{100 * tick:g} %" for tick in ticks] if share else style.apart(ticks)
+            ticktext = [f"{100 * tick:g} %" for tick in ticks] if share else style.abbreviate_all(ticks)
             tickvals = [self.zero if tick == 0 and self.scale == "log" else tick for tick in ticks]
             return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
         margin = (high - low) * 0.02
@@ -262,5 +262,5 @@ def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figur
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
     """Make shapes named STEP_MARK, drawn at the last point, follow the sorted `steps`: `points` are [x] or [x, y]."""
-    meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
+    meta = {"steps": [*map(int, steps)], "points": [[*map(float, name_step)] for name_step in points]}
     return figure.update_layout(meta=meta)

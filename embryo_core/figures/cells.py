@@ -42,7 +42,7 @@ def add_points(
     figure.update_layout(hoverdistance=-1)  # the middle of a cell is the closest point everywhere in it
 
 
-def written(
+def with_readable_colours(
     texts: Sequence[Sequence[str]], z: np.ndarray, colorscale: Any, ends: tuple[float, float] | None = None
 ) -> list[list[str]]:
     """Return the texts [rows, columns] of cells, with markup that makes them white where the colour of `z` is dark.
@@ -86,7 +86,7 @@ def add_cells(
     """Add a heat map of `z` with `texts` in its cells, both [rows, columns]; colours run between the `ends` of z."""
     figure.add_heatmap(
         z=z,
-        text=written(texts, z, colorscale, ends),
+        text=with_readable_colours(texts, z, colorscale, ends),
         texttemplate="%{text}",
         textfont={"size": font, "color": BLACK},
         colorscale=colorscale,
@@ -151,7 +151,7 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
     Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer,
     step, value and n. Colours run from the lowest cell to the highest.
     """
-    hover = f"{axis.hover('customdata[1]')}: %{{customdata[2]:{how.form}}}<br>n = %{{customdata[3]:,}} {how.unit}"
+    hover = f"{axis.hover_step('customdata[1]')}: %{{customdata[2]:{how.form}}}<br>n = %{{customdata[3]:,}} {how.unit}"
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
     numbers = [["" if np.isnan(value) else how.cell(value) for value in row] for row in z]
@@ -170,7 +170,7 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
     if layer in layers:
         outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
     height = min(100 + 42 * len(layers), 560)
-    return finish_by_step(figure, axis, [*map(style.short, steps)], [*map(layer_name, layers)], "", height=height)
+    return finish_by_step(figure, axis, [*map(style.abbreviate, steps)], [*map(layer_name, layers)], "", height=height)
 
 
 def finish_by_step(

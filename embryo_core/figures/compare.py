@@ -15,7 +15,7 @@ from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import plot_rows
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, point, span
+from embryo_core.words import count_range, name_step, percent
 
 POINTS = 100  # percentage points per unit of difference
 UNKNOWN = "–"
@@ -157,7 +157,7 @@ def describe_differences(
     lacking = known[(known["seeds_first"] < seeds[first]) | (known["seeds_second"] < known["run"].map(seeds))]
     fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in lacking.itertuples()]
     steps = table["step_second"].dropna().astype(int)
-    at = span(steps) if steps.nunique() == 1 else f"{span(steps)}, by measure"
+    at = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
     measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
     differs = len(set(masked.values())) > 1 and MASKED in measures
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
@@ -182,7 +182,7 @@ def describe_differences(
     return Caption(
         f"Accuracy of each run minus that of {first}, at the last step that all have ({at}).",
         sentences(*(part for part, said in parts.items() if said)),
-        f"n = {span(cases)} cases.",
+        f"n = {count_range(cases)} cases.",
     )
 
 
@@ -190,7 +190,7 @@ def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.F
     """Plot an interval for each row and run of `compare.differences`; `units` has the unit of each run's steps."""
     known = table.dropna(subset="difference")
     rows = known.assign(**POINTS * known[["difference", "low", "high"]].astype(float))
-    texts = [_describe_difference(row, point(int(row.step_second), units[row.run])) for row in rows.itertuples()]
+    texts = [_describe_difference(row, name_step(int(row.step_second), units[row.run])) for row in rows.itertuples()]
     rows = rows.assign(text=texts).rename(columns={"measure": "row", "difference": "value"})
     figure = plot_rows(rows, "difference, percentage points")
     style.set_axes(figure, "x", tickformat=".3~g")

@@ -65,7 +65,7 @@ def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
                 "line": {"width": 2.5 if there else 1.5, "color": style.GREEN if there else style.GREY},
             },
             customdata=rows["step"],
-            hovertemplate=f"%{{y}}, {axis.hover('customdata')}: {label}<extra></extra>",
+            hovertemplate=f"%{{y}}, {axis.hover_step('customdata')}: {label}<extra></extra>",
         )
     axis.draw(figure, list(done["step"]))
     metrics = list(dict.fromkeys(done["metric"]))

@@ -134,7 +134,7 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
         return go.Figure(make_subplots(1, 1)), 0, curves.height
     across = min(curves.across, len(styles))
     down = -(-len(styles) // across)
-    titles = [style.plain(curves.label(name)).replace("\n", "<br>") for name in styles]
+    titles = [style.escape_text(curves.label(name)).replace("\n", "<br>") for name in styles]
     height = 90 + PANEL_HEIGHT * down
     room = 34 + 24 * max(title.count("<br>") for title in titles)
     gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across}
@@ -166,11 +166,11 @@ def _plot_category(
     there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
     texts = _hover_texts(there, curves, category)
     along = lines[0].axis.values(steps)
-    size, label = curves.emphasis.get(category, 1.0), style.plain(curves.label(category))
+    size, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
     for line, rows in there.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         colour, symbol, opacity = _look(lines.index(line), lines, look, panels)
-        name = label if len(lines) == 1 else f"{label}, {style.plain(line.name)}"
+        name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
         marker = 3 if len(rows) > LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
@@ -235,7 +235,7 @@ def _plot_baselines(
         stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
         colour, _, opacity = (look[0], "", 1.0) if shared else _look(lines.index(line), lines, look, panels)
-        label, of = style.plain(curves.label(category)), "all runs" if shared else style.plain(line.name)
+        label, of = style.escape_text(curves.label(category)), "all runs" if shared else style.escape_text(line.name)
         group = label if len(lines) == 1 else f"{label}, {of}"
         described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
         if "of_baseline" in rows:
@@ -267,13 +267,13 @@ def _stroke(colour: str) -> dict[str, Any]:
 
 def _hover_texts(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
     """Return the text of each point: each run's value nearest to it on the axis, the point's own run in bold."""
-    label = f"<b>{style.plain(curves.label(category))}</b>"
+    label = f"<b>{style.escape_text(curves.label(category))}</b>"
     words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in there.items()}
     if len(there) == 1:
         return {line: [f"{label}<br>{text}" for text in own] for line, own in words.items()}
     scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
     positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
-    names = {line: style.plain(line.name) for line in there}
+    names = {line: style.escape_text(line.name) for line in there}
     texts = {}
     for line in there:
         near = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in there}
@@ -292,7 +292,7 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}{unit}"
     if seeds := int(getattr(row, "seeds", 0)):
         n += f", mean of {quantity(seeds, 'seed')}"
-    return f"{axis.point(int(row.step))}: {value}{between}{n}"
+    return f"{axis.name_step(int(row.step))}: {value}{between}{n}"
 
 
 # === Legend, axes, marks ===
@@ -309,7 +309,7 @@ def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
             line={"color": colour, "width": 2.2},
             marker={"symbol": symbol, "size": 8},
             opacity=opacity,
-            name=style.plain(line.name),
+            name=style.escape_text(line.name),
             legendgroup=line.name,
         )
     return figure

@@ -16,10 +16,10 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curve_plot import Curves, Line, any_baseline, in_panels, plot_curves, same_changes
-from embryo_core.figures.figure import Caption, Figure, listed, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, join_names, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
-from embryo_core.words import layer_name, span
+from embryo_core.words import count_range, layer_name
 
 
 def curves_figure(
@@ -42,7 +42,7 @@ def curves_figure(
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
-        raise FigureError(f"'{title}' has nothing to draw of {listed([run.name for run in runs])}.")
+        raise FigureError(f"'{title}' has nothing to draw of {join_names([run.name for run in runs])}.")
     first = lines[0].table
     drawn = [run for run in runs if run.name not in missing and axis.supports(run)]
     words = caption(first)
@@ -139,7 +139,7 @@ def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption
     """Extend the caption of one run by the runs of the figure, their n, and how they are drawn."""
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
-    named = "; ".join(name if n.empty else f"{name} (n = {span(n)})" for name, n in counts)
+    named = "; ".join(name if n.empty else f"{name} (n = {count_range(n)})" for name, n in counts)
     look = "colour" if panels else "lightness"
     changes = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
     changed = "; ".join(f"{name} {change}" for name, change in changes if change)
@@ -156,7 +156,7 @@ def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption
 def _describe_seeds(lines: Sequence[Line]) -> str:
     """Return the part of the caption on seeds: what lines of several seeds show, and lines of one seed do not."""
     several = [line for line in lines if line.seeds > 1]
-    counts = "; ".join(f"{line.name}: {span(line.rows['seeds'])}" for line in several)
+    counts = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in several)
     mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
     alone = "A line of a single seed does not show what another seed would give."
     return sentences(mean if several else "", alone if len(several) < len(lines) else "")

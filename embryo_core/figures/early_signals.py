@@ -14,7 +14,7 @@ from embryo_core.figures.curve_plot import Curves, Line, plot_curves
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import label, read_scores
 from embryo_core.types import Run
-from embryo_core.words import percent, span
+from embryo_core.words import count_range, percent
 
 STRONG = 0.9  # rank correlation of an early signal
 MAX_SHOWN = 5  # tasks that are drawn at first; the legend shows the others
@@ -46,7 +46,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     own = axis.for_run(runs[0], runs)
     plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
-    hidden = [*map(style.plain, clearest_tasks(table, measure)[MAX_SHOWN:])]
+    hidden = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_SHOWN:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
     caption = Caption(
         f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
@@ -57,7 +57,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
             if len(compare.group_by_design(runs)) < len(runs)
             else "",
         ),
-        f"n = {span(table['n'])} runs.",
+        f"n = {count_range(table['n'])} runs.",
         f"The figure shows the {MAX_SHOWN} tasks with the earliest signal; click others in the legend."
         if hidden
         else "",
@@ -89,12 +89,12 @@ def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     if step is None or len(own) < 2:
         return ""
     if step == own["step"].iloc[-1]:
-        before = axis.counted(int(own["step"].iloc[-2]))
+        before = axis.step_in_unit(int(own["step"].iloc[-2]))
         return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {STRONG}."
     at = own.set_index("step").loc[step]
     return (
-        f"From {axis.counted(step)} on, {measure} ranks the {at['n']:.0f} runs almost as at the end: rank correlation "
-        f"at least {STRONG}, {percent(at['agree'], 0)} of {at['pairs']:.0f} pairs in their final order."
+        f"From {axis.step_in_unit(step)} on, {measure} ranks the {at['n']:.0f} runs almost as at the end: rank "
+        f"correlation at least {STRONG}, {percent(at['agree'], 0)} of {at['pairs']:.0f} pairs in their final order."
     )
 
 

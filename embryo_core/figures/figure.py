@@ -269,7 +269,7 @@ def sentences(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names into a list in a sentence: "a, b and c"."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last

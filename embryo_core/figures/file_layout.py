@@ -129,7 +129,7 @@ def _tall(figure: go.Figure, width: int) -> float:
 
 
 def _joined(lines: list[str]) -> str:
-    return "<br>".join(map(style.plain, lines))
+    return "<br>".join(map(style.escape_text, lines))
 
 
 def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dict[str, dict[str, Any]], int]:

@@ -16,7 +16,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import error_bar
 from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, quantity, span
+from embryo_core.words import count_range, name_step, quantity
 
 SIDES = {  # side of a comparison -> colour and symbol
     "holds": (style.BLUE, "circle"),
@@ -90,7 +90,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
     if not tested:
         return ""
     counts: Counter[str] = Counter(judgement.verdict for judgement in tested)
-    steps = f" up to {point(last, unit)} of {planned:,}" if last < planned else ""
+    steps = f" up to {name_step(last, unit)} of {planned:,}" if last < planned else ""
     others = ", ".join(
         f"{counts[verdict]} {name}"
         for verdict, name in {"partly": "in part", "not": "not", "contradicted": "contradicted"}.items()
@@ -183,7 +183,7 @@ def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
         raise FigureError(f"'{finding.claim}' {judgement.verdict} of run '{run.name}': {judgement.statistic}")
     table = comparison_table(judgement)
     metric = (finding.metrics[0] if finding.metrics else "").removesuffix("_f1").removesuffix("_same")
-    note, n = data_note(run, metric), span(pd.Series([one.n for one in judgement.comparisons]))
+    note, n = data_note(run, metric), count_range(pd.Series([one.n for one in judgement.comparisons]))
     caption = Caption(
         f"The paper expects: {finding.predicts}",
         "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
@@ -208,7 +208,7 @@ def plot_comparisons(table: pd.DataFrame) -> go.Figure:
     plot = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
     for i, (unit, rows) in enumerate(panels, 1):
         _add_panel(plot, rows, i)
-        names = rows["comparison"].map(style.plain).tolist()
+        names = rows["comparison"].map(style.escape_text).tolist()
         plot.update_xaxes(title_text=f"{unit} (above 0: as in the paper)", row=i, col=1)
         plot.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
         plot.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
@@ -223,7 +223,7 @@ def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
             continue
         plot.add_scatter(
             x=own["value"],
-            y=own["comparison"].map(style.plain),
+            y=own["comparison"].map(style.escape_text),
             error_x=error_bar(own["value"], own["low"], own["high"], colour),
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 9},

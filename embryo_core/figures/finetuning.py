@@ -17,7 +17,7 @@ from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, 
 from embryo_core.finetune.task_specs import SQUAD, RateChoice, results_name
 from embryo_core.results import of_other_data
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 PANELS, PANELS_WIDTH = 4, 1280  # panels in a row, and width of the figure in pixels
 MAX_TICKS = 8  # evaluations of a fine-tuning that have a tick each, at most
@@ -149,7 +149,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     gains = _gains(table)
     best = gains.loc[gains["gain"].idxmax()]
     if not best["rises"] and not best["gain"] > 0:
-        return f"No score is above its control, which reads no text, at {axis.counted(int(best['step']))}."
+        return f"No score is above its control, which reads no text, at {axis.step_in_unit(int(best['step']))}."
     if not best["rises"]:
         scores = f"{best['last']:.3f}, not {best['control']:.3f}"
         return f"{label(best.name)} is farthest above its control, which reads no text: {scores}."
@@ -166,9 +166,11 @@ def describe_scores(
     `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
     """
     first = int(table["step"].min())
-    random = f"{point(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
+    random = f"{name_step(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
     if first:
-        random = f"Random weights, a second control, were not fine-tuned: the first ones are at {point(first, unit)}."
+        random = (
+            f"Random weights, a second control, were not fine-tuned: the first ones are at {name_step(first, unit)}."
+        )
     least, most = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
     tasks = set(table["task"])
@@ -212,7 +214,7 @@ def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: 
     return make_figure(
         (run,),
         f"{run.name}-{task}-tuning",
-        f"Fine-tuning on {label(task)}, {point(step, run.step_unit)}",
+        f"Fine-tuning on {label(task)}, {name_step(step, run.step_unit)}",
         plot_tuning_curve(curve, metric),
         curve,
         describe_tuning(results.read_sources(run).get(name, {})),

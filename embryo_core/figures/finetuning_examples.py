@@ -10,7 +10,7 @@ from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 MAX_STEPS = 24  # columns of steps in a table of examples
 
@@ -87,7 +87,7 @@ def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.Data
     steps = sorted(column for column in table if not isinstance(column, str))
     shown = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
     others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: point(step, unit) for step in shown})
+    return table[[*others, *shown]].rename(columns={step: name_step(step, unit) for step in shown})
 
 
 def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, with_texts: bool) -> Caption:

@@ -15,7 +15,7 @@ from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.findings.words import PREDICTION, measured_as
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, span
+from embryo_core.words import count_range, name_step
 
 AVERAGE = "glue average"
 EXACT = "squad exact match"  # second curve of SQuAD, next to its F1
@@ -139,7 +139,7 @@ def task_table(
 def _with_interval(found: Reached | None, axis: StepAxis) -> str:
     if found is None:
         return "not significantly above 0"
-    step, earliest, latest = map(axis.bare, (found.step, found.earliest, found.latest))
+    step, earliest, latest = map(axis.number_without_unit, (found.step, found.earliest, found.latest))
     return f"{step} ({earliest} to {latest})"
 
 
@@ -157,7 +157,7 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
     if average.empty:
         return Caption(reading, left, hint=hint)
     end = average.iloc[-1]
-    at = point(int(end["step"]), unit)
+    at = name_step(int(end["step"]), unit)
     summary = f"GLUE average at {at}: {end['value']:.3f}, over {end['tasks']}."
     return Caption(summary, sentences(reading, left), hint=hint)
 
@@ -208,7 +208,7 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
 
 
 def _logged(n: pd.Series) -> str:
-    return f"{LOGGED} (n = {span(n)} masked pieces at a step)"
+    return f"{LOGGED} (n = {count_range(n)} masked pieces at a step)"
 
 
 def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFrame:

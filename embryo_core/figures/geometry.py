@@ -13,7 +13,7 @@ from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
-from embryo_core.words import layer_name, point, span
+from embryo_core.words import count_range, layer_name, name_step
 
 METRIC = "geometry"
 
@@ -93,7 +93,7 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
         return Caption(
             drawn.means,
             sentences(drawn.details, f"A line for each layer, embeddings included{thick}."),
-            f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {span(rows['n'])}.",
+            f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {count_range(rows['n'])}.",
             "Click a point for its layer and step.",
         )
 
@@ -114,7 +114,7 @@ def _name(run: Run, measure: str, to: int | None) -> str:
     """Return the name of a measure, with the step that it compares with."""
     if measure != "cka_step":
         return MEASURES[measure].label
-    return f"Similarity to {'the last step' if to is None else point(to, run.step_unit)}"
+    return f"Similarity to {'the last step' if to is None else name_step(to, run.step_unit)}"
 
 
 def state_phases(run: Run) -> list[Stretch]:
@@ -134,11 +134,11 @@ def _phases(ranks: pd.Series) -> list[Stretch]:
 def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on how the effective rank of the last layer grows and shrinks."""
     ranks = _last_layer(rows)
-    start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {axis.counted(int(ranks.index[0]))}"
+    start = f"The effective rank of the last layer is {ranks.iloc[0]:.0f} at {axis.step_in_unit(int(ranks.index[0]))}"
     if len(ranks) == 1:
         return f"{start}, the only evaluated one."
     verbs = {"grows": "grows", "compresses": "falls"}
-    moves = [f"{verbs[one.name]} to {ranks[one.end]:.0f} by {axis.counted(one.end)}" for one in _phases(ranks)]
+    moves = [f"{verbs[one.name]} to {ranks[one.end]:.0f} by {axis.step_in_unit(one.end)}" for one in _phases(ranks)]
     if not moves:
         return f"{start} and changes by less than a tenth."
     return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."

@@ -21,7 +21,7 @@ from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.metrics.minimal_pairs import PLAIN, WORD_L2R
 from embryo_core.types import Run
-from embryo_core.words import percent, point, quantity, span
+from embryo_core.words import count_range, name_step, percent, quantity
 
 METRIC = "minimal_pairs"
 LEVELS = {"paradigms": 2, "phenomena": 1}  # number of slashes in a group's name, which begins with the set's
@@ -70,14 +70,14 @@ def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFra
 
     Columns: group, step, value, n, low, high (Wilson's 95 % interval), chance, ties (pairs).
     """
-    table = _of_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
-    ties = _of_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
+    table = _rows_of_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
+    ties = _rows_of_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
     shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
     counted = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
     return with_intervals(table).assign(chance=CHANCE, ties=counted)
 
 
-def _of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
+def _rows_of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
     """Return the rows of a set and of its groups at one level."""
     groups = scores["group"].astype(str)
     own = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
@@ -130,7 +130,7 @@ def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
 
 def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
     """Return the turns of `shapes` as text, in the unit of the axis."""
-    return [", ".join(map(axis.bare, steps)) for steps in table["turns"]]
+    return [", ".join(map(axis.number_without_unit, steps)) for steps in table["turns"]]
 
 
 # === Figures ===
@@ -197,7 +197,9 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
     method = "from the left"
     if "masked_words" in run_capabilities(run):
         method = str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
-    most = f", at most {ties:,} of {whole['n'].max():,} pairs, at {point(step, run.step_unit)}" if ties else "; none"
+    most = (
+        f", at most {ties:,} of {whole['n'].max():,} pairs, at {name_step(step, run.step_unit)}" if ties else "; none"
+    )
     return Caption(
         "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
         sentences(
@@ -209,7 +211,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
             if level == "paradigms" and coloured
             else "",
         ),
-        f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {span(table['n'])} for a curve.",
+        f"Pairs: {data_note(run, METRIC, 'minimal pairs')}; n = {count_range(table['n'])} for a curve.",
         "Click a point for its pairs.",
     )
 
@@ -230,7 +232,7 @@ def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: St
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fallen = int(table["fallen"].sum())
     then = "none falls" if not fallen else f"{fallen} fall" if fallen > 1 else "1 falls"
-    end, share = axis.counted(int(whole["step"])), percent(whole["value"])
+    end, share = axis.step_in_unit(int(whole["step"])), percent(whole["value"])
     return (
         f"At {end} the model prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
         f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {then} after a rise."

@@ -14,7 +14,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.grammar import METRIC, label
 from embryo_core.types import MinimalPair, Run
-from embryo_core.words import percent, point, quantity
+from embryo_core.words import name_step, percent, quantity
 
 NATS = Curves(
     by="pair",
@@ -57,7 +57,7 @@ def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> C
     ties = int((table["difference"] == 0).sum())
     tied = f", {quantity(ties, 'tie')} counting half" if ties else ""
     return Caption(
-        f"{label(paradigm)} at {point(step, run.step_unit)}: {right:,} of {quantity(n, 'pair')} right{tied}.",
+        f"{label(paradigm)} at {name_step(step, run.step_unit)}: {right:,} of {quantity(n, 'pair')} right{tied}.",
         "Scores are sums of log probabilities in nats, never divided by the length of the sentence.",
         hint="Click a row to follow the pair over all steps.",
     )
@@ -92,14 +92,14 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
     """Return the figure of a pair's difference by word at a step, from the table of `pair_sentences.score_words`."""
     own = table[table["step"] == step]
     if own.empty:
-        raise FigureError(f"The words of this pair were not scored at {point(step, run.step_unit)}.")
+        raise FigureError(f"The words of this pair were not scored at {name_step(step, run.step_unit)}.")
     own = own.assign(difference=own["good_score"] - own["bad_score"])
     most = own.loc[own["difference"].abs().idxmax()]
     total = own["difference"].sum()
     return make_figure(
         [run],
         f"{run.name}-grammar-words",
-        f"{label(paradigm)}, pair {number}: words at {point(step, run.step_unit)}",
+        f"{label(paradigm)}, pair {number}: words at {name_step(step, run.step_unit)}",
         _plot_words(own),
         own,
         Caption(
@@ -119,7 +119,7 @@ def _named(row: Mapping[str, str]) -> str:
 
 def _plot_words(own: pd.DataFrame) -> go.Figure:
     rows = own.to_dict("records")
-    names = [style.plain(_named(row)) for row in rows]
+    names = [style.escape_text(_named(row)) for row in rows]
     texts = [
         f"<b>{name}</b><br>good {row['good_score']:.2f}, bad {row['bad_score']:.2f}: {row['difference']:+.2f} nats"
         for name, row in zip(names, rows, strict=True)

@@ -66,8 +66,8 @@ def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     article = "an" if family[:1] in "AEIOU" else "a"
     learned = _learned(run)
     watch = f"Watch {article} {family} grow up: {last:,} {unit}, from noise to {learned[0]}"
-    of = (f"{style.short(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
-    size = ", ".join(part for part in (*of, f"{style.short(seen)} tokens" if seen else "") if part)
+    of = (f"{style.abbreviate(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
+    size = ", ".join(part for part in (*of, f"{style.abbreviate(seen)} tokens" if seen else "") if part)
     all_of_it = " and ".join(learned)
     return watch, f"{size}: it learns {all_of_it}." if size else f"It learns {all_of_it}."
 

@@ -18,12 +18,12 @@ from embryo_core.figures.patterns import (
     appearances,
     baseline,
     level,
-    of_pattern,
     read_behaviour,
+    select_pattern,
 )
 from embryo_core.figures.style import layer_colours
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, point, quantity, sentence_case
+from embryo_core.words import name_step, percent, quantity, sentence_case
 
 METRIC = "head_behaviour"
 CHOSEN = style.VERMILION  # a colour outside the scale
@@ -38,7 +38,7 @@ def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head)
     run, pattern = runs[0], PATTERNS[what]
     rows = _rows(run, what)
     here = rows[rows["step"] == step]
-    at = point(step, run.step_unit)
+    at = name_step(step, run.step_unit)
     return make_figure(
         [run],
         f"{run.name}-{what}-heads",
@@ -65,7 +65,7 @@ def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, c
     return make_figure(
         [run],
         f"{run.name}-{what}-since",
-        f"{PATTERNS[what].label}: {along.headed('present since')}",
+        f"{PATTERNS[what].label}: {along.step_heading('present since')}",
         plot_presence(since, sorted(set(frame["step"])), chosen, along),
         since.assign(pattern=what, change=BASELINE_RULE if change is None else change),
         Caption(*describe_presence(frame, change, since, along)),
@@ -96,7 +96,7 @@ def describe_rule(option: str, first: int, unit: StepUnit) -> str:
     """Return the label of a rule of presence: "baseline", or a change since the `first` step."""
     if option == BASELINE_RULE:
         return "reached the best fixed offset"
-    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {point(first, unit)}"
+    return f"{'risen' if option[0] == '+' else 'fallen'} by {option[1:]} since {name_step(first, unit)}"
 
 
 def describe_presence(
@@ -115,14 +115,14 @@ def describe_presence(
         moved = "above" if change > 0 else "below"
         rule = (
             f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
-            f"{axis.counted(int(frame['step'].min()))}, up to the last step."
+            f"{axis.step_in_unit(int(frame['step'].min()))}, up to the last step."
         )
     present = since.dropna().sort_values(["step", "layer", "head"])
     heads = quantity(len(since), "head")
     if present.empty:
         return rule, f"Of {heads}, none shows the pattern at the last step."
     order = ", ".join(
-        f"layer {row.layer} at {axis.counted(int(row.step))} (head {row.head})"
+        f"layer {row.layer} at {axis.step_in_unit(int(row.step))} (head {row.head})"
         for row in present.drop_duplicates("layer").itertuples()
     )
     show = "shows" if len(present) == 1 else "show"
@@ -130,7 +130,7 @@ def describe_presence(
 
 
 def _rows(run: Run, what: str) -> pd.DataFrame:
-    rows = of_pattern(read_behaviour(run, what), what)
+    rows = select_pattern(read_behaviour(run, what), what)
     if rows.empty:
         raise FigureError(f"'{PATTERNS[what].label}' has not been measured for the heads of '{run.name}'.")
     return rows
@@ -144,7 +144,7 @@ def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
         return ""
     first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
     name = pattern.label[:1].lower() + pattern.label[1:]
-    at = [axis.counted(int(step)) for step in (first["step"], last["step"])]
+    at = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
     where = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
     if what not in WEIGHTS:
         said = f"{where}, {name}: {pattern.write(last['value'])} at {at[1]}"
@@ -181,7 +181,7 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
     )
     first, last = order.get(since["step"].min(), 0), len(steps) - 1
     ticks = {-number: names[number] for number in style.few_ticks(first, last)}
-    bar = style.colour_bar(axis.headed("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
+    bar = style.colour_bar(axis.step_heading("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
     return _grid(here, chosen, (-last, -first), bar)
 
 
@@ -261,7 +261,7 @@ def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis
 
 def _hover(axis: StepAxis) -> str:
     of_head = "layer %{customdata[0]}, head %{customdata[1]}, "
-    return f"{of_head}{axis.hover('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
+    return f"{of_head}{axis.hover_step('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
 
 
 def _described(rows: pd.DataFrame, what: str) -> list[list[Any]]:
@@ -275,14 +275,14 @@ def _mark_appearance(
 ) -> None:
     """Draw the level at which the pattern counts as present, and the step at which it appears in the chosen head."""
     least = level(change, own["value"].iloc[0], base)
-    first = axis.counted(int(own["step"].iloc[0]))
+    first = axis.step_in_unit(int(own["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
     figure.add_hline(y=least, line=style.DASHED, annotation_text=name, annotation_position="top left")
     since = appearance(own, change, base)
     if since is not None:
         value = own.loc[own["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"present since {axis.counted(int(since))}"
+        text = f"present since {axis.step_in_unit(int(since))}"
         figure.add_scatter(
             x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

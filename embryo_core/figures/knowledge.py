@@ -19,7 +19,7 @@ from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
-from embryo_core.words import percent, point, quantity, span
+from embryo_core.words import count_range, name_step, percent, quantity
 
 TITLE_WIDTH = 30  # characters of a line above a panel
 METRIC = "world_knowledge"
@@ -126,7 +126,7 @@ def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed
         return {name: look for name, look in looks.items() if name in names}
 
     def describe(row: Any) -> str:
-        answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.plain(row.answer)}”"
+        answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.escape_text(row.answer)}”"
         return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
 
     return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
@@ -188,7 +188,7 @@ def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool
             "for all relations, each one's own. Bands: 95 % intervals (Wilson).",
             kinds if types else "",
         ),
-        f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = {span(table['n'])} for a curve.",
+        f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = {count_range(table['n'])} for a curve.",
         "Click a point for its facts.",
     )
 
@@ -197,20 +197,20 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on the share of right facts in a `precision_table` at the last step and at the best one."""
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
-    end = axis.counted(int(last["step"]))
+    end = axis.step_in_unit(int(last["step"]))
     right = f"The model gets {percent(last['value'])} of {int(last['n']):,} facts right"
     if len(rows) == 1:
         return f"{right} at {end}."
     if best["step"] == last["step"]:
         return f"{right} at {end}, more than ever before."
-    return f"{right}; its best was {percent(best['value'])}, at {axis.counted(int(best['step']))}."
+    return f"{right}; its best was {percent(best['value'])}, at {axis.step_in_unit(int(best['step']))}."
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
     """Return a comparison of the last precision at 1 with its baseline; `without` is the table over unnamed facts."""
     ends = pd.concat([own[own["relation"] == ALL].sort_values("step").tail(1) for own in (table, without)])
     every, others = ends.iloc[0], ends.iloc[-1]
-    at = point(int(every["step"]), run.step_unit)
+    at = name_step(int(every["step"]), run.step_unit)
     compared = (
         f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
         f"{every['n']:,} facts; the run's {percent(every['value'])} at {at} is {_compare(every)} that."
@@ -268,8 +268,8 @@ def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     x = axis.values(history["step"])
     answers = history[["step", "prediction", "rank"]].values
     shared = {
-        "customdata": np.array([[step, style.plain(word), rank] for step, word, rank in answers], dtype=object),
-        "hovertemplate": f"{axis.hover('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
+        "customdata": np.array([[step, style.escape_text(word), rank] for step, word, rank in answers], dtype=object),
+        "hovertemplate": f"{axis.hover_step('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }
     top = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")

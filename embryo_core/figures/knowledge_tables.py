@@ -8,7 +8,7 @@ from embryo_core.corpora.groups import ALL, RELATION_NAMES
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.knowledge import METRIC, precision_table
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 RULES = (
     "A fact is “learned” if its answer is correct from some step on, up to the last; “forgotten” if it was correct "
@@ -103,7 +103,7 @@ def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: S
     """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed` ones."""
     right = int((table["rank"] == 1).sum())
     return Caption(
-        f"At {point(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
+        f"At {name_step(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
         f"{len(listed):,} are listed.",
         hint="Click a row to follow one fact over all steps.",
     )

@@ -14,7 +14,7 @@ from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.figures.knowledge import label
 from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
 from embryo_core.types import Fact, Run
-from embryo_core.words import span
+from embryo_core.words import count_range
 
 METRIC = "lama_variants"
 RIGHT = "right"
@@ -56,7 +56,9 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
     """Plot the shares of right facts of a relation, or of all, that survive other wordings."""
 
     def caption(rows: pd.DataFrame) -> Caption:
-        counts = ", ".join(f"{span(own['n'])} ({KINDS[kind][0]})" for kind, own in rows.groupby("kind", sort=False))
+        counts = ", ".join(
+            f"{count_range(own['n'])} ({KINDS[kind][0]})" for kind, own in rows.groupby("kind", sort=False)
+        )
         return Caption(
             "The model's answers when the facts that it gets right at a step are asked in other ways.",
             "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half "
@@ -72,13 +74,13 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
     return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption, METRIC)
 
 
-OF_FACT = Caption(
+VARIANTS_CAPTION = Caption(
     "The same fact asked in other ways.",
     "These questions are asked only at steps where the fact itself is answered right.",
 )
 
 
-def of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
+def variants_of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
     """Return a row for each variant of a fact: kind, question, answer (at a step), kept, steps. Raises ResultsError.
 
     `steps` is the number of steps at which the fact was right; at `kept` of them the variant was right too.

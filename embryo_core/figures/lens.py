@@ -128,7 +128,7 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
     """Return the column of each step, and the label of each column."""
     fold = len(folded)
     columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
-    written = style.apart(steps)
+    written = style.abbreviate_all(steps)
     return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
 
 
@@ -137,7 +137,7 @@ def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -
     _, of_cells, words, values = zip(*top, strict=True)
     steps = [*dict.fromkeys(of_cells)]
     z = np.sqrt(np.reshape(values, (len(steps), -1)).T)
-    escaped = np.array([*map(style.plain, words)], object).reshape(len(steps), -1).T.tolist()
+    escaped = np.array([*map(style.escape_text, words)], object).reshape(len(steps), -1).T.tolist()
     colours = [[t, _mix(t)] for t in np.linspace(0, 1, 11)]
     cells.add_cells(
         figure,
@@ -168,9 +168,10 @@ def _add_points(
     figure: Draft, top: Sequence[Cell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
     described = [
-        [layer, step, style.plain(word), f"{step:,}", percent(probability)] for layer, step, word, probability in top
+        [layer, step, style.escape_text(word), f"{step:,}", percent(probability)]
+        for layer, step, word, probability in top
     ]
-    where = "layer %{customdata[0]}, " + axis.point("%{customdata[3]}")
+    where = "layer %{customdata[0]}, " + axis.name_step("%{customdata[3]}")
     hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{where}"
     x, y = [columns[step] for _, step, *_ in top], [layers.index(layer) for layer, *_ in top]
     cells.add_points(figure, x, y, described, hover)

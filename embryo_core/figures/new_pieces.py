@@ -14,7 +14,7 @@ from embryo_core.figures.rows import plot_rows
 from embryo_core.findings.words import measured_as
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
-from embryo_core.words import percent, point, quantity
+from embryo_core.words import name_step, percent, quantity
 
 NEW, OTHER = "new pieces", "other words"
 MIN_WORDS = 5  # words of a row
@@ -70,7 +70,9 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
     order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
     rows = rows.sort_values("row", key=lambda names: names.map(order.index), kind="stable")
-    steps = ", ".join(f"{run.name} at {point(int(own['step'].iloc[0]), run.step_unit)}" for run, own in tables.items())
+    steps = ", ".join(
+        f"{run.name} at {name_step(int(own['step'].iloc[0]), run.step_unit)}" for run, own in tables.items()
+    )
     return make_figure(
         [*tables],
         f"{runs[0].name}-{metric}-new-pieces",

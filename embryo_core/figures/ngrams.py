@@ -11,7 +11,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import point, points
+from embryo_core.words import name_step, name_step_range
 
 METRIC = "ngram_divergence"
 STYLES = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
@@ -59,10 +59,12 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
         phase = ": the unigram phase, in which the model knows which pieces are frequent and little else"
         if step == unigram.index.min():
             phase = f", the first that was evaluated, so it may have been earlier{phase}"
-    near = f"{points(int(nearer.min()), int(nearer.max()), unit)} they are" if len(nearer) else "no step are they"
+    near = (
+        f"{name_step_range(int(nearer.min()), int(nearer.max()), unit)} they are" if len(nearer) else "no step are they"
+    )
     bigrams = f"At {near} significantly nearer to bigrams: what follows the piece before."
     return Caption(
-        f"Predictions are nearest to unigrams, the frequencies of single pieces, at {point(step, unit)} "
+        f"Predictions are nearest to unigrams, the frequencies of single pieces, at {name_step(step, unit)} "
         f"({unigram['value'].min():.2f} nats){phase}.",
         f"{bigrams} Where both divergences rise, the model uses more of the sentence than the piece before. "
         "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "

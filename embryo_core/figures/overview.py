@@ -221,7 +221,7 @@ def baseline_name(run: Run, quantity: str) -> str:
     if quantity == "replaced_token_accuracy":
         return "always “original”"
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
-        return f"always “{style.plain(word[0])}”"
+        return f"always “{style.escape_text(word[0])}”"
     return "chance"
 
 
@@ -246,7 +246,7 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     if len(rows) < 2:
         return ""
     first, last = rows[loss].iloc[[0, -1]]
-    end = axis.counted(int(rows["step"].iloc[-1]))
+    end = axis.step_in_unit(int(rows["step"].iloc[-1]))
     moves = "falls" if last < first else "goes"
     fall = f"The {QUANTITIES[loss].title.lower()} {moves} from {first:.2f} to {last:.2f} nats by {end}"
     found = training_phases(run)
@@ -255,5 +255,6 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     take_off = next((phase for phase in found if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
-    between = axis.rounded.between(take_off.earliest, take_off.latest)
-    return f"{fall}; learning takes off at about {axis.rounded.counted(take_off.start)} (95 % interval {between})."
+    between = axis.as_estimate.between(take_off.earliest, take_off.latest)
+    start = axis.as_estimate.step_in_unit(take_off.start)
+    return f"{fall}; learning takes off at about {start} (95 % interval {between})."

@@ -104,7 +104,7 @@ def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
     return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
 
 
-def of_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+def select_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return the rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
     rows = frame.loc[frame["what"] == what, ["layer", "head", "step", "value", "n"]]
     return rows.astype({"layer": int, "head": int})
@@ -130,7 +130,7 @@ def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.Data
     base = baseline(frame)
     rows = [
         {"layer": layer, "head": head, "step": appearance(curve, change, base)}
-        for (layer, head), curve in of_pattern(frame, what).groupby(["layer", "head"])
+        for (layer, head), curve in select_pattern(frame, what).groupby(["layer", "head"])
     ]
     return pd.DataFrame(rows).astype({"step": "Int64"})
 
@@ -143,7 +143,7 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     """
     base, rows = baseline(frame), []
     for what, pattern in PATTERNS.items():
-        every = of_pattern(frame, what)
+        every = select_pattern(frame, what)
         curve = every[(every["layer"] == layer) & (every["head"] == head)]
         if curve.empty:
             continue

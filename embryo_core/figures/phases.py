@@ -15,7 +15,7 @@ from embryo_core.figures.overview import training_phases
 from embryo_core.figures.patterns import PREFIX, WEIGHTS
 from embryo_core.figures.positions import COSINE, DEVIATION, POSITIONS, WORDS
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import points
+from embryo_core.words import name_step_range
 
 ACCURACIES = {
     "Reconstruction": "token_reconstruction",
@@ -133,7 +133,7 @@ def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[
     if ends is None:
         return ""
     near = ends[0] <= phase.start and _is_near(ends[1], phase.end)
-    return describe(*ends) + ("" if near else f" ({points(*ends, unit)})")
+    return describe(*ends) + ("" if near else f" ({name_step_range(*ends, unit)})")
 
 
 def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:

@@ -16,7 +16,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.overview import baseline_name, most_frequent_piece
 from embryo_core.types import Run
-from embryo_core.words import layer_name, percent, point
+from embryo_core.words import layer_name, name_step, percent
 
 METRIC = "positions"
 DEVIATION, COSINE = "positions_deviation", "positions_cosine"
@@ -208,7 +208,7 @@ def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
     step = int(ratio.idxmin())
     return Caption(
         f"The standard deviation of {groups[0]}, divided by that of the words, is smallest at "
-        f"{point(step, run.step_unit)} ({ratio[step]:.2f}){_at_last(ratio, step, run)}.",
+        f"{name_step(step, run.step_unit)} ({ratio[step]:.2f}){_at_last(ratio, step, run)}.",
         "Standard deviation of all numbers of an embedding table. Small position embeddings carry little of the order "
         "of words; those of positions that training never reached keep their initial values.",
         counted,
@@ -220,7 +220,7 @@ def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
     last = table[table["curve"] == table["curve"].max()].set_index("step")["value"]
     step = int(last.idxmax())
     return Caption(
-        f"The states of a sentence are most similar in the last layer at {point(step, run.step_unit)} "
+        f"The states of a sentence are most similar in the last layer at {name_step(step, run.step_unit)} "
         f"({last[step]:.2f}){_at_last(last, step, run)}.",
         "Mean cosine between the states of two different pieces of a sentence, then over the sentences; [CLS] and "
         "[SEP] are left out. At 1 the states of all pieces have the same direction.",
@@ -231,4 +231,4 @@ def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
 def _at_last(values: pd.Series, named: int, run: Run) -> str:
     """Return the value at the last evaluated step, or "" if that step is the `named` one."""
     last = int(values.index[-1])
-    return "" if last == named else f", and {values.iloc[-1]:.2f} at {point(last, run.step_unit)}, the last"
+    return "" if last == named else f", and {values.iloc[-1]:.2f} at {name_step(last, run.step_unit)}, the last"

@@ -19,13 +19,13 @@ from embryo_core.figures.probing_scores import (
     describe_layer,
     expected_layers,
     label,
-    of_layer,
     path,
     read_probe_scores,
+    select_layer,
     task_table,
 )
 from embryo_core.types import Run
-from embryo_core.words import percent, span, step_name
+from embryo_core.words import count_range, percent, step_unit_name
 
 STYLES = {  # colour and marker
     "pos": (style.BLUE, "circle"),
@@ -43,7 +43,7 @@ OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle
 
 def plain(task: str) -> str:
     """Return the name of a task with markup escaped for Plotly."""
-    return style.plain(label(task))
+    return style.escape_text(label(task))
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -84,7 +84,7 @@ def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = Fa
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
         METRIC,
         bands,
-        headline=lambda table: headline(of_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
+        headline=lambda table: headline(select_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
     )
 
 
@@ -104,7 +104,8 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
     return Caption(
         f"A linear probe learns each task from the frozen hidden states of one layer: {describe_layer(layer, frame)}.",
         sentences("F1 is micro-averaged over the test set.", masked, f"{drawn}."),
-        f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}; n = {span(frame['n'])} targets.",
+        f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}; "
+        f"n = {count_range(frame['n'])} targets.",
         "Click a point to open its task at that step.",
     )
 
@@ -112,7 +113,7 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
 def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on the tasks that gain most and least between the first and last step, in the `best` layers."""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
-    begin, end = (axis.counted(int(step)) for step in (best["step"].min(), best["step"].max()))
+    begin, end = (axis.step_in_unit(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
         last = {task: f"{label(task)} ({percent(f1, 0)})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
@@ -157,7 +158,7 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
                 "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
                 "A step without a layer above the baseline is left out.",
             ),
-            f"n = {span(table['n'])} targets.",
+            f"n = {count_range(table['n'])} targets.",
             "Click a point to open its task at that step.",
         )
 
@@ -180,7 +181,7 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
     """Return the figure of the first run's path through the scores of two tasks, in one layer (see `tasks`)."""
     run = runs[0]
     frame = read_probe_scores(run)
-    table = path(of_layer(frame, layer), x_task, y_task)
+    table = path(select_layer(frame, layer), x_task, y_task)
     if table.empty:
         raise FigureError("There is no step at which both tasks have been probed.")
     return make_figure(
@@ -205,17 +206,20 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
     figure = go.Figure()
     steps, order = list(table["step"]), np.arange(len(table))
     shown = style.few_ticks(0, len(steps) - 1)
-    title, names = axis.title if axis.progress else step_name(axis.step_unit), axis.short([steps[i] for i in shown])
+    title, names = (
+        axis.title if axis.progress else step_unit_name(axis.step_unit),
+        axis.short([steps[i] for i in shown]),
+    )
     bar = style.colour_bar(title, "top", tickvals=shown, ticktext=names)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
         mode="lines+markers",
-        line={"color": style.faint(style.GREY, 0.6), "width": 1.5},
+        line={"color": style.with_opacity(style.GREY, 0.6), "width": 1.5},
         marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
         unselected_marker_opacity=1,
         customdata=table[["task_x", "step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
-        text=[axis.counted(step) for step in steps],
+        text=[axis.step_in_unit(step) for step in steps],
         hovertemplate="<b>%{text}</b><br>"
         f"{plain(x_task)}: %{{customdata[2]:.1%}} (n = %{{customdata[4]:,}})<br>"
         f"{plain(y_task)}: %{{customdata[3]:.1%}} (n = %{{customdata[5]:,}})<extra></extra>",

@@ -15,10 +15,10 @@ from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.probing import plain, task_styles
-from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, of_evaluation, read_probe_scores
+from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, read_probe_scores, read_provenance
 from embryo_core.figures.rows import error_bar
 from embryo_core.types import Run
-from embryo_core.words import layer_name, point, sentence_case, span
+from embryo_core.words import count_range, layer_name, name_step, sentence_case
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
             "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower.",
             "Right: how far it has fallen from there by the last step, in points of F1, with its 95 % interval "
             "(Newcombe). Hollow: the interval of the decay contains zero.",
-            f"n = {span(table['n'])} targets of the test sets.",
+            f"n = {count_range(table['n'])} targets of the test sets.",
             "Click a mark for its task, layer and step.",
         ),
         METRIC,
@@ -183,7 +183,7 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
         "y": rows["layer"] + shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).to_numpy(object),
-        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at {axis.hover('customdata[2]')} "
+        "hovertemplate": f"<b>{plain(task)}</b>, %{{text}}<br>peak at {axis.hover_step('customdata[2]')} "
         "(%{customdata[9]:,} to %{customdata[10]:,}): F1 %{customdata[3]:.1%}<br>"
         "last step: %{customdata[4]:.1%}<br>decay: %{customdata[5]:.1f} points "
         "(95 %: %{customdata[6]:.1f} to %{customdata[7]:.1f})<extra></extra>",
@@ -197,7 +197,7 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
     steps, first, last = (np.array(axis.values(rows[name])) for name in ("step", "earliest", "latest"))
     decay, low, high = (100 * rows[name] for name in ("decay", "low", "high"))
     for place, ends in enumerate(((steps, first, last), (decay, low, high)), 1):
-        bar = error_bar(*ends, style.faint(colour, 0.5))
+        bar = error_bar(*ends, style.with_opacity(colour, 0.5))
         figure.add_scatter(x=ends[0], error_x=bar, marker=marker, **shared, row=1, col=place)
     named = {**marker, "symbol": symbol}
     figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=named)
@@ -206,22 +206,22 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
     """Set the axes of both panels, with `tasks` marks in a row; a log axis begins at the first peak."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
-    figure.update_xaxes(title_text=axis.headed("peak at"), row=1, col=1)
+    figure.update_xaxes(title_text=axis.step_heading("peak at"), row=1, col=1)
     if figure.layout.xaxis.type == "log":
         low, high = np.log10(ends)
         if high - low < 2:
             factors = (1, 2, 5) if high - low > 0.5 else (1, *np.arange(1.2, 2, 0.2), *range(2, 10))
             ticks = [round(factor * 10**power) for power in range(10) for factor in factors]
-            figure.update_xaxes(tickvals=ticks, ticktext=[style.short(tick) for tick in ticks], row=1, col=1)
+            figure.update_xaxes(tickvals=ticks, ticktext=[style.abbreviate(tick) for tick in ticks], row=1, col=1)
         figure.update_xaxes(range=[low - 0.1, high + 0.1], row=1, col=1)
     decay_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
-    zero = {"zeroline": True, "zerolinecolor": style.faint(style.GREY, 0.6), "rangemode": "tozero"}
+    zero = {"zeroline": True, "zerolinecolor": style.with_opacity(style.GREY, 0.6), "rangemode": "tozero"}
     figure.update_xaxes(**decay_axis, **zero, title_text="decay since (points of F1)", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
     figure.update_yaxes(range=[layers[-1] + 0.5, layers[0] - 0.5])
     between = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
     for edge in layers[:-1]:
-        line = {"color": style.faint(style.GREY, 0.35), "width": 1}
+        line = {"color": style.with_opacity(style.GREY, 0.35), "width": 1}
         figure.add_shape(**between, y0=edge + 0.5, y1=edge + 0.5, line=line)
     return figure
 
@@ -237,11 +237,11 @@ def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) 
         raise FigureError("The training curve of this probe was not kept.")
     last = table.groupby("control")["iteration"].max()
     counts = ", ".join(f"{n:,} on the {'control task' if control else 'task'}" for control, n in last.items())
-    protocol = of_evaluation(run, task).get("protocol")
+    protocol = read_provenance(run, task).get("protocol")
     return make_figure(
         [run],
         f"{run.name}-{task}-training",
-        f"Training of a probe: {label(task)}, {layer_name(layer)}, {point(step, run.step_unit)}",
+        f"Training of a probe: {label(task)}, {layer_name(layer)}, {name_step(step, run.step_unit)}",
         plot_training(table),
         table,
         Caption(

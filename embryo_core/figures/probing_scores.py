@@ -48,7 +48,7 @@ def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:
     return rows.rename(columns={"group": "task", "value": name})[[*key, name]]
 
 
-def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
+def select_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
     """Return the `probe_scores` of one layer: the BEST by F1 for each task and step, the LAST, or a number."""
     if layer == BEST:
         return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
@@ -57,12 +57,12 @@ def of_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
 
 def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
     """Return `task_curves` of a run in one layer; empty if it was not probed. Raises ResultsError."""
-    rows = of_layer(read_probe_scores(run), layer)
+    rows = select_layer(read_probe_scores(run), layer)
     return rows if rows.empty else task_curves(rows, training_log(run), rescaled)
 
 
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
-    """Return the curves of the tasks in a layer (see `of_layer`), and the masked accuracy on held-out text of `log`.
+    """Return the curves of the tasks in a layer (see `select_layer`), and the held-out masked accuracy in `log`.
 
     Columns: task (or MASKED, with its `data`), step, layer, n, value, low, high (Wilson, 95 %), majority; shown,
     shown_low, shown_high, shown_majority: the previous four or, if `rescaled`, these divided by the last value.
@@ -119,13 +119,13 @@ def label(task: str) -> str:
 
 
 def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:
-    """Describe the layer of `probe_scores` that is chosen (see `of_layer`)."""
+    """Describe the layer of `probe_scores` that is chosen (see `select_layer`)."""
     if isinstance(layer, int):
         return layer_name(layer)
     return "the layer with the best F1 at each step" if layer == BEST else f"the last layer ({frame['layer'].max()})"
 
 
-def of_evaluation(run: Run, task: str) -> dict[str, Any]:
+def read_provenance(run: Run, task: str) -> dict[str, Any]:
     """Return the provenance of a task's probing: that of the metric, or of the user's own task."""
     sources = results.read_sources(run)
     known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
@@ -134,7 +134,7 @@ def of_evaluation(run: Run, task: str) -> dict[str, Any]:
 
 def describe_sizes(run: Run, task: str) -> str:
     """Return the numbers of targets by split, and of labels, of a task; "" if not recorded."""
-    sizes = of_evaluation(run, task).get("tasks", {}).get(task)
+    sizes = read_provenance(run, task).get("tasks", {}).get(task)
     if not sizes:
         return ""
     return (

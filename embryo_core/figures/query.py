@@ -17,7 +17,7 @@ from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.query import TOGETHER, Answers, Lead
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Prediction, Run, StepUnit
-from embryo_core.words import percent, point, quantity
+from embryo_core.words import name_step, percent, quantity
 
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
 MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role of a marked word -> its line
@@ -211,13 +211,13 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             x[rows],
             own,
             column,
-            style.plain(f"{token} ({role})" if role else token),
+            style.escape_text(f"{token} ({role})" if role else token),
             colour,
             showlegend=colour != style.GREY,
             line={"dash": dash, "width": 3 if final or role else 1.6 if colour != style.GREY else 1},
             marker={"size": 5, "symbol": symbols if len(set(symbols)) > 1 else symbols[0]},
             customdata=hover[rows],
-            hovertemplate=f"%{{customdata[0]}}, {axis.point('%{customdata[1]}')}<br>"
+            hovertemplate=f"%{{customdata[0]}}, {axis.name_step('%{customdata[1]}')}<br>"
             "probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
@@ -264,7 +264,7 @@ def _stars(
             "name": f"{label}: {axis.number(step)}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},
-            "hovertemplate": f"{label} {when} {axis.counted(step)}<extra></extra>",
+            "hovertemplate": f"{label} {when} {axis.step_in_unit(step)}<extra></extra>",
         }
         marks.append(mark)
     return marks
@@ -274,7 +274,7 @@ def _hover(curves: pd.DataFrame) -> np.ndarray:
     """Return token, step, probability and rank of each point as text, [points, 4]."""
     columns = (curves[name].tolist() for name in ("token", "step", "probability", "rank", "exact"))
     points = [
-        (style.plain(token), f"{step:,}", f"{100 * probability:.3g} %", query.spell_rank(*rank))
+        (style.escape_text(token), f"{step:,}", f"{100 * probability:.3g} %", query.spell_rank(*rank))
         for token, step, probability, *rank in zip(*columns, strict=True)
     ]
     return np.array(points, dtype=object)
@@ -311,7 +311,7 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axi
         return ""
     if not since:
         return f"The model has learned none of these {quantity(len(examples), 'example')}."
-    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", axis.counted(min(since))
+    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", axis.step_in_unit(min(since))
     if checkpoints == 1:
         return f"The model answers {of} at {first}, the only checkpoint that kept its weights."
     return f"The model learns {of}, the first at {first}."
@@ -332,7 +332,7 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
     """Return the caption: a tracked word's probability at a step, and its pieces; the text has `masks` masks."""
     word = answers.question.tracked
     row = answers.table[answers.table["step"] == step].iloc[0]
-    spelled, at = query.spell_rank(row["rank"], row["exact"]), point(step, unit)
+    spelled, at = query.spell_rank(row["rank"], row["exact"]), name_step(step, unit)
     summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {at}."
     count = len(word.pieces)
     split, continues = f"It is {count} pieces ({' '.join(word.pieces)})", answers.question.continues

@@ -25,7 +25,7 @@ def error_bar(value: Any, low: Any, high: Any, colour: str) -> dict[str, Any]:
 def set_rows(figure: go.Figure, names: Sequence[str]) -> go.Figure:
     """Give a figure a row for each name, the first on top; the lowest has its middle at 0."""
     last = len(names) - 1
-    ticks = {"tickvals": [*range(last, -1, -1)], "ticktext": [*map(style.plain, names)]}
+    ticks = {"tickvals": [*range(last, -1, -1)], "ticktext": [*map(style.escape_text, names)]}
     return style.set_axes(figure, "y", **ticks, showgrid=False, range=[-0.6, last + 0.6])
 
 
@@ -51,7 +51,7 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
             y=heights[own.index],
             error_x=error_bar(own["value"], own["low"], own["high"], colour),
             mode="markers",
-            name=style.plain(str(run)),
+            name=style.escape_text(str(run)),
             marker={"size": 10, "symbol": style.run_look(i)[0], "color": colour},
             text=own["text"],
             hovertemplate="%{text}<extra></extra>",
@@ -64,4 +64,6 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
 
 def _describe(row: Any) -> str:
     interval = "" if pd.isna(row.low) else f" ({row.low:.2f} to {row.high:.2f})"
-    return f"<b>{style.plain(row.row)}</b>, {style.plain(row.run)}<br>{row.value:.2f}{interval}, n = {row.n}"
+    return (
+        f"<b>{style.escape_text(row.row)}</b>, {style.escape_text(row.run)}<br>{row.value:.2f}{interval}, n = {row.n}"
+    )

@@ -13,7 +13,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.types import Run
-from embryo_core.words import span
+from embryo_core.words import count_range
 
 METRIC = "geometry"
 MIN_WORDS = 20  # words that two runs share
@@ -63,7 +63,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
             return np.zeros(0, int), grams[:0], grams[:0]
         own, their = map(list, zip(*pairs, strict=True))
         second = geometry.unpack(theirs["products"].iloc[their].tolist(), int(theirs["n"].iloc[0]))
-        return rows.index.to_numpy()[own], _of_words(grams[own], here), _of_words(second, there)
+        return rows.index.to_numpy()[own], _grams_of_words(grams[own], here), _grams_of_words(second, there)
 
     table = _table(run, compare)
     return table.assign(other_step=table["step"].map(nearest))
@@ -114,7 +114,7 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     return [own for own, _ in both], [their for _, their in both]
 
 
-def _of_words(grams: Floats, places: list[int]) -> Floats:
+def _grams_of_words(grams: Floats, places: list[int]) -> Floats:
     """Return the grams of some of the words, U-centred over these."""
     chosen = grams[:, places][:, :, places]
     return np.stack([geometry.u_centre(each) for each in chosen]) if len(places) < grams.shape[-1] else chosen
@@ -127,7 +127,7 @@ def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
     def caption(rows: pd.DataFrame) -> Caption:
         return Caption(
             f"Each layer of {run.name} compared with the same layer of {other}, on the same words.",
-            f"{_name_steps(rows, other)} {DETAILS} A line for each layer of both; n = {span(rows['n'])} words.",
+            f"{_name_steps(rows, other)} {DETAILS} A line for each layer of both; n = {count_range(rows['n'])} words.",
             hint="Click a point for its layer and step.",
         )
 

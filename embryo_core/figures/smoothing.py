@@ -45,7 +45,7 @@ def curve(
     if SMOOTHED not in rows:
         return [drawn]
     unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
-    behind = line | {"color": style.faint(colour, 0.35), "width": 1}
+    behind = line | {"color": style.with_opacity(colour, 0.35), "width": 1}
     return [drawn | {"line": behind}, shared | unmarked | {"y": np.asarray(rows[SMOOTHED]), "line": line}]
 
 

@@ -58,7 +58,7 @@ FONT = 14  # pixels
 INK = "#000037"  # colour of text, almost black; on a page Streamlit replaces it by its own text colour
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     """Escape a text for Plotly, which reads a few HTML tags and %{variables} in names and labels."""
     return escape(text, quote=False).replace("%{", "&#37;{")
 
@@ -91,7 +91,7 @@ def run_look(i: int) -> tuple[str, float]:
     return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]
 
 
-def faint(colour: str, opacity: float) -> str:
+def with_opacity(colour: str, opacity: float) -> str:
     """Return a #rrggbb colour as rgba with this opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity})"
@@ -116,7 +116,7 @@ def add_band(
         mode="lines",
         line_width=0,
         fill="toself",
-        fillcolor=faint(colour, 0.13),
+        fillcolor=with_opacity(colour, 0.13),
         hoverinfo="skip",
     )
 
@@ -175,7 +175,7 @@ def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     return kept | given | deeper
 
 
-def short(number: float) -> str:
+def abbreviate(number: float) -> str:
     """Return a number in few characters: 950, 20 k, 1.5 M."""
     for size, unit in ((1e18, " E"), (1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")):
         if number >= size:
@@ -183,8 +183,8 @@ def short(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def apart(numbers: Iterable[float]) -> list[str]:
+def abbreviate_all(numbers: Iterable[float]) -> list[str]:
     """Return each number in few characters, or in full if two numbers would look equal."""
     numbers = list(numbers)
-    counts = Counter(map(short, set(numbers)))
-    return [name if counts[name := short(number)] == 1 else f"{number:,.0f}" for number in numbers]
+    counts = Counter(map(abbreviate, set(numbers)))
+    return [name if counts[name := abbreviate(number)] == 1 else f"{number:,.0f}" for number in numbers]

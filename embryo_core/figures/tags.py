@@ -55,6 +55,6 @@ NAMES = {
 }
 
 
-def named(tag: str) -> str:
+def with_tag_name(tag: str) -> str:
     """Return a tag with its name, "VBD, past tense"; other texts unchanged."""
     return f"{tag}, {NAMES[tag]}" if tag in NAMES else tag

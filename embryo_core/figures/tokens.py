@@ -13,11 +13,11 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, listed, name_measures, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note, join_names, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import percent, points, sentence_case
+from embryo_core.words import name_step_range, percent, sentence_case
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -159,7 +159,7 @@ def accuracy(
         low="shown_low",
         high="shown_high",
         baseline="shown_baseline",
-        label=tags.named,
+        label=tags.with_tag_name,
         styles=lambda names: {name: (style.colour(name), style.SYMBOL_OF.get(name, "circle")) for name in names},
         y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
         tickformat=".1f" if rescaled else ".0%",
@@ -190,7 +190,7 @@ def title_of(metric: str) -> str:
 
 
 def _describe_baseline(row: Any) -> str:
-    return f"always “{style.plain(row.answer)}” is right for {percent(row.baseline)} of {row.n:,} words"
+    return f"always “{style.escape_text(row.answer)}” is right for {percent(row.baseline)} of {row.n:,} words"
 
 
 def _accuracy_caption(
@@ -237,7 +237,7 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
     alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):
-        steps = points(int(rows["step"].min()), int(rows["step"].max()), unit)
+        steps = name_step_range(int(rows["step"].min()), int(rows["step"].max()), unit)
         of_words = rows["of_words"].iloc[-1]
         remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
     if not remarks:
@@ -251,7 +251,7 @@ def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
     if known.empty:
         return "No category is above 0 at the last step."
     first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
-    begin, end = (axis.counted(int(rows["onset"].iloc[0])) for rows in (first, last))
+    begin, end = (axis.step_in_unit(int(rows["onset"].iloc[0])) for rows in (first, last))
     if len(first) == len(known):
         return f"{_plural(known['group'])} reach half their final accuracy by {begin}."
     return (
@@ -262,7 +262,9 @@ def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
 
 def _plural(groups: Sequence[str], first: bool = True) -> str:
     """Return categories in a sentence: parts of speech in the plural, others by name."""
-    named = listed([f"{group}s" if group in style.PARTS_OF_SPEECH else tags.named(group) for group in groups])
+    named = join_names(
+        [f"{group}s" if group in style.PARTS_OF_SPEECH else tags.with_tag_name(group) for group in groups]
+    )
     return sentence_case(named) if first else named
 
 

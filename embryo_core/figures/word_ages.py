@@ -41,7 +41,7 @@ def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
     return tables
 
 
-# === In their order ===
+# === In the order of acquisition ===
 
 
 def ages(runs: Sequence[Run], axis: Axis) -> Figure:
@@ -64,12 +64,12 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
             bar = {}
             if i == 0:
                 age, low, high = (np.array(along.values(rows[end])) for end in ("age", "from", "to"))
-                bar = {"error_x": error_bar(age, low, high, style.faint(colour, 0.35))}
+                bar = {"error_x": error_bar(age, low, high, style.with_opacity(colour, 0.35))}
             plot.add_scatter(
                 x=along.values(rows["age"]),
                 y=places,
                 mode="markers",
-                name=style.plain(str(category)) if i == 0 else style.plain(run.name),
+                name=style.escape_text(str(category)) if i == 0 else style.escape_text(run.name),
                 legendgroup=str(category) if i == 0 else run.name,
                 showlegend=i == 0 or category == own["category"].iloc[0],
                 marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
@@ -111,7 +111,7 @@ def _ends(own: pd.DataFrame) -> list[float]:
 
 def _hover(row: Any, run: Run, axis: StepAxis) -> str:
     months = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
-    named = f"<b>{style.plain(row.word)}</b>, {style.plain(row.category)}<br>{style.plain(run.name)}"
+    named = f"<b>{style.escape_text(row.word)}</b>, {style.escape_text(row.category)}<br>{style.escape_text(run.name)}"
     return f"{named}: {describe_estimate(row._asdict(), axis)}{months}"
 
 
@@ -126,7 +126,7 @@ def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:
     )
 
 
-# === Beside children ===
+# === Comparison with children ===
 
 
 def children_table(run: Run) -> pd.DataFrame:
@@ -165,7 +165,7 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
             ),
         )
 
-    tables = _of_designs(runs, lambda run: children_table(run).dropna(subset="rho"), "group", "rho")
+    tables = _tables_by_design(runs, lambda run: children_table(run).dropna(subset="rho"), "group", "rho")
     if not tables:
         raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
     title, names = "Ages of words, and children's", {"group": "row", "rho": "value"}
@@ -200,7 +200,7 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return the figure of what predicts the ages of words, for each run."""
-    tables = _of_designs(runs, predictor_table, "predictor", "value")
+    tables = _tables_by_design(runs, predictor_table, "predictor", "value")
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
     first = next(iter(tables.values()))
@@ -221,10 +221,10 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
     return _compare(runs, tables, names, "change of log10 of the age", "predictors", title, caption)
 
 
-# === Runs beside each other ===
+# === Comparison of runs ===
 
 
-def _of_designs(
+def _tables_by_design(
     runs: Sequence[Run], read: Callable[[Run], pd.DataFrame], key: str, value: str
 ) -> dict[tuple[Run, ...], pd.DataFrame]:
     """Return the table of each design, read by `read` and averaged over its seeds; keys are the runs with a table.

@@ -66,9 +66,9 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         whole = table[table["group"] == ALL].reset_index(drop=True)
         nearest, half = whole.loc[whole["value"].idxmin()], whole[whole["below"] >= 0.5]
-        then = f"from {own.counted(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
+        then = f"from {own.step_in_unit(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
         return Caption(
-            f"Words are nearest to their frequency at {own.counted(int(nearest['step']))}, by "
+            f"Words are nearest to their frequency at {own.step_in_unit(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {then}, context makes half of them significantly less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
             f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
@@ -115,7 +115,7 @@ def phases(runs: Sequence[Run], axis: Axis) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
         named = (
-            f"{name} {percent(row['value'], 0)} at {along.counted(int(row['step']))}"
+            f"{name} {percent(row['value'], 0)} at {along.step_in_unit(int(row['step']))}"
             for name, row in highest.iterrows()
         )
         return Caption(

@@ -154,7 +154,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
         return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
     medians = there.groupby("category")["age"].agg(["median", "size"])
     medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
-    half = axis.rounded.counted(round(there["age"].median()))
+    half = axis.as_estimate.step_in_unit(round(there["age"].median()))
     order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
     return (
         f"The model acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by about {half}{order}."
@@ -276,7 +276,9 @@ def _row(run: Run, word: str) -> pd.Series:
 
 def describe_estimate(row: Any, axis: StepAxis) -> str:
     """Return a row's age with its interval, in the unit of the axis; both are estimated between checkpoints."""
-    return f"about {axis.rounded.counted(round(row['age']))} (95 %: {_describe_interval(row, axis.rounded)})"
+    return (
+        f"about {axis.as_estimate.step_in_unit(round(row['age']))} (95 %: {_describe_interval(row, axis.as_estimate)})"
+    )
 
 
 def _describe_interval(row: Any, axis: StepAxis) -> str:

@@ -143,11 +143,11 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
     """Return the columns of the answers to a text; `scores` has those of its joint answers at every step."""
     steps = sorted(replies)
     ordered = [replies[step] for step in steps]
-    parts = [_of_mask(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
+    parts = [_mask_columns(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
     if question.continues:
-        parts.insert(0, _of_continuations(question, steps, ordered))
+        parts.insert(0, _continuation_columns(question, steps, ordered))
     elif len(parts) > 1:
-        parts.insert(0, _of_all_masks(question, steps, ordered, k, scores))
+        parts.insert(0, _joint_columns(question, steps, ordered, k, scores))
     else:
         return _complete(parts[0])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -160,7 +160,7 @@ def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
 
 
-def _of_mask(question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int) -> Columns:
+def _mask_columns(question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int) -> Columns:
     """Return the columns of the answers to one mask, in the order of steps and ranks."""
     i = mask - 1
     leaders = np.array([reply.answers[0, i] for reply in replies])
@@ -187,7 +187,7 @@ def _of_mask(question: Question, steps: Sequence[int], replies: Sequence[Reply],
     }
 
 
-def _of_all_masks(
+def _joint_columns(
     question: Question, steps: Sequence[int], replies: Sequence[Reply], k: int, scores: Scores
 ) -> Columns:
     """Return the columns of the joint answers, in the order of steps; answers outside the beam come last."""
@@ -212,7 +212,7 @@ def _of_all_masks(
     }
 
 
-def _of_continuations(question: Question, steps: Sequence[int], replies: Sequence[Reply]) -> dict[str, np.ndarray]:
+def _continuation_columns(question: Question, steps: Sequence[int], replies: Sequence[Reply]) -> dict[str, np.ndarray]:
     """Return the columns of the greedy continuations, whose rank among all continuations is unknown."""
     count = len(steps)
     return {

@@ -10,7 +10,7 @@ from embryo_core.query.answers import TOGETHER, Answers
 from embryo_core.query.asking import ask, ask_layers
 from embryo_core.query.question import Question, parse
 from embryo_core.types import Prediction, Run
-from embryo_core.words import point, quantity, step_name
+from embryo_core.words import name_step, quantity, step_unit_name
 
 
 def spell_rank(rank: int, exact: bool) -> str:
@@ -40,7 +40,7 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
     does.
     """
     found = ask(run, text, [step], k)
-    blocks = [f"{run.name}, {point(step, run.step_unit)}, {found.question.kind}: {found.question.text}"]
+    blocks = [f"{run.name}, {name_step(step, run.step_unit)}, {found.question.kind}: {found.question.text}"]
     if found.question.continues:
         (greedy,) = found.best(step, TOGETHER)
         blocks.append(f"Greedy continuation, probability {greedy.probability:.3g}\n{greedy.token}")
@@ -78,7 +78,7 @@ def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[i
             f"Joint probability by the chain rule, pieces {how}; "
             "rank among the answers of as many pieces; ≥: at least."
         )
-    rows = [(step_name(run.step_unit), "probability", "rank")]
+    rows = [(step_unit_name(run.step_unit), "probability", "rank")]
     rows += [(f"{one.step:,}", f"{one.probability:.3g}", _rank(one)) for one in found.table.itertuples()]
     return "\n\n".join([*head, *found.skipped, _table(rows)])
 
@@ -93,12 +93,12 @@ def report_layers(
 ) -> str:
     """Report the answers of each layer: the k best at one step, or the best one at every checkpoint or given steps."""
     found = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
-    where = quantity(len(found.steps), "checkpoint") if step is None else point(step, run.step_unit)
+    where = quantity(len(found.steps), "checkpoint") if step is None else name_step(step, run.step_unit)
     head = f"{run.name}, {where}, layers {_place(found.question, mask)}: {found.question.text}"
     cells = [f"{token} {share:.1%}" for token, share in found.table[["token", "probability"]].itertuples(index=False)]
     count, layers = len(cells) // len(found.steps), range(int(found.table["layer"].max()) + 1)
     if step is None:
-        rows = [(step_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in layers))]
+        rows = [(step_unit_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in layers))]
         rows += [(f"{one:,}", *cells[i * count : (i + 1) * count]) for i, one in enumerate(found.steps)]
     else:
         count //= len(layers)
@@ -117,7 +117,7 @@ def _place(question: Question, mask: int) -> str:
 def _continuations(run: Run, found: Answers) -> str:
     """Return a line for each step."""
     rows = found.history(TOGETHER)
-    lines = [(step_name(run.step_unit), "probability", "continuation")]
+    lines = [(step_unit_name(run.step_unit), "probability", "continuation")]
     lines += [(f"{row.step:,}", f"{row.probability:.3g}", row.token) for row in rows.itertuples()]
     return _table(lines, texts=[2])
 
@@ -144,14 +144,14 @@ def _history(run: Run, found: Answers, mask: int) -> str:
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
     since = "again at" if lead.for_good == found.steps[-1] else "for good from"
     return _lines(run, leaders, final) + (
-        f"\n{lead.token!r} first leads at {point(lead.first, run.step_unit)}"
-        + (f", {since} {point(lead.for_good, run.step_unit)}." if lead.first < found.steps[-1] else ", the last.")
+        f"\n{lead.token!r} first leads at {name_step(lead.first, run.step_unit)}"
+        + (f", {since} {name_step(lead.for_good, run.step_unit)}." if lead.first < found.steps[-1] else ", the last.")
     )
 
 
 def _lines(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
     """Return a line for each step; `leaders` and `final` have the rows of the leading and the final answer."""
-    rows = [(step_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
+    rows = [(step_unit_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
     for best, one in zip(leaders.itertuples(), final.itertuples(), strict=True):
         rows.append((f"{best.step:,}", best.token, f"{best.probability:.4%}", f"{one.probability:.4%}", _rank(one)))
     return _table(rows, texts=[1])

@@ -4,7 +4,7 @@ from embryo_core.results.fact_histories import read_histories, read_right_answer
 from embryo_core.results.memo import memoized, results_state
 from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.position_weights import read_position_weights
-from embryo_core.results.provenance import DatasetId, check_dataset, of_other_data, read_sources
+from embryo_core.results.provenance import DatasetId, check_dataset, incomparable_evaluations, read_sources
 from embryo_core.results.read import (
     AttentionHistory,
     done,

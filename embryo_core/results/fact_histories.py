@@ -78,7 +78,7 @@ def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array
 
 def _compute(run: Run) -> pa.Table:
     """Compute the summary relation by relation, since all answers together may not fit into memory."""
-    found = [_of_relation(run, relation) for relation in read_values(run, CLOZE, "relation")]
+    found = [_relation_ranks(run, relation) for relation in read_values(run, CLOZE, "relation")]
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in found)]))
     right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in found)]
     whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in found)
@@ -110,7 +110,7 @@ def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, whole: bool)
     return pa.table(columns, SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if whole else "no"}))
 
 
-def _of_relation(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
+def _relation_ranks(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
     """Return the words of a relation's facts, and the rank of each fact at each step."""
     columns = [*WORDS, "step", "rank"]
     cloze = read_table(run, CLOZE, pc.field("relation") == relation, columns=columns).to_pandas()

@@ -44,7 +44,7 @@ def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection
         )
 
 
-def of_other_data(names: Iterable[str], sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def incomparable_evaluations(names: Iterable[str], sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the evaluations "finetuning:<task>:<seed>" that must not be averaged with the first one of their task.
 
     According to `sources` their data, protocol or learning rate differ from those of the first, or are unknown.

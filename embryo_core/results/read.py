@@ -23,7 +23,7 @@ from embryo_core.results import tables
 from embryo_core.results.attention_codec import to_numbers
 from embryo_core.results.memo import memoized
 from embryo_core.results.pending import list_pending
-from embryo_core.results.provenance import of_other_data, read_sources
+from embryo_core.results.provenance import incomparable_evaluations, read_sources
 from embryo_core.results.rows import EVERYTHING, NOTHING, read_table, read_values, retry_until_stable, steps_of_file
 from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
@@ -70,7 +70,7 @@ def steps_done(run: Run, metric: str) -> set[int]:
 @memoized
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
     """Return scores of some metrics, or with a prefix, sorted: run, metric, step, layer, group, value, n."""
-    rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix))
+    rows = read_table(run, tables.SCORES, _metric_condition(metric, prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
     frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
@@ -80,7 +80,7 @@ def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str
 def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
     """Return scores as `read_scores` does, without `run`, in less memory: texts are categories."""
     columns = ["metric", "step", "layer", "group", "value", "n"]
-    rows = read_table(run, tables.SCORES, _of_metrics(metric, prefix), columns=columns)
+    rows = read_table(run, tables.SCORES, _metric_condition(metric, prefix), columns=columns)
     return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
 
 
@@ -197,7 +197,7 @@ def read_spans(run: Run, task: str) -> pd.DataFrame:
 
 def _read_tuned(run: Run, table: tables.Table, task: str | None, step: int | None = None) -> pd.DataFrame:
     rows = read_table(run, table, _equals("task", task), step)
-    others = of_other_data(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
+    others = incomparable_evaluations(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
     if others:
         rows = rows.filter(~pc.field("evaluation").isin(others))
     return rows.select(["step", *table.columns]).to_pandas()
@@ -218,7 +218,7 @@ class AttentionHistory:
 def read_attention(run: Run, layer: int, head: int, steps: Iterable[int] | None = None) -> AttentionHistory:
     """Return one head's maps at every evaluated step, or at some; layer 1 is the lowest, head 1 the first."""
     of_head = (pc.field("layer") == layer) & (pc.field("head") == head)
-    rows = read_table(run, tables.ATTENTION, of_head, _as_set(steps))
+    rows = read_table(run, tables.ATTENTION, of_head, _step_condition(steps))
     weights, sentences = _maps(run, rows)
     return AttentionHistory(rows["step"].to_numpy(), weights, sentences)
 
@@ -233,7 +233,7 @@ def read_attention_steps(
     run: Run, steps: Iterable[int] | None = None, head: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return steps [S], weights [S, layers, heads, L, L] and sentences, for one or all heads, at some or all steps."""
-    rows = read_table(run, tables.ATTENTION, _equals("head", head), _as_set(steps))
+    rows = read_table(run, tables.ATTENTION, _equals("head", head), _step_condition(steps))
     weights, sentences = _maps(run, rows)
     found = np.unique(rows["step"].to_numpy())
     layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
@@ -282,7 +282,7 @@ def _equals(column: str, value: str | int | None) -> pc.Expression:
     return EVERYTHING if value is None else pc.field(column) == value
 
 
-def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
+def _metric_condition(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
     """Return the condition that a score is of these metrics, as bounds, which allow row groups to be skipped."""
     wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
     found = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
@@ -291,5 +291,5 @@ def _of_metrics(metric: str | Iterable[str] | None, prefix: str) -> pc.Expressio
     return found & (pc.field("metric") >= prefix) & (pc.field("metric") < prefix + chr(sys.maxunicode))
 
 
-def _as_set(steps: Iterable[int] | None) -> set[int] | None:
+def _step_condition(steps: Iterable[int] | None) -> set[int] | None:
     return None if steps is None else {*steps}

@@ -181,7 +181,7 @@ class DecoderConfig(Struct, frozen=True):
         return given.rope_theta or self.rotary_emb_base, given.partial_rotary_factor or self.rotary_pct
 
 
-def of_the_model(config: Mapping[str, Any]) -> dict[str, Any]:
+def model_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a config.json that describe the model, not its storage; null fields are left out."""
     return {name: value for name, value in config.items() if name not in NOT_ABOUT_MODEL and value is not None}
 

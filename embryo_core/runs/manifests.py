@@ -15,7 +15,7 @@ from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import State, read_unchanged, refusal, state_of
 from embryo_core.types import Checkpoint, Pointer, Run
-from embryo_core.words import listed, quantity
+from embryo_core.words import list_steps, quantity
 
 GENERATOR = "generator"
 MAX_LISTED = 10  # broken checkpoints that are listed with reasons; the others are counted
@@ -105,7 +105,7 @@ def left_out(found: Iterable[Checkpoint]) -> list[str]:
         return []
     if kept := len(found) - len(without):
         return [f"{kept:,} of {quantity(len(found), 'checkpoint')} kept their weights."]
-    return [f"No weights were kept at {listed(sorted(without), next(iter(without.values())))}."]
+    return [f"No weights were kept at {list_steps(sorted(without), next(iter(without.values())))}."]
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:
@@ -136,12 +136,12 @@ def _scan(run: Run) -> list[Found]:
     """Return each checkpoint folder, sorted by name, with the checkpoint or the error of reading it."""
     folder = run.path / "checkpoints"
     try:
-        listed = os.listdir(folder)
+        list_steps = os.listdir(folder)
     except FileNotFoundError:
         return []
     except OSError as reason:
         return [(folder, refusal(folder, reason, BrokenCheckpoint))]
-    names = sorted(name for name in listed if name.startswith("step") and not name.endswith(UNFINISHED))
+    names = sorted(name for name in list_steps if name.startswith("step") and not name.endswith(UNFINISHED))
     states: dict[str, State] = dict.fromkeys(names[:MAX_CHECKPOINTS], ())
     for name in states:
         with suppress(BrokenCheckpoint):

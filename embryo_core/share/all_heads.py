@@ -7,7 +7,7 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.share import map_style
 from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette, picture
 from embryo_core.types import StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 SIDE = 64  # pixels: largest side of a head's map
 GAP = 4  # pixels between two maps
@@ -47,7 +47,7 @@ def all_heads_gif(
             pen.text((LEFT - 10, TOP + middle), str(number), BLACK, font(11), anchor="rm")
     for line, text in enumerate(notes):
         pen.text((EDGE, TOP + height + EDGE + LINE * line), text, GREY, font(SMALL))
-    frames = [_frame(base, point(step, unit), level) for step, level in zip(steps, levels, strict=True)]
+    frames = [_frame(base, name_step(step, unit), level) for step, level in zip(steps, levels, strict=True)]
     return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
 
 

@@ -15,7 +15,7 @@ from embryo_core.curves.step_scales import Scale, axis_shares
 from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 FRAME_MS, LAST_MS = 350, 2500
 STILL_MS = 40  # milliseconds of an early frame that still looks like the first
@@ -74,7 +74,7 @@ class _Canvas:
         """Return the frame of one step, from its levels [L, L] in the palette."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
-        pen.text((map_style.EDGE, 38), point(self.history.steps[index], self.history.step_unit), BLACK, font(14))
+        pen.text((map_style.EDGE, 38), name_step(self.history.steps[index], self.history.step_unit), BLACK, font(14))
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)

@@ -43,7 +43,7 @@ from embryo_core.figures import (
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Figure, name_measures
-from embryo_core.figures.probing_scores import BEST, label, of_layer, read_probe_scores
+from embryo_core.figures.probing_scores import BEST, label, read_probe_scores, select_layer
 from embryo_core.findings import judge
 from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
@@ -200,11 +200,11 @@ def _probing(runs: Runs) -> SitePage:
         return SitePage("", [])
     numbers = sorted(int(layer) for layer in set(frame["layer"]))
     tasks = {label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
-    best = of_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
+    best = select_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
     return SitePage(
-        probing.headline(of_layer(frame, BEST), Axis().for_run(runs[0])),
+        probing.headline(select_layer(frame, BEST), Axis().for_run(runs[0])),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
             Panel("heat", probing_layers.heat_map, maps, "Task"),

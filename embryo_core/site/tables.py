@@ -10,7 +10,7 @@ from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.grammar import label
 from embryo_core.types import Run
-from embryo_core.words import point, quantity
+from embryo_core.words import name_step, quantity
 
 FACT_COLUMNS = {  # column -> heading
     "relation": "relation",
@@ -52,10 +52,10 @@ def words_at_last(run: Run, metric: str) -> FixedTable:
     found = (
         tokens.merge_case(found, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
     )
-    found = found.assign(tag=found["tag"].map(tags.named), accuracy=found["correct"] / found["n"])
+    found = found.assign(tag=found["tag"].map(tags.with_tag_name), accuracy=found["correct"] / found["n"])
     found = found.sort_values(["n", "word"], ascending=[False, True])
     caption = tokens.describe_words(found, found)
-    return FixedTable(f"{title} at {point(step, run.step_unit)}", found, Caption(caption.summary), alone=True)
+    return FixedTable(f"{title} at {name_step(step, run.step_unit)}", found, Caption(caption.summary), alone=True)
 
 
 def every_fact(run: Run) -> FixedTable:
@@ -71,7 +71,7 @@ def every_fact(run: Run) -> FixedTable:
         return FixedTable("Every fact", table, Caption(""), alone=True)
     right = quantity(int((table["rank"] == 1).sum()), "fact")
     table = table[[*FACT_COLUMNS]].rename(columns=FACT_COLUMNS)
-    caption = Caption(f"{right} of {len(table):,} answered correctly at {point(step, run.step_unit)}.")
+    caption = Caption(f"{right} of {len(table):,} answered correctly at {name_step(step, run.step_unit)}.")
     return FixedTable("Every fact", table, caption, alone=True)
 
 
@@ -84,7 +84,7 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
     table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
     if len(table):
         table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]
-    caption = Caption(f"Scores at {point(step, run.step_unit)} in nats; results hold no sentences.")
+    caption = Caption(f"Scores at {name_step(step, run.step_unit)} in nats; results hold no sentences.")
     return FixedTable(f"Every pair of {pairs}", table, caption, alone=True)
 
 

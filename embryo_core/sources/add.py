@@ -32,7 +32,7 @@ from embryo_core.sources.patterns import Counts
 from embryo_core.sources.shards import check_shards, join
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, planned
 from embryo_core.types import Pointer, Run, StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 if TYPE_CHECKING:
     from embryo_core.tokenizers.conversion import Converted
@@ -175,7 +175,7 @@ def _write_checkpoints(
     """
 
     def write(one: SourceCheckpoint) -> str | None:
-        at = point(one.step, StepUnit(one.counts.first[1])).capitalize()
+        at = name_step(one.step, StepUnit(one.counts.first[1])).capitalize()
         try:
             with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
                 _write_checkpoint(one, path, copy)

@@ -11,7 +11,7 @@ from embryo_core.runs import sha256
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
-from embryo_core.words import point
+from embryo_core.words import name_step
 
 FEWEST_POWERS = 3  # powers of two from which a grid of doublings counts as planned
 TRIED = 16  # number of tried distances, the most frequent ones
@@ -68,7 +68,7 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     step = state.global_step if state else 0
     if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(known) and not best:
         return replace(series, found=[*series.found, replace(last, counts=Counts(step=step))])
-    at = f"it may be {point(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
+    at = f"it may be {name_step(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
     note = f"{last.name} itself has a model without a step in its name, and {at}; to add it, give a list of STEP:PATH."
     return replace(series, notes=[*series.notes, note])
 

@@ -10,13 +10,13 @@ from pretrain.family import Family
 __all__ = ["FAMILIES", "preset", "presets"]
 
 
-def found() -> dict[str, Family]:
+def load_families() -> dict[str, Family]:
     """Return the FAMILY of every file in this folder, by its name."""
     families = [import_module(f"{__name__}.{module.name}").FAMILY for module in iter_modules(__path__)]
     return {family.name: family for family in families}
 
 
-FAMILIES = found()
+FAMILIES = load_families()
 
 
 def presets() -> dict[str, Config]:

@@ -1,4 +1,4 @@
-"""Runs beside each other in a browser: at three widths, light and dark, on one axis under one time bar."""
+"""Compared runs in a browser: at three widths, light and dark, on one axis under one time bar."""
 
 import shutil
 from collections.abc import Iterator

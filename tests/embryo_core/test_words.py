@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 
 from embryo_core.types import StepUnit
-from embryo_core.words import headed, joined, listed, percent, point, points, quantity, span, step_name
+from embryo_core.words import (
+    count_range,
+    join_steps,
+    list_steps,
+    name_step,
+    name_step_range,
+    percent,
+    quantity,
+    step_heading,
+    step_unit_name,
+)
 
 
 def test_one_is_singular():
@@ -15,7 +25,7 @@ def test_one_is_singular():
 
 def test_counts_are_one_number_or_a_span():
     """Whole numbers with commas, and what is missing left out."""
-    assert [span(pd.Series(n)) for n in ([1000, 1000], [8, 1000], [8.0, None])] == ["1,000", "8 to 1,000", "8"]
+    assert [count_range(pd.Series(n)) for n in ([1000, 1000], [8, 1000], [8.0, None])] == ["1,000", "8 to 1,000", "8"]
 
 
 def test_a_share_in_percent_has_a_space():
@@ -26,30 +36,40 @@ def test_a_share_in_percent_has_a_space():
 def test_of_many_steps_some_are_named():
     """Up to eight are; of more the first four and the last, and always how many there are."""
     assert (
-        listed([8], StepUnit.UPDATES) == "step 8" and listed([0, 1000], StepUnit.UPDATES) == "steps 0, 1,000 (2 in all)"
+        list_steps([8], StepUnit.UPDATES) == "step 8"
+        and list_steps([0, 1000], StepUnit.UPDATES) == "steps 0, 1,000 (2 in all)"
     )
-    assert listed(range(8), StepUnit.UPDATES) == "steps 0, 1, 2, 3, 4, 5, 6, 7 (8 in all)"
-    assert listed(range(9), StepUnit.UPDATES) == "steps 0, 1, 2, 3, …, 8 (9 in all)"
-    assert [listed([1000], "words"), listed([0, 1000], "words")] == ["1,000 words", "0, 1,000 words (2 in all)"]
+    assert list_steps(range(8), StepUnit.UPDATES) == "steps 0, 1, 2, 3, 4, 5, 6, 7 (8 in all)"
+    assert list_steps(range(9), StepUnit.UPDATES) == "steps 0, 1, 2, 3, …, 8 (9 in all)"
+    assert [list_steps([1000], "words"), list_steps([0, 1000], "words")] == ["1,000 words", "0, 1,000 words (2 in all)"]
 
 
 def test_steps_are_joined_to_one_name():
     """All of them are named, by what they count."""
-    assert [joined([8], StepUnit.UPDATES), joined([0, 1000], StepUnit.UPDATES)] == ["step 8", "steps 0 and 1,000"]
-    assert joined([0, 8, 1000], StepUnit.UPDATES) == "steps 0, 8 and 1,000"
-    assert [joined([1], "words"), joined([0, 1000], "words")] == ["1 word", "0 and 1,000 words"]
+    assert [join_steps([8], StepUnit.UPDATES), join_steps([0, 1000], StepUnit.UPDATES)] == [
+        "step 8",
+        "steps 0 and 1,000",
+    ]
+    assert join_steps([0, 8, 1000], StepUnit.UPDATES) == "steps 0, 8 and 1,000"
+    assert [join_steps([1], "words"), join_steps([0, 1000], "words")] == ["1 word", "0 and 1,000 words"]
 
 
 def test_a_step_is_named_by_what_it_counts():
     """Updates are steps; other units follow their number, and one of them is singular."""
-    assert [point(step, StepUnit.UPDATES) for step in (0, np.int64(1000))] == ["step 0", "step 1,000"]
-    assert [point(step, "words") for step in (0, 1, 1000)] == ["0 words", "1 word", "1,000 words"]
-    assert (point("%{x:,}", StepUnit.UPDATES), point("%{x:,}", "tokens")) == ("step %{x:,}", "%{x:,} tokens")
-    assert [points(0, 1000, StepUnit.UPDATES), points(8, 8, StepUnit.UPDATES)] == ["steps 0 to 1,000", "step 8"]
-    assert [points(0, 1000, "words"), points(1, 1, "words")] == ["0 to 1,000 words", "1 word"]
+    assert [name_step(step, StepUnit.UPDATES) for step in (0, np.int64(1000))] == ["step 0", "step 1,000"]
+    assert [name_step(step, "words") for step in (0, 1, 1000)] == ["0 words", "1 word", "1,000 words"]
+    assert (name_step("%{x:,}", StepUnit.UPDATES), name_step("%{x:,}", "tokens")) == ("step %{x:,}", "%{x:,} tokens")
+    assert [name_step_range(0, 1000, StepUnit.UPDATES), name_step_range(8, 8, StepUnit.UPDATES)] == [
+        "steps 0 to 1,000",
+        "step 8",
+    ]
+    assert [name_step_range(0, 1000, "words"), name_step_range(1, 1, "words")] == ["0 to 1,000 words", "1 word"]
 
 
 def test_numbers_that_are_steps_have_a_head():
     """What they count is in it."""
-    assert [headed("peak at", StepUnit.UPDATES), headed("peak at", "words")] == ["peak at step", "peak at, in words"]
-    assert [step_name(StepUnit.UPDATES), step_name("sequences")] == ["step", "sequences"]
+    assert [step_heading("peak at", StepUnit.UPDATES), step_heading("peak at", "words")] == [
+        "peak at step",
+        "peak at, in words",
+    ]
+    assert [step_unit_name(StepUnit.UPDATES), step_unit_name("sequences")] == ["step", "sequences"]

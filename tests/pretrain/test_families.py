@@ -53,8 +53,8 @@ def toy_run(toy: Family, texts, cache: Path, tmp_path_factory: pytest.TempPathFa
 
 def test_every_family_is_found_by_its_file(toy: Family):
     """And the fast engine reads each one, and a further family of decoders, by another file."""
-    assert list(families.found()) == ["albert", "bert", "electra", "gpt2", "toy"]
-    assert list(layouts.found()) == ["albert", "bert", "electra", "gpt2", "gpt_neox", "toy"]
+    assert list(families.load_families()) == ["albert", "bert", "electra", "gpt2", "toy"]
+    assert list(layouts.load_layouts()) == ["albert", "bert", "electra", "gpt2", "gpt_neox", "toy"]
 
 
 def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):

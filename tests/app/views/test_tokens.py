@@ -54,7 +54,7 @@ def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: 
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     shown = page.dataframe[0].value
-    merged = {(tags.named(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
+    merged = {(tags.with_tag_name(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
     assert sorted(map(tuple, shown[["tag", "word"]].to_numpy())) == sorted(merged)
     assert shown["n"].sum() == expected["n"].sum()
     assert shown["correct"].sum() == expected["correct"].sum()

@@ -32,7 +32,7 @@ def measured(maps: np.ndarray) -> pd.DataFrame:
 def test_each_position_has_a_row_at_each_step(maps):
     """Under the name of its curve, with the number that was measured."""
     wide = measured(maps[:, 1, 2])
-    frame = charts.by_position(wide).set_index(["position", "step"])["weight"]
+    frame = charts.position_rows(wide).set_index(["position", "step"])["weight"]
     assert len(frame) == wide[[*POSITIONS]].size and charts.POSITIONS.keys() == {*POSITIONS}
     for position, (name, _) in charts.POSITIONS.items():
         assert frame[name].tolist() == wide[position].tolist()

@@ -19,10 +19,10 @@ def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
 def test_estimated_steps_have_two_digits_in_words() -> None:
     """Whatever the axis counts; recorded steps have all of theirs."""
     axis = StepAxis("log", step_unit=StepUnit.WORDS)
-    assert axis.counted(12_288) == "12,288 words" and axis.rounded.counted(12_288) == "12,000 words"
-    assert axis.rounded.between(1_303, 24) == "1,300 to 24" and axis.rounded.counted(5) == "5 words"
+    assert axis.step_in_unit(12_288) == "12,288 words" and axis.as_estimate.step_in_unit(12_288) == "12,000 words"
+    assert axis.as_estimate.between(1_303, 24) == "1,300 to 24" and axis.as_estimate.step_in_unit(5) == "5 words"
     tokens = StepAxis("log", unit="tokens", progress=StepCounts((0, 8), (0.0, 8.39e6)), step_unit=StepUnit.UPDATES)
-    assert tokens.counted(8) == "8.39 M tokens" and tokens.rounded.counted(8) == "8.4 M tokens"
+    assert tokens.step_in_unit(8) == "8.39 M tokens" and tokens.as_estimate.step_in_unit(8) == "8.4 M tokens"
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -95,10 +95,10 @@ def test_tables_and_intervals_are_in_what_the_axis_counts() -> None:
     counts = StepCounts((0, 1000), (0, 2_000_000))
     tokens = StepAxis("log", unit="tokens", progress=counts, step_unit=StepUnit.UPDATES)
     column = pd.Series([500, None, 1000])
-    assert (steps.number(1000), steps.between(500, 1000), steps.headed("peak at")) == (
+    assert (steps.number(1000), steps.between(500, 1000), steps.step_heading("peak at")) == (
         "1,000", "500 to 1,000", "peak at step",
     )  # fmt: skip
-    assert (tokens.number(1000), tokens.headed("peak at")) == ("2 M tokens", "peak at, in tokens")
+    assert (tokens.number(1000), tokens.step_heading("peak at")) == ("2 M tokens", "peak at, in tokens")
     assert (tokens.between(500, 1000), tokens.between(10, 1000)) == ("1 to 2 M tokens", "20 k tokens to 2 M tokens")
     assert (steps.short([500, 1000]), tokens.short([500, 1000])) == (["500", "1,000"], ["1 M", "2 M"])
     assert steps.column(column) is column and tokens.column(column).tolist()[::2] == [1e6, 2e6]
@@ -108,7 +108,7 @@ def test_tables_and_intervals_are_in_what_the_axis_counts() -> None:
 def test_a_step_is_named_by_what_it_counts() -> None:
     """A number, or what Plotly fills in; changes in training too."""
     axis = StepAxis("log", step_unit=StepUnit.WORDS)
-    assert (axis.point(8), axis.hover("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
+    assert (axis.name_step(8), axis.hover_step("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
     assert axis.describe(Change(8, "rate falls")) == "from 8 words: rate falls"
 
 

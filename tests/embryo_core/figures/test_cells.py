@@ -50,7 +50,7 @@ def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
 def test_what_is_written_in_a_cell_stands_out(scale) -> None:
     """By 4.5 : 1 or more on every colour, black or white; an empty cell stays empty."""
     shares = np.linspace(0, 1, 101)
-    texts = cells.written([["x"] * 101, [""] * 101], np.array([shares, shares]), scale)
+    texts = cells.with_readable_colours([["x"] * 101, [""] * 101], np.array([shares, shares]), scale)
     assert texts[1] == [""] * 101 and {*texts[0]} == {"x", f'<span style="color: {cells.WHITE}">x</span>'}
     for text, colour in zip(texts[0], sample_colorscale(scale, shares, colortype="tuple")):
         light = cells.luminance(colour) + 0.05
@@ -59,5 +59,5 @@ def test_what_is_written_in_a_cell_stands_out(scale) -> None:
 
 def test_texts_of_cells_without_a_colour_are_left_alone() -> None:
     """Nothing was measured, or all is the same."""
-    assert cells.written([["x"]], np.array([[np.nan]]), "Viridis") == [["x"]]
-    assert cells.written([["x", "x"]], np.array([[3.0, 3.0]]), "Viridis")[0][0].endswith("x")
+    assert cells.with_readable_colours([["x"]], np.array([[np.nan]]), "Viridis") == [["x"]]
+    assert cells.with_readable_colours([["x", "x"]], np.array([[3.0, 3.0]]), "Viridis")[0][0].endswith("x")

@@ -10,7 +10,7 @@ from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.curve_plot import MAX_LINES, Curves, Line, plot_curves
 from embryo_core.types import Change, StepUnit
 
-CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.named)
+CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.with_tag_name)
 
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:

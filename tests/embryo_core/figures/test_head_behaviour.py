@@ -25,7 +25,7 @@ def frame() -> pd.DataFrame:
 
 def test_the_grid_shows_each_head_in_its_place(frame):
     """Rows are layers, the lowest at the top; a click on a cell brings its layer and head."""
-    rows = patterns.of_pattern(frame, "previous")
+    rows = patterns.select_pattern(frame, "previous")
     figure = charts.plot_values(rows, "previous", 16, (2, 1))
     heatmap, points = figure.data
     assert heatmap.z.tolist() == [[0.12, 0.10], [0.30, 0.30]]
@@ -58,7 +58,7 @@ def test_appearances_in_no_head_are_drawn_empty(frame):
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
     """Points carry layer, head and step; the star is at the step from which the pattern is there."""
-    rows, axis = patterns.of_pattern(frame, "previous"), StepAxis(scale, step_unit=StepUnit.UPDATES)
+    rows, axis = patterns.select_pattern(frame, "previous"), StepAxis(scale, step_unit=StepUnit.UPDATES)
     figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), axis)
     *lines, star = figure.data
     points = {tuple(about[:3]): y for line in lines for about, y in zip(line.customdata, line.y) if len(about)}
@@ -98,7 +98,7 @@ def test_a_figure_has_the_rows_that_it_draws(tiny_results):
 def test_one_pattern_is_read_with_the_baseline(tiny_results):
     """Its rows are those of the whole; the second time no table is read."""
     whole, own = patterns.read_behaviour(tiny_results), patterns.read_behaviour(tiny_results, "previous")
-    of_one, of_all = (patterns.of_pattern(frame, "previous").reset_index(drop=True) for frame in (own, whole))
+    of_one, of_all = (patterns.select_pattern(frame, "previous").reset_index(drop=True) for frame in (own, whole))
     assert_frame_equal(of_one, of_all)
     assert len(own) and set(own["what"]) <= {"previous", patterns.BASELINE}
     assert patterns.baseline(own) == patterns.baseline(whole)

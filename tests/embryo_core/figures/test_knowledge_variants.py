@@ -55,8 +55,8 @@ def test_curves_are_the_stored_shares(asked):
 
 def test_a_fact_has_all_its_questions(asked):
     """With the answer at a step at which the fact is right, and at how many of these each was right."""
-    rows = knowledge_variants.of_fact(asked, FACT, 16).set_index("question")
+    rows = knowledge_variants.variants_of_fact(asked, FACT, 16).set_index("question")
     assert rows.loc["Ada came from … .", ["kind", "answer", "kept", "steps"]].tolist() == ["paraphrase", "Rome", 2, 2]
     assert rows.loc["Ada was not born in … .", ["kind", "answer", "kept"]].tolist() == ["negation", "Bonn", 1]
     assert rows.loc["Paris? Ada was born in … .", ["kind", "kept"]].tolist() == ["similar word", 1]
-    assert len(rows) == len(ASKED) and knowledge_variants.of_fact(asked, FACT, 8)["answer"].isna().all()
+    assert len(rows) == len(ASKED) and knowledge_variants.variants_of_fact(asked, FACT, 8)["answer"].isna().all()

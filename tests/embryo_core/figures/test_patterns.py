@@ -22,7 +22,7 @@ def frame(scores) -> pd.DataFrame:
 
 def test_scores_become_layers_and_heads(frame):
     """The group of a score is the head; of the baseline it is the offset."""
-    own = patterns.of_pattern(frame, "previous")
+    own = patterns.select_pattern(frame, "previous")
     got = {(row.layer, row.head, row.step): row.value for row in own.itertuples()}
     assert got == {(*head, step): v for head, values in PREVIOUS.items() for step, v in zip(STEPS, values)}
     assert patterns.baseline(frame) == (0.3, 1)

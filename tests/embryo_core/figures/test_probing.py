@@ -100,7 +100,7 @@ def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
 
 def test_a_ring_follows_the_step_along_the_path(frame) -> None:
     """It is drawn on the point of the last step; the figure carries the points of all steps."""
-    table = probing_scores.path(probing_scores.of_layer(frame, 2), "pos", "srl")
+    table = probing_scores.path(probing_scores.select_layer(frame, 2), "pos", "srl")
     figure = probing.plot_path(table, "pos", "srl", StepAxis("log", step_unit=StepUnit.UPDATES))
     (line,), (ring,) = figure.data, figure.layout.shapes
     assert [point[1] for point in line.customdata] == figure.layout.meta["steps"] == STEPS

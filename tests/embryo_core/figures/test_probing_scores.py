@@ -37,16 +37,16 @@ def test_without_probing_there_is_no_row(scores) -> None:
 
 def test_the_best_layer_is_chosen_at_each_step(frame) -> None:
     """By F1, the lowest of equal ones; the last is the highest of the model."""
-    best = probing_scores.of_layer(frame, probing_scores.BEST)
+    best = probing_scores.select_layer(frame, probing_scores.BEST)
     assert list(best.loc[best["task"] == "pos", "layer"]) == [0, 1, 1, 2]
     assert list(best.loc[best["task"] == "pos", "f1"]) == [0.5, 0.6, 0.8, 0.8]
-    assert set(probing_scores.of_layer(frame, probing_scores.LAST)["layer"]) == {2}
-    assert list(probing_scores.of_layer(frame, 1)["f1"]) == [*F1["pos", 1], *F1["srl", 1], *F1["mine", 1]]
+    assert set(probing_scores.select_layer(frame, probing_scores.LAST)["layer"]) == {2}
+    assert list(probing_scores.select_layer(frame, 1)["f1"]) == [*F1["pos", 1], *F1["srl", 1], *F1["mine", 1]]
 
 
 def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
     """Held-out rows of the log only, with their own n and interval like the tasks."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), LOG, rescaled=False)
+    data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=False)
     masked = data[data["task"] == probing_scores.MASKED]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
     assert set(masked["data"]) == {probing_scores.HELD_OUT} and data.loc[data["task"] == "srl", "data"].isna().all()
@@ -56,13 +56,13 @@ def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
 @pytest.mark.parametrize("log", [pd.DataFrame(), LOG.drop(columns="n_masked"), LOG[LOG["split"] == "train"]])
 def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
     """A run without a log, or without a held-out part, has no masked accuracy to show."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), log, rescaled=False)
+    data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
     """Each is divided by its own last value."""
-    data = probing_scores.task_curves(probing_scores.of_layer(frame, 1), LOG, rescaled=True)
+    data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=True)
     assert (data.groupby("task")["shown"].last() == 1).all()
     srl = data[data["task"] == "srl"]
     assert list(srl["shown"]) == pytest.approx([0.6, 0.8, 1.2, 1.0])
@@ -92,7 +92,7 @@ def test_the_expected_layer_has_the_interval_of_its_own_targets(frame) -> None:
 def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
     """A step at which one was not probed is left out."""
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]
-    table = probing_scores.path(probing_scores.of_layer(less, 2), "pos", "srl")
+    table = probing_scores.path(probing_scores.select_layer(less, 2), "pos", "srl")
     assert list(table["step"]) == [0, 8, 700]
     assert list(table["f1_x"]) == [0.4, 0.7, 0.8] and list(table["f1_y"]) == [0.3, 0.5, 0.6]
     assert set(table["n_x"]) == {400} and set(table["n_y"]) == {100}

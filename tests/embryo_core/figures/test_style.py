@@ -32,5 +32,5 @@ def test_runs_of_one_figure_look_different() -> None:
 
 def test_numbers_written_alike_are_written_in_full() -> None:
     """And only they: steps of a run that went on late are near each other."""
-    assert style.apart([118_000, 118_001, 119_000, 2_000_000]) == ["118,000", "118,001", "119 k", "2 M"]
-    assert style.apart([20_000, 20_000, 950]) == ["20 k", "20 k", "950"], "one number twice is no other"
+    assert style.abbreviate_all([118_000, 118_001, 119_000, 2_000_000]) == ["118,000", "118,001", "119 k", "2 M"]
+    assert style.abbreviate_all([20_000, 20_000, 950]) == ["20 k", "20 k", "950"], "one number twice is no other"

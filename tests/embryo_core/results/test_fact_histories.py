@@ -81,7 +81,7 @@ def test_a_step_that_is_evaluated_again_forgets_what_was_right(run, ranks):
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail if the answers themselves are read."""
-    monkeypatch.setattr(fact_histories, "_of_relation", lambda *_: pytest.fail("the answers of all steps were read"))
+    monkeypatch.setattr(fact_histories, "_relation_ranks", lambda *_: pytest.fail("the answers of all steps were read"))
 
 
 @pytest.mark.parametrize("compacted", [STEPS[:3], STEPS[1:], (1, 8), STEPS])

@@ -86,7 +86,7 @@ def test_data_are_kept_in_the_first_root(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert runs.data_folder("corpora") == tmp_path / "mine" / "corpora"
 
 
-# === Folders from strangers ===
+# === Untrusted folders ===
 
 
 @pytest.mark.parametrize(

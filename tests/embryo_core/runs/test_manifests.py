@@ -77,7 +77,7 @@ def test_checkpoints_are_listed_anew_where_anything_changes(own_run: Run):
     assert [one.step for one in listed] == [0, 8, 16] and {one.run.note for one in listed} == {"another"}
 
 
-# === Folders from strangers ===
+# === Untrusted folders ===
 
 
 @pytest.mark.parametrize(

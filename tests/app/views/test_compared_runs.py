@@ -1,4 +1,4 @@
-"""Runs beside the page's own: chosen by the link, drawn on every page, named where they cannot be."""
+"""Compared runs: chosen by the link, drawn on every page, named where they cannot be."""
 
 import io
 import json
