@@ -14,8 +14,8 @@ BUCKET = 64  # positions per group
 class Measurement:
     """The held-out batches of a run and the functions that score them, compiled once for all checkpoints."""
 
-    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.step_in_unit):
-        self.heldout, self.objectives, self.step_in_unit = heldout, tuple(model.objectives), counted
+    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
+        self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     def take(self) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return a held-out row of the log for the current model: means, and counts with all measures."""
     measures = measurement.take()
-    counts = {measurement.step_in_unit: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
+    counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 

@@ -61,7 +61,7 @@ def measure_run(
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
         collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
-        measurement = Measurement(model, _parts(found, config, collator), collator.step_in_unit)
+        measurement = Measurement(model, _parts(found, config, collator), collator.counted)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
         for checkpoint in checkpoints:

@@ -41,7 +41,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
-    measurement = Measurement(model, list(data.heldout()), data.collator.step_in_unit)
+    measurement = Measurement(model, list(data.heldout()), data.collator.counted)
     start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
     progress, first = start, start.step  # the settings count updates from the first step
     if before:

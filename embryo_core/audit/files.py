@@ -57,10 +57,10 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the model's fields in config.json; those of a generator begin with "generator."."""
-    own = runs.of_the_model(runs.read_config(checkpoint, dict[str, Any]))
+    own = runs.model_fields(runs.read_config(checkpoint, dict[str, Any]))
     if (inside := runs.generator(checkpoint)) is None:
         return own
-    generator = runs.of_the_model(runs.read_config(inside, dict[str, Any]))
+    generator = runs.model_fields(runs.read_config(inside, dict[str, Any]))
     return own | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
 
 

@@ -15,7 +15,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, label, read_scores
 from embryo_core.finetune.task_specs import SQUAD, RateChoice, results_name
-from embryo_core.results import of_other_data
+from embryo_core.results import incomparable_evaluations
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 
@@ -180,7 +180,7 @@ def describe_scores(
         if name.startswith("finetuning:") and name.split(":")[1] in tasks
     }
     protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
-    named = (name.split(":")[1:] for name in of_other_data(noted, sources))
+    named = (name.split(":")[1:] for name in incomparable_evaluations(noted, sources))
     others = ", ".join(f"{label(':'.join(task))} with seed {seed}" for *task, seed in named)
     averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))

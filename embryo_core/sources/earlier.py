@@ -119,7 +119,7 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], l
     parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
     there = {path: one for path, one in parts.items() if one}
     configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in there]
-    return [_sha256(one) for one in there.values()], [runs.of_the_model(config) for config in configs]
+    return [_sha256(one) for one in there.values()], [runs.model_fields(config) for config in configs]
 
 
 def _sha256(manifest: Manifest) -> str:

@@ -37,7 +37,7 @@ def behind_marks(visitor: Visitor) -> Iterator[str]:
     """Return what the info mark of each caption says; there is nothing live in it."""
     said = visitor.page.get_by_test_id("stTooltipContent")
     for mark in visitor.page.get_by_test_id("stCaptionContainer").get_by_test_id("stTooltipHoverTarget").all():
-        mark.hover_step()
+        mark.hover()
         expect(said).to_be_visible()
         expect(said.locator(LIVE)).to_have_count(0)
         yield said.inner_text()

@@ -177,7 +177,7 @@ def test_an_animation_plays_offline_to_its_end(offline, weights, tokens):
     offline.page.locator("#scrub").fill("0")
     expect(offline.page.locator("#step")).to_have_text("step 0")
     assert offline.page.locator("#map").evaluate("canvas => canvas.toDataURL()") != last
-    offline.page.locator("#map").hover_step(position={"x": 150, "y": 40})
+    offline.page.locator("#map").hover(position={"x": 150, "y": 40})
     expect(offline.page.locator("#hover")).to_contain_text("weight 0.2125")
     offline.page.get_by_role("button", name="Play").click()
     expect(offline.page.locator("#step")).to_have_text("step 16")

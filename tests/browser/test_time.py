@@ -328,6 +328,6 @@ def test_the_mode_bar_covers_nothing(visit, app):
     visitor = visit(app)
     visitor.open("tokens")
     figure = visitor.page.locator(".js-plotly-plot").first
-    figure.hover_step()
+    figure.hover()
     expect(figure.locator(".modebar-btn").first).to_be_attached()
     expect(figure.locator(".modebar-btn").first).to_be_hidden()

@@ -179,5 +179,5 @@ def test_evaluations_of_other_data_are_shown_by_their_notes():
         "finetuning:a:10": {"sha256": "x", "learning_rate": 1e-4, "note": "ten"},
     }
     names = [*sources, "finetuning:a:11", "finetuning:b:1", "finetuning:b:2"]
-    assert results.of_other_data(names, sources) == ["finetuning:a:2", "finetuning:a:11"]
-    assert results.of_other_data(names, {}) == []
+    assert results.incomparable_evaluations(names, sources) == ["finetuning:a:2", "finetuning:a:11"]
+    assert results.incomparable_evaluations(names, {}) == []
