@@ -123,6 +123,7 @@ class Visitor:
         which = f".st-key-save_{figure}" if figure else '[class*="st-key-save_"]'
         self.page.locator(f"{which} button").first.click()
         expect(body.get_by_role("button", name="SVG")).to_be_visible()
+        self.settle()
         return body
 
     def save(self, button: Locator) -> tuple[str, bytes]:
