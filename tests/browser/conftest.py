@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from embryo_core.types import Run
 from tests.demo import FOLDER
@@ -30,7 +30,6 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--process-per-site",  # a page is opened in half the time where an earlier one's scripts are compiled
     # In place of playwright's own list. The last two would draw two more pages behind the address bar of each window.
     "--disable-features=PaintHolding,LensOverlay,MediaRouter,OptimizationHints,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 )
@@ -57,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Visitor:
-    """Somebody who opens the app at `address`, on a page of their own."""
+    """Somebody who opens the app at `address`, in a browser window of their own."""
 
     def __init__(self, page: Page, address: str):
         self.page = page
@@ -93,12 +92,12 @@ class Visitor:
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
 
     def rest(self) -> None:
-        """Wait until nothing on the page moves: nothing is a placeholder or fades, and two looks find the same."""
+        """Wait until nothing on the page moves: nothing is a placeholder or fades, half a second changes nothing."""
         self.settle()
         self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():
             expect(track).to_have_attribute("aria-valuenow", re.compile(r"\d"))
-        self.page.wait_for_function(AT_REST, polling=200)
+        self.page.wait_for_function(AT_REST, polling=500)
         self.settle()
 
     def point_at(self, place: Callable[[], Sequence[float]], hint: Locator, text: str | re.Pattern) -> None:
@@ -157,39 +156,20 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def window(chromium: Browser) -> Iterator[BrowserContext]:
-    """Yield a window for all tests; its first page keeps the process that has compiled the scripts of an app."""
-    context = chromium.new_context(**WINDOW)
-    first = context.new_page()
-    first.route("**", lambda route: route.fulfill(body=""))
-    first.goto("http://127.0.0.1")
-    yield context
-    context.close()
-
-
-@contextmanager
-def visits(window: BrowserContext) -> Iterator[Callable[[str], Visitor]]:
-    """Yield a function from an address to a visitor; at the end no page has thrown, no request has left."""
-    visitors: list[Visitor] = []
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator:
+    """visit(address) -> Visitor in a fresh window; at the end no page has thrown, no request has left."""
+    contexts, visitors = [], []
 
     def enter(address: str) -> Visitor:
-        visitors.append(Visitor(window.new_page(), address))
+        contexts.append(chromium.new_context(**WINDOW))
+        visitors.append(Visitor(contexts[-1].new_page(), address))
         return visitors[-1]
 
     yield enter
-    for visitor in visitors:
-        visitor.page.evaluate("location.protocol === 'about:' || localStorage.clear()")
-        visitor.page.close()
-    window.clear_permissions()
+    for context in contexts:
+        context.close()
     assert not [error for visitor in visitors for error in visitor.errors]
-
-
-@pytest.fixture
-def visit(window: BrowserContext) -> Iterator[Callable[[str], Visitor]]:
-    """visit(address) -> Visitor on a page of their own, with nothing that an earlier one left."""
-    with visits(window) as enter:
-        yield enter
 
 
 class Reader:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core.types import Run
-from tests.browser.conftest import WINDOW, Visitor, serve, visits
+from tests.browser.conftest import Visitor, serve
 from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
@@ -284,21 +284,18 @@ def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[s
     expect(visitor.page).to_have_url(tokens)
 
 
-def test_back_with_nothing_before_stays_on_the_first_page(chromium, app):
+def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
     """The first address is then what Back leads to, and is complete."""
-    context = chromium.new_context(**WINDOW)
-    context.add_init_script(LATE)
-    with visits(context) as visit:
-        opener = visit(app)
-        with opener.page.expect_popup() as opened:
-            opener.page.evaluate("address => void window.open(address)", f"{app}/tokens")
-        visitor = Visitor(opened.value, app)
-        visitor.expect_query(step="16")
-        visitor.rest()
-        tokens = visitor.page.url
-        assert visitor.page.evaluate("navigation.entries().length") == 2
-        visitor.page.go_back()
-        expect(visitor.heading("Tokens")).to_be_visible()
-        expect(visitor.page).to_have_url(tokens)  # not at once: the script hears of Back after the browser
-        assert not visitor.errors
-    context.close()
+    opener = visit(app)
+    opener.page.context.add_init_script(LATE)
+    with opener.page.expect_popup() as window:
+        opener.page.evaluate("address => void window.open(address)", f"{app}/tokens")
+    visitor = Visitor(window.value, app)
+    visitor.expect_query(step="16")
+    visitor.rest()
+    tokens = visitor.page.url
+    assert visitor.page.evaluate("navigation.entries().length") == 2
+    visitor.page.go_back()
+    expect(visitor.heading("Tokens")).to_be_visible()
+    expect(visitor.page).to_have_url(tokens)  # not at once: the script hears of Back after the browser
+    assert not visitor.errors
