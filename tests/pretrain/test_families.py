@@ -36,9 +36,10 @@ pytestmark = pytest.mark.usefixtures("eager")
 def toy() -> Iterator[Family]:
     """Return the toy, as if its files stood in pretrain/families and embryo_core/families."""
     with pytest.MonkeyPatch.context() as patch:
-        for package, folder in ((families, "toy"), (layouts, "toy_layout")):
+        known = (families, "toy", families.load_families), (layouts, "toy_layout", layouts.load_layouts)
+        for package, folder, find in known:
             patch.setattr(package, "__path__", [*package.__path__, str(Path(__file__).parent / folder)])
-            patch.setitem(package.FAMILIES, "toy", package.found()["toy"])
+            patch.setitem(package.FAMILIES, "toy", find()["toy"])
         yield FAMILIES["toy"]
 
 
