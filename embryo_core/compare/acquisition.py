@@ -57,7 +57,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `acquisition` of the scores of a metric in each run, with the column run, leaving out runs without scores.
 
-    A metric of predictions stands for the one of each run's kind of model (see `measured_as`). Raises ResultsError.
+    A metric of predictions is replaced by that of each run's kind of model (see `measured_as`). Raises ResultsError.
     """
     parts = []
     for run in compared:

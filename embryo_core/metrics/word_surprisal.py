@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 SEED = 0  # seed of the draw of occurrences, the same for all runs
-START = ""  # stands for the position before the first word of a sentence
+START = ""  # the position before the first word of a sentence
 ABSENT = "never in the text"
 FIRST = "at the start of a text, where nothing predicts them"
 UNWRITABLE = "with letters that the tokenizer cannot write"

@@ -29,10 +29,10 @@ from embryo_core.query.beam import Reply
 from embryo_core.query.question import Question, readable
 from embryo_core.types import Prediction
 
-TOGETHER = 0  # stands for all masks together
+TOGETHER = 0  # the mask number of an answer to all masks
 SEPARATOR = " | "  # between the words of a joint answer
 FOLLOWED = 5  # number of best answers of the last step that are followed over all steps
-NO_LAYER = -1  # stands for NA
+NO_LAYER = -1  # the layer of an answer of the whole model; NA in the table
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
 Ids = tuple[int, ...]  # a joint answer, a piece for each mask
