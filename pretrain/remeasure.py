@@ -41,27 +41,18 @@ def measure_run(
     rows that already have measures with these numbers of masked pieces stay. For other text the log is unchanged.
     Returns whether rows were written. `progress` gets a line for each measure. Raises EmbryoError.
     """
-    config = settings_of(run)
-    counts = {"heldout_sequences": heldout_sequences, "measured_sequences": measured_sequences}
-    for (name, count), least in zip(counts.items(), (1, 0), strict=True):
-        if count is not None and count < least:
-            raise ConfigError(f"--{name.replace('_', '-')}, received {count}, must be at least {least}.")
-    given: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
-    if unknown := sorted(given.keys() - vars(config).keys()):
-        option = f"--{unknown[0].replace('_', '-')}"
-        raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
-    config = replace(config, **given)
+    config = _with_counts(settings_of(run), heldout_sequences, measured_sequences)
     checkpoints = runs.loadable(run, steps)
     check_tokenizer(run.tokenizer / "tokenizer.json", run.path, BrokenRun)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)
     with runs.locked(run.path, busy), TemporaryDirectory() as folder:
         tokenizer = tokenizers.load(run.tokenizer)
-        found, digest = encode_text(text, tokenizer, Path(folder) / "text")
+        encoded, digest = encode_text(text, tokenizer, Path(folder) / "text")
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
         collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
-        measurement = Measurement(model, _parts(found, config, collator), collator.counted)
+        measurement = Measurement(model, _parts(encoded, config, collator), collator.counted)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
         for checkpoint in checkpoints:
@@ -72,8 +63,26 @@ def measure_run(
             for line in lines(row):
                 progress(line)
             if is_own:
-                _note(run, row)
+                _add_to_log(run, row)
     return is_own
+
+
+def _with_counts(config: Config, heldout_sequences: int | None, measured_sequences: int | None) -> Config:
+    """Return the settings with these numbers of sequences, unless None. Raises ConfigError."""
+    counts: dict[str, Any] = {}
+    for name, count, minimum in (
+        ("heldout_sequences", heldout_sequences, 1),
+        ("measured_sequences", measured_sequences, 0),
+    ):
+        option = f"--{name.replace('_', '-')}"
+        if count is None:
+            continue
+        if count < minimum:
+            raise ConfigError(f"{option}, received {count}, must be at least {minimum}.")
+        if not hasattr(config, name):
+            raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
+        counts[name] = count
+    return replace(config, **counts)
 
 
 def lines(row: dict[str, Any]) -> list[str]:
@@ -87,16 +96,16 @@ def lines(row: dict[str, Any]) -> list[str]:
 
 def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
     collator.check("measured", text)
-    if found := list(heldout_batches(text, config, collator)):
-        return found
+    if parts := list(heldout_batches(text, config, collator)):
+        return parts
     raise CorpusError("The text is too short for a single sequence; give more.")
 
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
     """Return whether the log has a row of this step with the same numbers of predictions by length and way."""
-    here = {(part.length, part.masking, part.predictions) for part in parts}
+    samples = {(part.length, part.masking, part.predictions) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
-    return any(here <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
+    return any(samples <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
 
 
 def _measure(
@@ -107,7 +116,7 @@ def _measure(
     return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **more}
 
 
-def _note(run: Run, row: dict[str, Any]) -> None:
+def _add_to_log(run: Run, row: dict[str, Any]) -> None:
     """Add the measures of a row to those in the log at its step, and keep the means of training.
 
     Thus a curve of means is over the same sequences at every step, even if only some checkpoints are measured again.

@@ -32,37 +32,29 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     weights: a state is saved every `state_every` updates, and everything after the last state is written again. A run
     with `minutes` ends by the clock instead, and therefore with different weights each time.
     """
-    grid = set(run.planned_steps)
-    before = latest_state(run.path)
-    clock = ClockDecay(config, seconds_of(before) if before else 0.0) if config.minutes else None
+    grid, family = set(run.planned_steps), FAMILIES[config.family]
+    state = latest_state(run.path)
+    clock = ClockDecay(config, seconds_of(state) if state else 0.0) if config.minutes else None
     learning_rate = clock or schedule(config)
-    family = FAMILIES[config.family]
     if clock and devices.hosts > 1:
         raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
     measurement = Measurement(model, list(data.heldout()), data.collator.counted)
-    start = Progress(run.origin.step, run.origin.sequences, run.origin.tokens) if run.origin else Progress(0, 0, 0)
-    progress, first = start, start.step  # the settings count updates from the first step
-    if before:
-        progress = restore(model, before)
-    elif run.origin:
-        read_checkpoint(model, config, runs.checkpoint(run, first))
+    progress = restore(model, state) if state else _start(model, run, config)
+    first = run.origin.step if run.origin else 0  # the settings count updates from this step
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
-    if progress == start:
-        if not run.origin:
-            write_checkpoint(model, config, run.path, progress)
-        _measure(config, _known(run, progress), measurement, log, devices)
 
     def save_and_measure() -> None:
-        write_checkpoint(model, config, run.path, _known(run, progress))
-        _measure(config, _known(run, progress), measurement, log, devices)
+        if progress.step > first or not run.origin:  # a continued run already has its first checkpoint
+            write_checkpoint(model, config, run.path, _counts(run, progress))
+        _measure(config, _counts(run, progress), measurement, log, devices)
 
-    objectives = family.objectives(config)
-    main = next(iter(objectives))
-    means = Means(objectives)
+    if not state:
+        save_and_measure()
+    means = Means(family.objectives(config))
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
-    started, tokens_before = perf_counter(), progress.tokens or 0
+    row_started, row_tokens = perf_counter(), progress.tokens or 0
     processes = spare_cores() if on_accelerator() else 0
     for batch in prefetched(data, progress.step - first, config.steps, processes):
         if clock and clock.is_over and progress.step > first:  # at least one update
@@ -76,15 +68,13 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
         if step % config.log_every == 0 or save_state_now:
-            seconds = perf_counter() - started
-            speed = (row_tokens := (progress.tokens or 0) - tokens_before) / seconds
-            started, tokens_before = perf_counter(), tokens_before + row_tokens
+            speed = ((progress.tokens or 0) - row_tokens) / (perf_counter() - row_started)
+            row_started, row_tokens = perf_counter(), progress.tokens or 0
             row = means.take()
             _check_finite(row, step)
-            measured = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-            log.add("train", _known(run, progress), row, **measured)
-            accuracy = {main: f"{row[f'{main}_accuracy']:.3f}"}
-            bar.set_postfix(loss=f"{row['loss']:.3f}", **accuracy, **{"tokens/s": f"{speed:,.0f}"}, refresh=False)
+            more = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
+            log.add("train", _counts(run, progress), row, **more)
+            bar.set_postfix(_describe(row, means.objectives[0], speed), refresh=False)
         if step in grid:
             save_and_measure()
         if save_state_now:
@@ -95,9 +85,23 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         if progress.step not in grid:
             save_and_measure()
         save_state(model, run.path, progress, seconds=60 * config.minutes)
-        made = sorted({step for step in grid if step <= progress.step} | {progress.step})
-        own = run.config | {"steps": progress.step - first}
-        runs.write_run(replace(run, planned_steps=tuple(made), config=own))
+        written = tuple(sorted({step for step in grid if step <= progress.step} | {progress.step}))
+        settings = run.config | {"steps": progress.step - first}
+        runs.write_run(replace(run, planned_steps=written, config=settings))
+
+
+def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
+    """Return the counts of a run without a state; load the checkpoint from which a continued run starts."""
+    if not run.origin:
+        return Progress(0, 0, 0)
+    read_checkpoint(model, config, runs.checkpoint(run, run.origin.step))
+    return Progress(run.origin.step, run.origin.sequences, run.origin.tokens)
+
+
+def _describe(row: dict[str, Any], objective: str, speed: float) -> dict[str, str]:
+    """Return the loss, the accuracy of an objective and the tokens per second, for the progress bar."""
+    loss, accuracy = f"{row['loss']:.3f}", f"{row[f'{objective}_accuracy']:.3f}"
+    return {"loss": loss, objective: accuracy, "tokens/s": f"{speed:,.0f}"}
 
 
 def _check_finite(row: dict[str, Any], step: int) -> None:
@@ -109,7 +113,7 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
         )
 
 
-def _known(run: Run, progress: Progress) -> Progress:
+def _counts(run: Run, progress: Progress) -> Progress:
     """Return the counts for files, which are None if those of the continued run are unknown."""
     unknown = run.origin and run.origin.step and not run.origin.tokens
     return Progress(progress.step, None, None) if unknown else progress

@@ -268,15 +268,19 @@ def train_pieces(
                 **options,
             )
         except RuntimeError as reason:
-            text = f"A text of {len(counts):,} different words"
-            if needed := REQUIRED.search(str(reason)):
-                raise CorpusError(
-                    f"{text} has characters for {int(needed[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
-                    "ask for a larger one."
-                ) from None
-            raise CorpusError(
-                f"{text} is too small for a vocabulary of {size:,} pieces; give more text or ask for a smaller "
-                "vocabulary."
-            ) from None
+            raise _wrong_size(len(counts), size, str(reason)) from None
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     return [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.get_piece_size())]
+
+
+def _wrong_size(words: int, size: int, reason: str) -> CorpusError:
+    """Return the error for a vocabulary that is too small or too large for a text, by SentencePiece's reason."""
+    text = f"A text of {words:,} different words"
+    if required := REQUIRED.search(reason):
+        return CorpusError(
+            f"{text} has characters for {int(required[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
+            "ask for a larger one."
+        )
+    return CorpusError(
+        f"{text} is too small for a vocabulary of {size:,} pieces; give more text or ask for a smaller vocabulary."
+    )
