@@ -158,22 +158,30 @@ def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], s
         st.selectbox("Only this", options, None, key=key, format_func=format_func, on_change=only, **hidden)
 
 
-def fold(name: str, title: str, draw: Callable[[], object]) -> None:
+def fold(name: str, title: str, draw: Callable[[], object], choice: str = "") -> None:
     """Draw a section that is folded, and not computed, until the reader opens it; the URL names the open sections.
 
-    Figures in it lose their zoom if the title changes.
+    A link that has a `choice` made in the section opens it too; folding the section drops that choice. Figures in it
+    lose their zoom if the title changes.
     """
     opened = set(permalink.split(permalink.get(OPEN) or "")) - {""}
+    if choice and permalink.get(choice) and name not in opened:
+        opened.add(name)
+        permalink.choose(OPEN, permalink.join(sorted(opened)))
     key = f"fold_{name}"
     st.session_state[key] = name in opened
 
     def toggled() -> None:
         permalink.choose(OPEN, permalink.join(sorted(opened ^ {name})))
+        if choice and name in opened:
+            permalink.choose(choice, "")
 
     section = st.expander(title, key=key, on_change=toggled)
     if section.open:
         with section:
             draw()
+    elif choice:
+        permalink.show(choice, None)
     permalink.show(OPEN, permalink.join(sorted(opened)) or None)
 
 

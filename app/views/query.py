@@ -83,7 +83,7 @@ def _ask(view: View) -> None:
         with above:
             show_rounds(found, partial(_show_answers, curves=curves, log=log))
         query_figures.show_continuations(known)
-        query_figures.show_lens(known)
+        pickers.fold("lens", "Lens: what each layer would answer", partial(query_figures.show_lens, known), "pin")
         _show_commands([one.request for one in known], mask)
 
 

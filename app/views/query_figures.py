@@ -150,7 +150,6 @@ def show_continuations(found: list[AskedQuestion]) -> None:
 
 def show_lens(found: list[AskedQuestion]) -> None:
     """Draw the lens of each question: each layer's best word at each step, and the top words of one pinned cell."""
-    st.header("Lens", anchor=False)
     if any(known.mask == TOGETHER for known in found):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
@@ -167,7 +166,7 @@ def show_lens(found: list[AskedQuestion]) -> None:
 
 def _show_one_lens(known: AskedQuestion, number: int, show_first: bool) -> None:
     view, subject = known.request.view, known.subject(number)
-    answers = known.layers
+    answers = by_layer(view.run, known.request.text, known.mask)
     log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
     steps = view.loadable if log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))

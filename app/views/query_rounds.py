@@ -14,7 +14,7 @@ from app.caching import cached_resource, checkpoints_state
 from app.drawing import drawing, is_drawing, lock_released
 from app.question_queue import budget, check_budget, in_turn
 from app.views.query_ask import Request
-from embryo_core import query, runs
+from embryo_core import query
 from embryo_core.errors import QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
@@ -37,9 +37,7 @@ class Rounds:
         question = query.parse(run, text)
         self.question = question.track(word, mask) if word else question
         self._run = run
-        first = min(asking.FIRST + 1, len(runs.loadable(run)))  # one more for the chosen step
-        layers = cost.ask_layers(run, self.question, first) <= budget()
-        self._refinement = query.Refinement(run, self.question, layers=layers)
+        self._refinement = query.Refinement(run, self.question)
         self._lock = Lock()
 
     @property
@@ -51,11 +49,6 @@ class Rounds:
     def total(self) -> int:
         """The number of checkpoints that can be asked."""
         return len(self._refinement.steps)
-
-    @property
-    def layers(self) -> Answers | None:
-        """The answers of every layer at the steps of the lens, if the first round included them."""
-        return self._refinement.layers if self.asked else None
 
     @property
     def narrowing(self) -> bool:
@@ -98,8 +91,6 @@ class Rounds:
         before, asked = self.asked, self.asked + len(steps)
         spent = cost.ask(self._run, self.question, before) if before else 0.0
         seconds = cost.ask(self._run, self.question, asked) - spent
-        if self._refinement.reads_layers and not before:
-            seconds = cost.ask_layers(self._run, self.question, asked)
         in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent)
 
     @property
@@ -153,11 +144,6 @@ class AskedQuestion:
     def subject(self, number: int) -> Subject:
         """Return what figures of the question are about; `number` distinguishes the questions of a page."""
         return Subject(self.request.text, self.mask, self.request.masks, number, self.answers.question.continues)
-
-    @property
-    def layers(self) -> Answers:
-        """The answers of every layer at the steps of the lens. Raises as `query.ask_layers` does."""
-        return self.rounds.layers or by_layer(self.request.view.run, self.request.text, self.mask)
 
     def best(self, mask: int | None = None) -> list[Prediction]:
         """Return the best answers at the chosen step, for the question's mask or another one.

@@ -14,7 +14,7 @@ lens"). In a text with several masks the others stay in place.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -47,7 +47,6 @@ FIRST = 32  # largest number of checkpoints of the first round
 ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
 
 OfLayers = tuple[np.ndarray, np.ndarray]  # ids and probabilities [layers, k] of the best pieces, best first
-Layers = dict[int, OfLayers]  # step -> answers of its layers
 # whether the answers at its ends agree, its negative width, and the indices of its ends
 Gap = tuple[bool, int, int, int]
 
@@ -87,14 +86,8 @@ class Refinement:
     that leads at a new step is then also scored at the old ones.
     """
 
-    def __init__(
-        self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10, layers: bool = False
-    ):
-        """Prepare the rounds without asking; arguments and errors as for `ask`.
-
-        With `layers`, the first round also stores the answers of every layer, if the text has one mask: one pass
-        computes both.
-        """
+    def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
+        """Prepare the rounds without asking; arguments and errors as for `ask`."""
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in runs.loadable(run, steps)}
@@ -104,8 +97,6 @@ class Refinement:
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
         self._answers: Answers | None = None
-        one_mask = self.question.word is None and not self.question.continues and len(self.question.masks) == 1
-        self._of_layers: Layers | None = {} if layers and one_mask else None
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -126,20 +117,6 @@ class Refinement:
         return self._answers
 
     @property
-    def reads_layers(self) -> bool:
-        """Whether the first round reads every layer."""
-        return self._of_layers is not None
-
-    @cached_property
-    def layers(self) -> Answers | None:
-        """The answers of every layer at the steps of the first round, as from `ask_layers`; None if not read."""
-        steps = [step for step in log_spaced(self.steps, FIRST) if step in (self._of_layers or ())]
-        if not steps or self._of_layers is None:
-            return None
-        found = {step: self._of_layers[step] for step in steps}
-        return Answers(self.run.name, self.question, _tabulate_layers(self.question, 1, found), self.answers.skipped)
-
-    @property
     def narrowing(self) -> bool:
         """Whether steps are left between two whose best answers differ."""
         return any(not agree for agree, *_ in self._gaps())
@@ -154,8 +131,7 @@ class Refinement:
     def ask(self, steps: Iterable[int]) -> None:
         """Ask `steps`, then further rounds until a checkpoint answers. Raises TokenizerMismatch, QueryError."""
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
-            keep = None if self.asked else self._of_layers
-            answer = partial(_answer, self.question, self._drafts, keep, self.k)
+            answer = partial(_answer, self.question, self._drafts)
             found, broken = sweep(new, answer, transient=bool(self.asked))
             answered, skipped = self._answered | found, self._broken | broken
             if answered:
@@ -217,15 +193,9 @@ def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
 # === The models ===
 
 
-def _answer(
-    question: Question, drafts: list[np.ndarray], layers: Layers | None, k: int, models: Sequence["Model"]
-) -> list:
-    """Answer a text with C models, or score a tracked word with each; add the layers' answers to `layers`."""
+def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Model"]) -> list:
+    """Answer a text with C models, or score a tracked word with each."""
     question.check_length(min(model.max_positions for model in models))
-    if layers is not None:
-        logits = _layer_logits(question, question.masks[0], models)
-        layers.update(zip((model.checkpoint.step for model in models), _best_of_layers(logits, k), strict=True))
-        return search(models, question, first=logits[:, -1])
     if question.word is None:
         return continue_greedily(models, question, drafts) if question.continues else search(models, question)
     ids = question.word.ids

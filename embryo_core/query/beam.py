@@ -16,7 +16,7 @@ exact if the answer is at least as probable as each of these prefixes (`Reply.bo
 a lower bound of the true rank.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,17 +82,12 @@ class Reply:
 
 
 def search(
-    models: Sequence["Model"],
-    question: Question,
-    beam: int = BEAM_WIDTH,
-    sought: np.ndarray | None = None,
-    first: np.ndarray | None = None,
+    models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, sought: np.ndarray | None = None
 ) -> list[Reply]:
     """Answer a question jointly with C models, by beam search over the chain rule; one pass per mask for all.
 
     If only the rank of one joint answer, ids [m], is `sought`, the search skips less probable answers, and ends once a
-    whole beam of more probable ones is known. This does not change the `joint_rank` of that answer. `first` are the
-    logits [C, V] of the first mask, if known.
+    whole beam of more probable ones is known. This does not change the `joint_rank` of that answer.
     """
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
@@ -101,8 +96,7 @@ def search(
     pasts: Pasts = {}
     found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
     for _ in question.masks:
-        known, first = first, None
-        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts, known)
+        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts)
         if sought is not None and least is None:
             least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
@@ -180,7 +174,6 @@ def _continued(
     beam: int,
     least: np.ndarray | None,
     pasts: Pasts,
-    known: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
 
@@ -188,7 +181,6 @@ def _continued(
     it, with their joint log probabilities. A continuation is at most as probable as its answer. So an answer's row is
     not computed, and its continuations get -inf, if the answer is less probable than the last continuation in the beam
     of the answers before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
-    Nothing is computed if the logits are `known`, [C, V] of the only answer.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -198,12 +190,7 @@ def _continued(
     joint = np.full(best.shape, -np.inf)
 
     def read(chosen: np.ndarray, begin: int, end: int) -> None:
-        of_rows: Iterable[tuple[int | slice, int, np.ndarray]]
-        if known is None:
-            of_rows = _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts)
-        else:
-            of_rows = [(slice(None), 0, known[chosen, None])]  # all models at once
-        for c, row, found in of_rows:
+        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts):
             at = chosen[c], slice(begin + row, begin + row + found.shape[-2])
             logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
             joint[at] = totals[at][..., None] + np.take_along_axis(found, best[at], axis=-1) - logsumexps[at]

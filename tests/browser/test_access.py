@@ -214,7 +214,7 @@ def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app_of_demo: str):
     """The lens is as wide as its words need, and is scrolled."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("query")
+    visitor.open("query", open="lens")
     lens = visitor.page.locator('[class*="st-key-scroll_"]')
     expect(lens.locator(".js-plotly-plot")).to_be_visible()
     assert lens.evaluate("one => one.scrollWidth >= 900 && one.clientWidth < 390")
@@ -224,7 +224,7 @@ def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app_of_demo
     """At the edge of what is seen, wherever the lens is scrolled to."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("query")
+    visitor.open("query", open="lens")
     lens = visitor.page.locator('[class*="st-key-scroll_"]')
     name = lens.locator(".ytick text").first
     expect(name).to_be_visible()

@@ -182,7 +182,7 @@ def test_a_saved_lens_has_words_that_can_be_read(visit, demo, columns):
     """In letters of a legible size; steps that have no room are counted in the small print."""
     rows = 1 + read().config["num_hidden_layers"]  # of layers, and the embeddings
     visitor = visit(demo)
-    visitor.open("query", first_steps="on")
+    visitor.open("query", first_steps="on", open="lens")
     expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()
     root = ElementTree.parse(saved(visitor, f"{PATH.name}-query-lens", columns, "SVG").path()).getroot()
     words = [text for group in root.iter(f"{SVG}g") if group.get("class") == "heatmap-label" for text in group]

@@ -91,6 +91,7 @@ def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
     visitor = visit(app)
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
     open_query(visitor, step="8", word="London", probability="log")
+    visitor.page.get_by_text("Lens: what each layer would answer").click()
     figure(visitor, "tiny-query-lens").scroll_into_view_if_needed()
     click_cell(visitor, "tiny-query-lens", 1, 0)
     visitor.expect_query(pin="0-8")
@@ -108,6 +109,11 @@ def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
     expect(other.page.get_by_role("heading", name="At step 8")).to_be_visible()
     expect(other.page.get_by_text("Embeddings at step 8")).to_be_visible()
     assert other.query() == visitor.query()
+
+    other.page.get_by_text("Lens: what each layer would answer").click()  # folds it
+    expect(other.page.get_by_text("Embeddings at step 8")).to_have_count(0)
+    other.settle()
+    assert not {"pin", "open"} & other.query().keys()
 
 
 # === What is asked ===
@@ -200,7 +206,7 @@ def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo: str):
 def test_figures_are_saved_as_svg_png_and_csv(visit, app):
     """Each figure has a menu of files under its name; the lens is wider than the page."""
     visitor = visit(app)
-    open_query(visitor, curves="rank")
+    open_query(visitor, curves="rank", open="lens")
     for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
         for kind, start in pictures.items():
             title, content = saved(visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True))

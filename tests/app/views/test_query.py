@@ -278,7 +278,7 @@ def test_files_say_which_of_several_masks_they_are_about(
 ) -> None:
     """In name, title, caption, and each row of the numbers, which have the text too."""
     text = "the [MASK] of [MASK]"
-    ask(app, text, **{"curves": "probability"} | parameters)
+    ask(app, text, **{"curves": "probability", "open": "lens"} | parameters)
     assert [figure.name for figure in shown] == [f"tiny-query-{name}" for name in names]
     for figure in shown:
         assert figure.title.endswith(text + which) and str(figure.caption).count(which) == 1
@@ -287,7 +287,7 @@ def test_files_say_which_of_several_masks_they_are_about(
 
 def test_files_of_a_text_with_one_mask_name_none(app: AppTest, shown: list[Figure]) -> None:
     """Neither in their name nor in their title."""
-    ask(app)
+    ask(app, open="lens")
     assert [figure.name for figure in shown] == ["tiny-query-probability", "tiny-query-lens"]
     assert all(figure.title.endswith(f": {TEXT}") for figure in shown)
 
@@ -341,7 +341,23 @@ def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None
     assert words(app.dataframe[-1].value) == [p.token for p in found.best(0, layer=1)]
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert words(app.dataframe[-1].value) == words(app.dataframe[0].value)
-    assert "pin" not in app.query_params
+    assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])
+
+
+def test_layers_are_asked_once_the_lens_is_unfolded(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then a question costs no passes for them."""
+    asked: list[str] = []
+    ask_layers = query.ask_layers
+
+    def counted(run: Run, text: str, *others: object) -> query.Answers:
+        asked.append(text)
+        return ask_layers(run, text, *others)
+
+    monkeypatch.setattr(query, "ask_layers", counted)
+    text = "the [MASK] is unfolded ."
+    assert ask(app, text).metric and not asked
+    ask(AppTest.from_function(page, default_timeout=60), text, open="lens")
+    assert asked == [text]
 
 
 @pytest.mark.parametrize(("pin", "shown"), [("9-8", "Layer 2 at step 8"), ("1-9", "Layer 1 at step 8")])
@@ -357,7 +373,7 @@ def test_a_link_to_a_cell_that_the_grid_lacks_is_shown_once(app: AppTest, pin: s
 
 def test_a_step_that_a_browser_did_not_hear_of_is_no_choice(app: AppTest) -> None:
     """A click while time goes on interrupts the page, and the boxes below the lens still have the step before."""
-    ask(app, step="8")
+    ask(app, step="8", open="lens")
     before = app._tree
     app.session_state["permalink"]["step"] = "16"
     app.run()
@@ -386,7 +402,7 @@ def test_a_text_that_a_browser_did_not_hear_of_stays(app: AppTest) -> None:
 
 def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
     """A lens needs one mask; without it there is a sentence in its place."""
-    ask(app, "the [MASK] of [MASK]")
+    ask(app, "the [MASK] of [MASK]", open="lens")
     assert "Choose one mask" in app.info[0].value
 
 

@@ -57,7 +57,7 @@ def test_the_page_opens_on_a_text_to_continue(app: AppTest) -> None:
 
 def test_answers_and_continuations_are_those_of_the_library(app: AppTest, decoder: Run, shown: list[Figure]) -> None:
     """The next pieces and the greedy continuation at the chosen step; a row for the continuation at each step."""
-    ask(app, TEXT, step="5", word="rivers")
+    ask(app, TEXT, step="5", word="rivers", open="lens")
     found = query.ask(decoder, TEXT)
     best, (greedy,) = found.best(5), found.best(5, TOGETHER)
     assert words(app.dataframe[0].value) == [one.token for one in best]

@@ -48,7 +48,7 @@ def line_of(app: AppTest) -> list[str]:
 
 def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
     """The line says how many have been asked; the chosen step is one of them, and the lens has the part alone."""
-    app = open_page("query", tiny_run, text=TEXT)
+    app = open_page("query", tiny_run, text=TEXT, open="lens")
     (line,) = line_of(app)
     assert line.startswith("2 of 3 checkpoints asked; going on")
     assert "Over 2 checkpoints" in [header.value for header in app.header]

@@ -315,20 +315,3 @@ def test_an_answer_is_ranked_in_the_beam_of_each_step(tiny_run: Run, monkeypatch
     places = {step: {one: own[1:] for one, own in found.items()} for step, found in scores.items()}
     kept = {(1, 1): (1, True), (2, 2): (2, True)}
     assert places == {0: kept | {(3, 3): (3, False)}, 8: kept | {(3, 3): (2, True)}}
-
-
-def test_a_refinement_with_layers_reads_them_in_its_first_round(tiny_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Both tables are those of the two questions; later rounds read no layers, nor do texts with several masks."""
-    monkeypatch.setattr(asking, "FIRST", 2)
-    refinement = query.Refinement(tiny_run, ONE, k=5, layers=True)
-    refinement.ask({0, 16})
-    refinement.ask({8})
-    assert refinement.layers
-    assert_same_answers(refinement.layers.table, query.ask_layers(tiny_run, ONE, steps=[0, 16], k=5).table)
-    assert_same_answers(refinement.answers.table, query.ask(tiny_run, ONE, k=5).table)
-    assert not query.Refinement(tiny_run, TWO, layers=True).reads_layers
-    assert not query.Refinement(tiny_run, query.parse(tiny_run, ONE).track("the"), layers=True).reads_layers
-
-
-def assert_same_answers(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-4, atol=1e-7)
