@@ -32,8 +32,8 @@ PAGES = {  # page and parameters: how many figures it has
     ("knowledge", ()): 2,
     ("knowledge", (("panels", "on"),)): 2,
     ("finetuning", (("open", "tuning"),)): 2,
-    ("query", (("text", "the [MASK] of the town ."),)): 2,
-    ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"))): 2,
+    ("query", (("text", "the [MASK] of the town ."), ("open", "lens"))): 2,
+    ("query", (("text", "the [MASK] of the town ."), ("curves", "rank"), ("open", "lens"))): 2,
 }
 
 

@@ -15,7 +15,7 @@ from tests.hostile import make_hostile
 
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
 READ_AS_MARKDOWN = "title header caption markdown info warning error success".split()
-FOLDS = "card,computed,embeddings,length,ngrams,objective,phases,similarity"  # of the Overview
+FOLDS = "card,computed,embeddings,length,lens,ngrams,objective,phases,similarity"  # of the Overview and Query
 OWN_LINK = f"[Chiang, Huang and Lee, 2020]({PAPER})"  # which the Overview has on purpose
 
 

@@ -28,7 +28,7 @@ VIEWS = {  # every page and section: its path and parameters
     "knowledge": ("knowledge", {}),
     "relations": ("knowledge", {"panels": "on"}),
     "fine-tuning": ("finetuning", {}),
-    "query": ("query", {}),
+    "query": ("query", {"open": "lens"}),
     "compare": ("compare", {}),
 }
 GRAVE = ("serious", "critical")
