@@ -3,11 +3,11 @@
     python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE] [--abusers N]
 
 A real server is started on the demo, and visitors use it like browsers, over Streamlit's WebSocket, without drawing. A
-question is a new text on the Query page: its answers over the steps, at one step, and layer by layer. It is answered
-when the page is drawn completely. A question without an answer within a minute, or with an error, is lost. First, one
-visitor's questions are timed alone, and while another visitor asks heavy ones. The visitors use the same cores as the
-server. Abusers open random pages with invalid parameters, send forged messages, and leave in the middle. Memory is
-sampled, so that its growth over the second half can be printed. Two hours of a demo:
+question is a new text on the Query page: its answers over the steps and at one step. It is answered when the page is
+drawn completely. A question without an answer within a minute, or with an error, is lost. First, one visitor's
+questions are timed alone, also with the lens open, and while another visitor asks heavy ones. The visitors use the same
+cores as the server. Abusers open random pages with invalid parameters, send forged messages, and leave in the middle.
+Memory is sampled, so that its growth over the second half can be printed. Two hours of a demo:
 
     python -m benchmarks.visitors --sessions 30 --minutes 120 --abusers 3
 """
@@ -52,10 +52,11 @@ WORDS = (
 
 
 class Visitor:
-    """One session on the Query page."""
+    """One session on the Query page, opened with the parameters of a `query`."""
 
-    def __init__(self, port: int):
+    def __init__(self, port: int, query: str = ""):
         self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
+        self.query = query
         self.box = ""  # id of the text area
         self.page = ""  # hash of the page
         self.part = ""  # id of the fragment that is drawn again for a question
@@ -86,6 +87,7 @@ class Visitor:
         message = BackMsg()
         state = message.rerun_script
         state.page_script_hash, state.page_name = self.page, "" if self.page else "query"
+        state.query_string = self.query
         if text is not None:
             state.widget_states.widgets.add(id=self.box, string_value=text)
             state.fragment_id = self.part
@@ -187,16 +189,21 @@ def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
     return BackMsg(rerun_script=state).SerializeToString()
 
 
-async def time_light(port: int, process: int, questions: int) -> tuple[list[float], float, list[float]]:
-    """Return the seconds of light questions alone, the core-seconds of one, and the seconds during heavy ones."""
-    draw = random.Random(-1)
-    async with Visitor(port) as visitor:
+async def time_alone(port: int, process: int, questions: int, query: str = "") -> tuple[float, float]:
+    """Return the median seconds of light questions, and the core-seconds of one."""
+    draw = random.Random(f"alone {query}")
+    async with Visitor(port, query) as visitor:
         await visitor.ask(light(draw))
         before = core_seconds(process)
-        alone = [await visitor.ask(light(draw)) for _ in range(questions)]
-        spent = (core_seconds(process) - before) / questions
-        async with asking_heavy_questions(port):
-            return alone, spent, [await visitor.ask(light(draw)) for _ in range(questions)]
+        taken = [await visitor.ask(light(draw)) for _ in range(questions)]
+        return statistics.median(taken), (core_seconds(process) - before) / questions
+
+
+async def time_beside_heavy(port: int, questions: int) -> list[float]:
+    """Return the seconds of light questions while another visitor asks heavy ones."""
+    draw = random.Random(-1)
+    async with Visitor(port) as visitor, asking_heavy_questions(port):
+        return [await visitor.ask(light(draw)) for _ in range(questions)]
 
 
 @asynccontextmanager
@@ -276,11 +283,12 @@ def main() -> None:
     parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
-        alone, spent, delayed = asyncio.run(time_light(port, process, 20))
-        delay = max(delayed) - statistics.median(alone)
-        print(f"a light question {statistics.median(alone):.2f} s, {spent:.3f} s of a core;", end=" ")
-        print(f"during heavy ones at most {max(delayed):.2f} s")
-        print(f"delayed by at most {delay:.2f} s", flush=True)
+        alone, spent = asyncio.run(time_alone(port, process, 20))
+        with_lens = asyncio.run(time_alone(port, process, 20, "open=lens"))
+        slowest = max(asyncio.run(time_beside_heavy(port, 20)))
+        print(f"a light question {alone:.2f} s, {spent:.3f} s of a core; with the lens open", end=" ")
+        print("{:.2f} s, {:.3f} s of a core".format(*with_lens))
+        print(f"during heavy ones at most {slowest:.2f} s, a delay of {slowest - alone:.2f} s", flush=True)
         taken, lost, growth = asyncio.run(crowd(port, process, options))
         p50, p95 = statistics.quantiles(taken, n=20)[9::9]
         print(f"{options.sessions} sessions, a question each every {options.every:g} s: {len(taken)} answered")
