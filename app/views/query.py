@@ -68,23 +68,23 @@ def _ask(view: View) -> None:
     mask = _pick_mask(max(request.masks for request in requests))
     if mask == TOGETHER:
         widgets.show_caption(JOINTLY)
-    found: AskedQuestions = [None] * len(requests)
+    questions: AskedQuestions = [None] * len(requests)
     for i, column in enumerate(_columns(len(requests))):
         with column, widgets.explaining():
-            found[i] = ask_request(requests[i], mask, asked_later(requests[i], requests))
-    known = [one for one in found if one]
-    if known:
+            questions[i] = ask_request(requests[i], mask, asked_later(requests[i], requests))
+    answered = [one for one in questions if one]
+    if answered:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
         curves, log = "probability", False
-        if any(len(one.request.view.loadable) > 1 for one in known):
+        if any(len(one.request.view.loadable) > 1 for one in answered):
             with below:
                 curves, log = _pick_curves()
                 pickers.pick_smoothing()
         with above:
-            show_rounds(found, partial(_show_answers, curves=curves, log=log))
-        query_figures.show_continuations(known)
-        pickers.fold("lens", "Lens: what each layer would answer", partial(query_figures.show_lens, known), "pin")
-        _show_commands([one.request for one in known], mask)
+            show_rounds(questions, partial(_show_answers, curves=curves, log=log))
+        query_figures.show_continuations(answered)
+        pickers.fold("lens", "Lens: what each layer would answer", partial(query_figures.show_lens, answered), "pin")
+        _show_commands([one.request for one in answered], mask)
 
 
 def _suggest_mask(request: Request) -> bool:
@@ -135,20 +135,20 @@ def _pick_curves() -> tuple[str, bool]:
 # === Answers, in columns ===
 
 
-def _show_answers(found: AskedQuestions, curves: str, log: bool) -> None:
+def _show_answers(questions: AskedQuestions, curves: str, log: bool) -> None:
     """Draw all questions, on shared axes: at the chosen step, and over the steps asked so far."""
-    known = [one for one in found if one]
-    shared = share_axes([one.table for one in known], [one.request.view.axis for one in known], log)
+    answered = [one for one in questions if one]
+    shared = share_axes([one.table for one in answered], [one.request.view.axis for one in answered], log)
     parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
-    if len(found) == 1:
+    if len(questions) == 1:
         left, right = st.columns([2, 3], gap="large")
         with left:
-            query_figures.show_step(known[0], 1)
+            query_figures.show_step(answered[0], 1)
         with right:
             for draw in parts:
-                draw(known[0], 1)
+                draw(answered[0], 1)
     else:
-        _show_compared(found, [query_figures.show_step, *parts])
+        _show_compared(questions, [query_figures.show_step, *parts])
 
 
 def _columns(count: int) -> list[DeltaGenerator]:
@@ -156,28 +156,28 @@ def _columns(count: int) -> list[DeltaGenerator]:
     return [column for _ in range(0, count, 2) for column in st.columns(min(count, 2), gap="large")]
 
 
-def _show_compared(found: AskedQuestions, parts: list[Part]) -> None:
+def _show_compared(questions: AskedQuestions, parts: list[Part]) -> None:
     """Draw questions in pairs, with a row for each kind of answer, so that answers of one kind are side by side."""
-    for first in range(0, len(found), 2):
-        pair = found[first : first + 2]
+    for first in range(0, len(questions), 2):
+        pair = questions[first : first + 2]
         with st.container(key=f"questions_{first + 1}"):
-            _show_row(pair, first + 1, lambda known, number: query_figures.show_question(known))
+            _show_row(pair, first + 1, lambda question, number: query_figures.show_question(question))
         for row, draw in enumerate(parts):
             _show_row(pair, first + 1, partial(_show_headed, draw, row))
 
 
 def _show_row(pair: AskedQuestions, first: int, draw: Part) -> None:
-    for number, (column, known) in enumerate(zip(_columns(len(pair)), pair), start=first):
-        if known:
+    for number, (column, question) in enumerate(zip(_columns(len(pair)), pair), start=first):
+        if question:
             with column:
-                draw(known, number)
+                draw(question, number)
 
 
-def _show_headed(draw: Part, row: int, known: AskedQuestion, number: int) -> None:
+def _show_headed(draw: Part, row: int, question: AskedQuestion, number: int) -> None:
     """Draw a cell of a `row` with its question, which only a narrow window shows: see page.css."""
     with st.container(key=f"again_{row}_{number}"):
-        query_figures.show_question(known)
-    draw(known, number)
+        query_figures.show_question(question)
+    draw(question, number)
 
 
 def _show_commands(requests: list[Request], mask: int) -> None:

@@ -24,36 +24,36 @@ FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
 CURVES = ("probability", "rank")  # one is drawn at a time, since each is slow to draw
 
 
-def show_question(known: AskedQuestion) -> None:
+def show_question(question: AskedQuestion) -> None:
     """Draw the run and its text as a heading."""
-    text = " ".join(known.request.text.split())
-    st.markdown(f"**{literal(known.request.view.run.name)}**: {literal(text)}")
+    text = " ".join(question.request.text.split())
+    st.markdown(f"**{literal(question.request.view.run.name)}**: {literal(text)}")
 
 
 # === At the chosen step ===
 
 
-def show_step(known: AskedQuestion, number: int) -> None:
+def show_step(question: AskedQuestion, number: int) -> None:
     """Draw the answers at the chosen step; `number` distinguishes the questions of a page."""
-    request, view = known.request, known.request.view
+    request, view = question.request, question.request.view
     st.header(f"At {view.name_step(view.step)}", anchor=False)
     with widgets.explaining():
-        best = known.best()
+        best = question.best()
         if best[0].probability < query.NOISE:
             widgets.show_caption(query.describe_noise(view.name_step(view.step)))
         else:
-            show_ranking(_ranking(best), "words" if known.mask == TOGETHER else "piece", key=f"answers_{number}")
-        if known.answers.question.continues:
-            (greedy,) = known.best(TOGETHER)
+            show_ranking(_ranking(best), "words" if question.mask == TOGETHER else "piece", key=f"answers_{number}")
+        if question.answers.question.continues:
+            (greedy,) = question.best(TOGETHER)
             st.markdown(f"{literal(request.text.strip())} **{literal(greedy.token)}**")
             widgets.show_caption(query.describe_continuation(greedy))
         if request.fact:
-            _show_fact(known, best[0], number)
-    if TRACKED in known.words:
-        _, answers = known.words[TRACKED]
+            _show_fact(question, best[0], number)
+    if TRACKED in question.words:
+        _, answers = question.words[TRACKED]
         step = view.evaluated_step(answers.steps)
         widgets.show_caption(query.describe_word(answers, step, request.masks, view.run.step_unit))
-    elif request.word and known.mask == TOGETHER:
+    elif request.word and question.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
 
 
@@ -63,8 +63,8 @@ def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
 
-def _show_fact(known: AskedQuestion, best: Prediction, number: int) -> None:
-    fact, rows = known.request.fact, _fact_rows(known, best)
+def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
+    fact, rows = question.request.fact, _fact_rows(question, best)
     if fact is None or not rows:
         return
     table = pd.DataFrame.from_dict(rows, orient="index", columns=FACT_COLUMNS).rename_axis("").reset_index()
@@ -74,14 +74,14 @@ def _show_fact(known: AskedQuestion, best: Prediction, number: int) -> None:
     widgets.show_caption(query.describe_fact(fact.object, "stored" in rows))
 
 
-def _fact_rows(known: AskedQuestion, best: Prediction) -> dict[str, tuple]:
+def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
     """Return answer and true object at the chosen step, both asked "now" and "stored" by the evaluation."""
-    fact, view = known.request.fact, known.request.view
+    fact, view = question.request.fact, question.request.view
     if fact is None:
         return {}
     rows = {}
-    if TRUE_OBJECT in known.words:
-        table = known.words[TRUE_OBJECT][1].table
+    if TRUE_OBJECT in question.words:
+        table = question.words[TRUE_OBJECT][1].table
         for row in table[table["step"] == view.step].itertuples():
             rows["now"] = (best.token, best.probability, spell_rank(row.rank, row.exact), row.probability)
     cloze = results.answers_to(view.run, fact.relation, fact.id)
@@ -94,15 +94,15 @@ def _fact_rows(known: AskedQuestion, best: Prediction) -> dict[str, tuple]:
 # === Over the steps ===
 
 
-def show_lead(known: AskedQuestion, number: int) -> None:
+def show_lead(question: AskedQuestion, number: int) -> None:
     """Draw the final answer, when it first leads, and from when it stays, if several steps were asked."""
-    view, answers = known.request.view, known.answers
-    lead, last = answers.lead(known.mask), answers.steps[-1]
+    view, answers = question.request.view, question.answers
+    lead, last = answers.lead(question.mask), answers.steps[-1]
     over_time = len(answers.steps) > 1 or len(view.loadable) > 1
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
     if over_time:
-        widgets.show_problems(view.run, known.problems)
-    learned = answers.best(last, known.mask)[0].probability >= query.LEARNED
+        widgets.show_problems(view.run, question.problems)
+    learned = answers.best(last, question.mask)[0].probability >= query.LEARNED
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
         if len(answers.steps) > 1:
@@ -117,29 +117,29 @@ def show_lead(known: AskedQuestion, number: int) -> None:
         widgets.show_caption(query.describe_single(view.run, view.name_step(last), others))
 
 
-def show_curves(known: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
+def show_curves(question: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
     """Draw the probability or rank of each answer over the steps; nothing for a run with weights at only one step."""
-    if len(known.request.view.loadable) < 2:
+    if len(question.request.view.loadable) < 2:
         return
-    lead = known.answers.lead(known.mask)
-    drawn = {"subject": known.subject(number), "table": known.table, "lead": lead, "shared": shared, "column": curves}
-    figures.show(figures.draw(known.request.view, query.answer_curves, **drawn))
+    lead, subject = question.answers.lead(question.mask), question.subject(number)
+    drawn = {"subject": subject, "table": question.table, "lead": lead, "shared": shared, "column": curves}
+    figures.show(figures.draw(question.request.view, query.answer_curves, **drawn))
 
 
-def show_continuations(found: list[AskedQuestion]) -> None:
+def show_continuations(questions: list[AskedQuestion]) -> None:
     """Draw, for each text that decoders continue, the greedy continuation at each step."""
-    continued = [known for known in found if known.answers.question.continues]
+    continued = [question for question in questions if question.answers.question.continues]
     if continued:
         st.header("Greedy continuations", anchor=False)
-    for number, known in enumerate(continued, start=1):
-        if len(found) > 1:
-            show_question(known)
-        unit, number_column = known.request.view.run.step_unit, st.column_config.NumberColumn
+    for number, question in enumerate(continued, start=1):
+        if len(questions) > 1:
+            show_question(question)
+        unit, number_column = question.request.view.run.step_unit, st.column_config.NumberColumn
         columns = {
             "step": number_column(step_unit_name(unit), format="localized", width=72),
             "probability": number_column("probability", format="%.1e", width=88),
         }
-        table = query.continuation_table(known.answers)
+        table = query.continuation_table(question.answers)
         order = ["step", "continuation", "probability"]
         about: dict[str, Any] = {"alt": "Greedy continuations", "column_config": columns, "column_order": order}
         st.dataframe(table, hide_index=True, key=f"continuations_{number}", **about)
@@ -148,25 +148,25 @@ def show_continuations(found: list[AskedQuestion]) -> None:
 # === Layer by layer ===
 
 
-def show_lens(found: list[AskedQuestion]) -> None:
+def show_lens(questions: list[AskedQuestion]) -> None:
     """Draw the lens of each question: each layer's best word at each step, and the top words of one pinned cell."""
-    if any(known.mask == TOGETHER for known in found):
+    if any(question.mask == TOGETHER for question in questions):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
-    over_time = any(len(known.request.view.loadable) > 1 for known in found)
+    over_time = any(len(question.request.view.loadable) > 1 for question in questions)
     first_steps = "First steps, where no word reaches 10 %"
     show_first = over_time and pickers.pick_switch("first_steps", first_steps, optional=True)
     permalink.show("pin", permalink.get("pin") or None)
-    for number, known in enumerate(found, start=1):
-        if len(found) > 1:
-            show_question(known)
+    for number, question in enumerate(questions, start=1):
+        if len(questions) > 1:
+            show_question(question)
         with widgets.explaining():
-            _show_one_lens(known, number, show_first)
+            _show_one_lens(question, number, show_first)
 
 
-def _show_one_lens(known: AskedQuestion, number: int, show_first: bool) -> None:
-    view, subject = known.request.view, known.subject(number)
-    answers = by_layer(view.run, known.request.text, known.mask)
+def _show_one_lens(question: AskedQuestion, number: int, show_first: bool) -> None:
+    view, subject = question.request.view, question.subject(number)
+    answers = by_layer(view.run, question.request.text, question.mask)
     log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
     steps = view.loadable if log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))
@@ -178,13 +178,13 @@ def _show_one_lens(known: AskedQuestion, number: int, show_first: bool) -> None:
     with right:
         _pick_pin(pin, layers, steps, name, step_unit_name(view.run.step_unit).capitalize())
         with widgets.explaining():
-            _show_pinned(known, answers, pin, name)
+            _show_pinned(question, answers, pin, name)
     with left:
         folded = [] if show_first else lens.unsure_steps(answers.table)
         folded = [] if permalink.get("pin") and pin[1] in folded else folded
         pinned = pin if permalink.get("pin") and pin[1] in answers.steps else None
         st.html(lens.colour_scale())
-        drawn = {"table": answers.table, "pin": pinned, "marked": known.marked, "folded": folded}
+        drawn = {"table": answers.table, "pin": pinned, "marked": question.marked, "folded": folded}
         total = len(view.loadable) if log_spaced else None
         figure = figures.draw(view, lens.lens, subject=subject, total=total, **drawn)
         figures.show(figure, on_point=_pin)
@@ -234,13 +234,13 @@ def _cell_name(view: View, layer: int, step: int) -> str:
     return f"{_layer_name(layer)} at {view.name_step(step)}"
 
 
-def _show_pinned(known: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
+def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
     """Draw the ten best words of the pinned cell; a step that the lens lacks is asked alone."""
-    (layer, step), view = pin, known.request.view
+    (layer, step), view = pin, question.request.view
     st.markdown(f"**{_cell_name(view, layer, step)}**")
     if step not in answers.steps:
-        answers = by_layer(view.run, known.request.text, known.mask, step)
-    best = answers.best(step, known.mask, layer)
+        answers = by_layer(view.run, question.request.text, question.mask, step)
+    best = answers.best(step, question.mask, layer)
     if best[0].probability < query.NOISE:
         widgets.show_caption(query.describe_noise(view.name_step(step)))
         return

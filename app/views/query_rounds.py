@@ -186,47 +186,47 @@ def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuesti
 AskedQuestions = list[AskedQuestion | None]  # of each question; None if it cannot be answered
 
 
-def show_rounds(found: AskedQuestions, draw: Callable[[AskedQuestions], None]) -> None:
+def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None]) -> None:
     """Call `draw` with the answers so far; while checkpoints are left, ask another round and call it again."""
-    goes_on = _goes_on(found)
+    goes_on = _goes_on(questions)
 
     @st.fragment(run_every=PAUSE if goes_on else None)
     def drawn() -> None:
         along_with_page = is_drawing()
         with drawing(), widgets.explaining():
-            known = found if along_with_page else _by_now(found)
-            draw(known)
-            _show_progress(known)
+            current = questions if along_with_page else _by_now(questions)
+            draw(current)
+            _show_progress(current)
             if along_with_page:
                 return
-            if goes_on and _goes_on(known):  # after "Go on" the page first starts the timer that draws each round
-                for one in filter(None, known):
+            if goes_on and _goes_on(current):  # after "Go on" the page first starts the timer that draws each round
+                for one in filter(None, current):
                     for rounds in one.all_rounds:
                         rounds.ask_next_round(one.request.view.step)
-            if _goes_on(_by_now(found)) != goes_on:
+            if _goes_on(_by_now(questions)) != goes_on:
                 st.rerun()
 
     drawn()
 
 
 def asked_later(request: Request, together: Sequence[Request]) -> bool:
-    """Return whether the rounds of the questions `together` continue, so that the next one can ask a missing step."""
+    """Return whether the rounds of the requests `together` continue, so that the next one can ask a missing step."""
     if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
         return False
     unfinished = in_rounds(request.view.run, request.text).unfinished
     return unfinished and _affordable(in_rounds(one.view.run, one.text) for one in together)
 
 
-def _by_now(found: AskedQuestions) -> AskedQuestions:
+def _by_now(questions: AskedQuestions) -> AskedQuestions:
     """Return the questions with the answers of all rounds so far."""
-    together = [one.request for one in found if one]
-    return [one and ask_request(one.request, one.mask, asked_later(one.request, together)) for one in found]
+    together = [one.request for one in questions if one]
+    return [one and ask_request(one.request, one.mask, asked_later(one.request, together)) for one in questions]
 
 
-def _goes_on(found: AskedQuestions) -> bool:
-    known = [one for one in found if one]
-    left = any(one.unfinished for one in known) and st.session_state.get(STOPPED) != _questions(found)
-    return left and _affordable(rounds for one in known for rounds in one.all_rounds)
+def _goes_on(questions: AskedQuestions) -> bool:
+    answered = [one for one in questions if one]
+    left = any(one.unfinished for one in answered) and st.session_state.get(STOPPED) != _asked_texts(questions)
+    return left and _affordable(rounds for one in answered for rounds in one.all_rounds)
 
 
 def _affordable(together: Iterable[Rounds]) -> bool:
@@ -240,23 +240,23 @@ def _affordable(together: Iterable[Rounds]) -> bool:
     return True
 
 
-def _questions(found: AskedQuestions) -> list[tuple[str, str]]:
-    return [(one.request.view.run.name, one.request.text) for one in found if one]
+def _asked_texts(questions: AskedQuestions) -> list[tuple[str, str]]:
+    return [(one.request.view.run.name, one.request.text) for one in questions if one]
 
 
-def _show_progress(found: AskedQuestions) -> None:
+def _show_progress(questions: AskedQuestions) -> None:
     """Show how many checkpoints have been asked, and a button to stop or to go on; nothing once all are asked."""
-    unfinished = [one for one in found if one and one.unfinished]
+    unfinished = [one for one in questions if one and one.unfinished]
     if not unfinished:
         return
-    goes_on, questions = _goes_on(found), _questions(found)
+    goes_on, texts = _goes_on(questions), _asked_texts(questions)
     asked, total = (sum(getattr(one.rounds, count) for one in unfinished) for count in ("asked", "total"))
     narrowing = any(one.rounds.narrowing for one in unfinished)
     with st.container(horizontal=True, vertical_alignment="center", key="query_progress"):
         widgets.show_caption(describe_progress(asked, total, narrowing, goes_on), width="stretch")
         if goes_on:
-            st.button("Stop", key="query_stop", on_click=st.session_state.update, args=({STOPPED: questions},))
-        elif st.session_state.get(STOPPED) == questions:
+            st.button("Stop", key="query_stop", on_click=st.session_state.update, args=({STOPPED: texts},))
+        elif st.session_state.get(STOPPED) == texts:
             st.button("Go on", key="query_go_on", on_click=st.session_state.update, args=({STOPPED: None},))
     with widgets.explaining():
         for one in unfinished:

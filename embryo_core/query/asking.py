@@ -69,8 +69,9 @@ def ask_layers(
     """Ask every layer for one mask of a text; errors and steps as for `ask`."""
     question = parse(run, question)
     position = question.mask_position(mask)
-    found, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
-    return Answers(run.name, question, _tabulate_layers(question, mask, found), skipped)
+    by_step, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
+    best, probabilities = (np.stack(parts) for parts in zip(*by_step.values(), strict=True))
+    return Answers(run.name, question, tabulate_layers(question, mask, [*by_step], best, probabilities), skipped)
 
 
 def first_steps(run: Run) -> list[int] | None:
@@ -240,12 +241,8 @@ def _add_scores(
 def _by_layer(question: Question, position: int, k: int, models: Sequence["Model"]) -> list[OfLayers]:
     """Return each model's best pieces at every layer."""
     question.check_length(min(model.max_positions for model in models))
-    return _best_of_layers(_layer_logits(question, position, models), k)
-
-
-def _best_of_layers(logits: np.ndarray, k: int) -> list[OfLayers]:
-    """Return the best pieces of logits [C, layers, V], for all models at once, since each call waits for the GIL."""
-    best = top_k(logits, k)
+    logits = _layer_logits(question, position, models)
+    best = top_k(logits, k)  # for all models at once, since each call waits for the GIL
     probabilities = np.exp(np.take_along_axis(logits, best, axis=2) - logsumexp(logits))
     return [*zip(best, probabilities, strict=True)]
 
@@ -263,8 +260,3 @@ def _layer_logits(question: Question, position: int, models: Sequence["Model"]) 
         else:
             found.append(model.layer_logits(question.ids, position))
     return np.stack(found)
-
-
-def _tabulate_layers(question: Question, mask: int, found: Mapping[int, OfLayers]) -> Columns:
-    best, probabilities = (np.stack(parts) for parts in zip(*found.values(), strict=True))
-    return tabulate_layers(question, mask, [*found], best, probabilities)
