@@ -1,4 +1,4 @@
-"""Both paths of the engine: every test of this room that asks for `kernels` runs with the fast ones and without."""
+"""Run every test of this folder that requests `kernels` twice: with the fast kernels and with plain torch."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from embryo_core.engine.kernels import SETTINGS
 
 @pytest.fixture(params=SETTINGS)
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """EMBRYO_KERNELS as "fast" and as "plain"."""
+    """Set EMBRYO_KERNELS to "fast", then to "plain", and return it."""
     monkeypatch.setenv("EMBRYO_KERNELS", request.param)
     return request.param

@@ -1,4 +1,4 @@
-"""Loaded models are kept within a limit in bytes, least recently used out first."""
+"""Tests of the model cache, which holds loaded models up to a limit in bytes and evicts the least recently used."""
 
 import os
 import shutil
@@ -32,8 +32,8 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return steps
 
 
-def test_the_least_recently_used_goes_first(tiny_run: Run, loaded: list[int]) -> None:
-    """With room for two models, the third pushes out the one that was not asked for lately."""
+def test_least_recently_used_model_is_evicted_first(tiny_run: Run, loaded: list[int]) -> None:
+    """With room for two models, loading a third evicts the one that was not requested last."""
     first, second, third = runs.checkpoints(tiny_run)
     size = ModelCache(limit=10**9).get(first).nbytes
     models = ModelCache(limit=2 * size)
@@ -49,16 +49,16 @@ def test_the_least_recently_used_goes_first(tiny_run: Run, loaded: list[int]) ->
     assert loaded == [8]
 
 
-def test_a_model_beyond_the_limit_is_not_kept(tiny_run: Run) -> None:
-    """A model larger than the whole limit answers and is let go."""
+def test_model_larger_than_limit_is_not_kept(tiny_run: Run) -> None:
+    """A model larger than the whole limit is returned but not cached."""
     checkpoint = runs.checkpoint(tiny_run, 8)
     models = ModelCache(limit=100)
     assert models.get(checkpoint).checkpoint == checkpoint
     assert models.nbytes == 0
 
 
-def test_filling_stops_where_no_more_fits(own_run: Run, loaded: list[int]) -> None:
-    """Nothing is loaded only to be pushed out; a checkpoint that cannot be read is passed over."""
+def test_filling_stops_at_limit(own_run: Run, loaded: list[int]) -> None:
+    """No model is loaded only to be evicted, and a checkpoint that cannot be read is skipped."""
     checkpoints = runs.checkpoints(own_run)
     size = ModelCache(limit=10**9).get(checkpoints[0]).nbytes
     (checkpoints[0].path / "model.safetensors").write_bytes(b"")
@@ -72,8 +72,8 @@ def test_filling_stops_where_no_more_fits(own_run: Run, loaded: list[int]) -> No
         assert loaded == []
 
 
-def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
-    """A newer manifest means other weights."""
+def test_retrained_checkpoint_is_reloaded(own_run: Run) -> None:
+    """A newer manifest means other weights, so the cached model is replaced."""
     checkpoint = runs.checkpoint(own_run, 8)
     models = ModelCache(limit=10**9)
     before = models.get(checkpoint)
@@ -82,8 +82,8 @@ def test_a_checkpoint_trained_again_is_loaded_again(own_run: Run) -> None:
     assert models.nbytes == before.nbytes
 
 
-def test_threads_share_what_is_loaded(tiny_run: Run, loaded: list[int]) -> None:
-    """A checkpoint that several threads ask for at once is loaded once."""
+def test_threads_share_loaded_models(tiny_run: Run, loaded: list[int]) -> None:
+    """A checkpoint that several threads request at once is loaded once."""
     models = ModelCache(limit=10**9)
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
@@ -91,8 +91,8 @@ def test_threads_share_what_is_loaded(tiny_run: Run, loaded: list[int]) -> None:
     assert len({id(one) for one in found}) == 3
 
 
-def test_threads_that_ask_at_once_get_the_model_or_its_fault(own_run: Run) -> None:
-    """A load that fails raises in every thread and does not block the others."""
+def test_failed_load_raises_in_every_waiting_thread(own_run: Run) -> None:
+    """A load that fails raises in every thread that waits for it and does not block the other checkpoints."""
     models, (broken, whole, _) = ModelCache(limit=10**9), runs.checkpoints(own_run)
     (broken.path / "model.safetensors").write_bytes(b"")
     with ThreadPoolExecutor(4) as pool:
@@ -101,8 +101,8 @@ def test_threads_that_ask_at_once_get_the_model_or_its_fault(own_run: Run) -> No
     assert [type(one) for one in failures] == [BrokenCheckpoint, type(None)] * 4
 
 
-def test_memory_of_a_replaced_model_is_handed_back(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As is that of others that are let go."""
+def test_replacing_model_returns_its_memory(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replacing an outdated model returns memory to the system, and loading the first model does not."""
     handed = []
     monkeypatch.setattr(cache, "return_memory", lambda: handed.append(True))
     checkpoint = runs.checkpoint(own_run, 8)
@@ -141,8 +141,8 @@ print(resident() - before, models.nbytes)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(("stored", "hidden", "count"), [(torch.float32, 32, 160), (torch.float16, 192, 40)])
-def test_the_bytes_counted_are_those_held(own_run: Run, kernels: str, stored, hidden: int, count: int) -> None:
-    """When half of many small models were let go, the process holds the bytes of the others."""
+def test_counted_bytes_match_resident_memory(own_run: Run, kernels: str, stored, hidden: int, count: int) -> None:
+    """After half of many small models were evicted, the process's resident memory is that of the remaining ones."""
     store_albert(own_run, stored, hidden)
     limit = count // 2 * model.load(runs.checkpoint(own_run, 16)).nbytes
     command = [sys.executable, "-c", MEASURED, str(own_run.path), str(count), str(limit)]
@@ -152,7 +152,7 @@ def test_the_bytes_counted_are_those_held(own_run: Run, kernels: str, stored, hi
 
 
 def store_albert(run: Run, stored: torch.dtype, hidden: int) -> None:
-    """Put a random ALBERT of this size in the place of step 16."""
+    """Replace step 16 by a random ALBERT of this size."""
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 2 * hidden, "embedding_size": 64}
     config = AlbertConfig(vocab_size=700, hidden_size=hidden, max_position_embeddings=64, **sizes)
     folder = run.path / "checkpoints" / "step16"
@@ -167,14 +167,14 @@ def store_albert(run: Run, stored: torch.dtype, hidden: int) -> None:
 @pytest.mark.parametrize(
     ("setting", "limit"), [("500 MB", 5e8), ("4gb", 4e9), ("1.5 GB", 1.5e9), ("1000", 1000), ("", 2e9)]
 )
-def test_the_setting(monkeypatch: pytest.MonkeyPatch, setting: str, limit: float) -> None:
-    """EMBRYO_MODEL_MEMORY is a size in bytes, KB, MB or GB; 2 GB where it is not set."""
+def test_model_memory_setting_is_parsed(monkeypatch: pytest.MonkeyPatch, setting: str, limit: float) -> None:
+    """EMBRYO_MODEL_MEMORY is a size in bytes, KB, MB or GB; the default is 2 GB."""
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", setting)
     assert memory_limit() == limit
 
 
-def test_a_setting_that_is_no_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that is not a size is named, with an example."""
+def test_invalid_model_memory_setting_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the setting and gives an example."""
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "plenty")
     with pytest.raises(ConfigError, match=r"EMBRYO_MODEL_MEMORY is 'plenty'.*500 MB"):
         memory_limit()

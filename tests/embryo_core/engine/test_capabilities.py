@@ -1,4 +1,4 @@
-"""What a checkpoint gives is read off its config.json, without torch."""
+"""Tests of the capabilities of a checkpoint, which are read from its config.json without torch."""
 
 import json
 import subprocess
@@ -30,8 +30,10 @@ ENCODER = {"states", "attentions", "trainable"}
         ("whisper", ["WhisperForCausalLM"], set()),
     ],
 )
-def test_what_each_architecture_gives(own_run: Run, family: str, architectures: list[str], given: set[str]) -> None:
-    """Words need the head of that name; a family that no engine reads gives nothing."""
+def test_capabilities_follow_from_architecture(
+    own_run: Run, family: str, architectures: list[str], given: set[str]
+) -> None:
+    """Predicting words requires the class with that head; a family that no engine reads has no capabilities."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = {"model_type": family} | ({"architectures": architectures} if architectures else {})
     (checkpoint.path / "config.json").write_text(json.dumps(config))
@@ -39,16 +41,16 @@ def test_what_each_architecture_gives(own_run: Run, family: str, architectures: 
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
-def test_a_config_that_cannot_be_read(own_run: Run, content: str | None) -> None:
-    """It is a broken checkpoint."""
+def test_unreadable_config_is_a_broken_checkpoint(own_run: Run, content: str | None) -> None:
+    """A missing file, invalid JSON and JSON that is not an object raise the same error, which says what to do."""
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()
     with pytest.raises(BrokenCheckpoint, match=r"config.json .*; copy this step again"):
         checkpoint_capabilities(runs.checkpoint(own_run, 8))
 
 
-def test_asking_imports_no_torch() -> None:
-    """An evaluation can be planned without it."""
+def test_capabilities_import_neither_torch_nor_numpy() -> None:
+    """An evaluation can be planned without loading either library."""
     code = "import sys, embryo_core.engine.capabilities; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -63,6 +65,6 @@ def test_asking_imports_no_torch() -> None:
         ("roberta", {}, None),
     ],
 )
-def test_which_layers_share_their_heads(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
-    """It depends on the family and on the `share` setting of its pretraining."""
+def test_number_of_head_groups(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
+    """The number of groups depends on the family and on the `share` setting of its pretraining."""
     assert head_groups(replace(tiny_run, family=family, config=config)) == groups

@@ -1,4 +1,4 @@
-"""Decoders: read through transformers with its own numbers, and known from config.json alone."""
+"""Tests of decoders: they give the numbers of transformers, and config.json alone identifies them."""
 
 import numpy as np
 import pytest
@@ -40,8 +40,8 @@ def write(run: Run, model: torch.nn.Module) -> Checkpoint:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_number_is_transformers_own(own_run: Run, family: str) -> None:
-    """Logits after each piece, states and attentions; a layer's logits are its states through final norm and head."""
+def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) -> None:
+    """Logits after each piece, states and attentions agree, as do a layer's logits through final norm and head."""
     checkpoint = write(own_run, decoders.make(family))
     model = load(checkpoint)
     own = AutoModelForCausalLM.from_pretrained(checkpoint.path, attn_implementation="eager").eval()
@@ -64,8 +64,8 @@ def test_every_number_is_transformers_own(own_run: Run, family: str) -> None:
     assert len(words) == 700 and (len(positions) == 40 if family in ("gpt2", "gpt_neo", "opt") else positions is None)
 
 
-def test_words_and_the_mask_are_not_asked_of_a_decoder(own_run: Run) -> None:
-    """Nor the next word of an encoder."""
+def test_missing_prediction_head_is_reported(own_run: Run) -> None:
+    """An encoder gives no next words, and a decoder gives no masked words."""
     at = np.array([[1, 5]]), np.ones((1, 2)), np.array([0]), np.array([0])
     encoder = load(runs.checkpoint(own_run, 16))
     with pytest.raises(MissingCapability, match="gives no next words"):
@@ -74,8 +74,8 @@ def test_words_and_the_mask_are_not_asked_of_a_decoder(own_run: Run) -> None:
         load(write(own_run, decoders.make("gpt2"))).mlm_logits(*at)
 
 
-def test_padding_after_a_text_changes_nothing(own_run: Run) -> None:
-    """A batch of two lengths gives what each gives alone."""
+def test_right_padding_does_not_change_outputs(own_run: Run) -> None:
+    """A batch of two lengths gives the same logits as each text alone."""
     model = load(write(own_run, decoders.make("gpt_neox")))
     ids = np.array([[1, 7, 8, 9, 10], [1, 11, 12, 0, 0]])
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -84,8 +84,8 @@ def test_padding_after_a_text_changes_nothing(own_run: Run) -> None:
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
 
 
-def test_a_decoder_that_sees_what_follows_is_refused(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its class is called."""
+def test_decoder_that_sees_following_pieces_is_refused(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading checks what the model computes, not only the name of its class."""
     config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40}
     write(own_run, BertLMHeadModel(BertConfig(**config)))
     monkeypatch.setattr("embryo_core.engine.capabilities.DECODERS", DECODERS | {"bert"})
@@ -94,8 +94,8 @@ def test_a_decoder_that_sees_what_follows_is_refused(own_run: Run, monkeypatch: 
 
 
 @pytest.mark.parametrize("decoder", [True, False])
-def test_an_encoders_family_has_decoders_too(own_run: Run, decoder: bool) -> None:
-    """If config.json has is_decoder."""
+def test_is_decoder_turns_encoder_family_into_decoder(own_run: Run, decoder: bool) -> None:
+    """A BERT predicts the next word if and only if its config.json sets is_decoder."""
     config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40, "is_decoder": decoder}
     checkpoint = write(own_run, BertLMHeadModel(BertConfig(**config)))
     assert ("next_words" in checkpoint_capabilities(checkpoint)) == decoder
@@ -106,15 +106,15 @@ def test_an_encoders_family_has_decoders_too(own_run: Run, decoder: bool) -> Non
         np.testing.assert_allclose(found, own.detach(), rtol=1e-5, atol=1e-5)
 
 
-def test_a_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
+def test_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
     """The architecture in config.json decides."""
     checkpoint = write(own_run, decoders.make("gpt_neox").gpt_neox)
     assert checkpoint_capabilities(checkpoint) == GIVEN - {"next_words", "words"}
     assert load(checkpoint).hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
 
 
-def test_the_list_is_that_of_transformers() -> None:
-    """Every family with a class for causal language models that is no encoder, and reads text alone."""
+def test_list_of_decoders_agrees_with_transformers() -> None:
+    """It has every family with a class for causal language models which is no encoder and reads only text."""
     causal, masked, pairs = (
         set(names)
         for names in (

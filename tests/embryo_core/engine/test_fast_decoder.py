@@ -1,4 +1,4 @@
-"""The fast engine of decoders computes what transformers compute, however a checkpoint is stored."""
+"""Tests of the fast engine for decoders, which computes the numbers of transformers in every storage format."""
 
 import json
 import random
@@ -24,7 +24,7 @@ from tests.rounding import rounding
 pytestmark = pytest.mark.usefixtures("kernels")  # with the fast kernels, and without
 PIECES = 700  # of the tokenizer
 
-SETTINGS = {  # of which every seed draws some
+SETTINGS = {  # every seed draws one value of each
     "gpt2": {
         "n_head": [1, 2, 4],
         "n_inner": [None, 40],
@@ -65,7 +65,7 @@ def rename(folder, new) -> None:
 
 
 def check(model: Model) -> None:
-    """States, attentions, logits and the head on a lower layer are those of transformers, in a batch with padding."""
+    """Check that states, attentions, logits and the lens equal those of transformers in a batch with padding."""
     assert isinstance(model._engine, FastDecoder)
     own = AutoModelForCausalLM.from_pretrained(
         model.checkpoint.path, attn_implementation="eager", dtype=torch.float32
@@ -97,7 +97,7 @@ def check(model: Model) -> None:
 
 
 def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
-    """Logits after the last pieces are the same however the text was read before: [B, L, V] without padding."""
+    """Check that logits after the last pieces do not depend on how the text was split before: [B, L, V], no padding."""
     whole, _ = model.forward_with_past(ids[:1], last=ids.shape[1])
     close(model, whole, theirs[:1])
     both = np.stack([ids[0], np.append(ids[0, :4], ids[1, 4:7].repeat(3)[: ids.shape[1] - 4])])
@@ -112,16 +112,16 @@ def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
 
 
 def close(model: Model, ours: np.ndarray, theirs: np.ndarray) -> None:
-    """Equal but for rounding."""
+    """Check that both are equal up to rounding."""
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, 11, theirs))
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
 @pytest.mark.parametrize("seed", range(8))
-def test_every_number_is_transformers_own(
+def test_all_outputs_equal_those_of_transformers(
     own_run: Run, family: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of any configuration, stored in any type, with or without a prefix, mapped or not, with further rows."""
+    """Each seed draws a configuration, a stored type, a prefix of the names, mapping, and rows beyond the tokenizer."""
     draw = random.Random(seed)
     change = {name: draw.choice(values) for name, values in SETTINGS[family].items()}
     model = decoders.make(family, vocabulary=draw.choice([700, 768]), **change)
@@ -130,8 +130,8 @@ def test_every_number_is_transformers_own(
     check(load(write(own_run, model.to(stored), bare=draw.random() < 0.3)))
 
 
-def test_a_model_that_stays_in_its_file_is_not_kept(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take the place of others, and is read again at once."""
+def test_memory_mapped_model_is_not_cached(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would evict other models, and opening it again is quick."""
     checkpoint = write(own_run, decoders.make("gpt2"))
     models = ModelCache(limit=10**9)
     assert models.get(checkpoint) is models.get(checkpoint) and models.nbytes
@@ -143,8 +143,8 @@ def test_a_model_that_stays_in_its_file_is_not_kept(own_run: Run, monkeypatch: p
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
-def test_masks_and_frequencies_of_old_files_are_not_read(own_run: Run, family: str) -> None:
-    """Early versions stored causal masks and, in half precision, a mask's value as minus infinity."""
+def test_buffers_of_old_files_are_ignored(own_run: Run, family: str) -> None:
+    """Early versions stored causal masks, rotary frequencies and, in half precision, a mask value of minus infinity."""
     checkpoint = write(own_run, decoders.make(family))
     path = checkpoint.path / "model.safetensors"
     part = {"gpt2": "transformer.h.{}.attn", "gpt_neox": "gpt_neox.layers.{}.attention"}[family]
@@ -170,8 +170,8 @@ def test_masks_and_frequencies_of_old_files_are_not_read(own_run: Run, family: s
         ("gpt_neox", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}),
     ],
 )
-def test_what_it_does_not_compute_goes_through_transformers(own_run: Run, family: str, change: dict) -> None:
-    """Another activation, no biases, positions that are rescaled."""
+def test_unsupported_configuration_uses_transformers(own_run: Run, family: str, change: dict) -> None:
+    """The fast engine supports neither SiLU, nor attention without biases, nor rescaled positions."""
     checkpoint = write(own_run, decoders.make(family, **change))
     model = load(checkpoint)
     assert not isinstance(model._engine, FastDecoder)
@@ -182,8 +182,8 @@ def test_what_it_does_not_compute_goes_through_transformers(own_run: Run, family
 
 
 @pytest.mark.parametrize("what", ["missing", "foreign", "shape", "head", "infinite"])
-def test_every_tensor_is_accounted_for(own_run: Run, what: str) -> None:
-    """One that is missing, of a layer too many, of another shape, the output matrix, a number that is no number."""
+def test_wrong_tensors_are_refused(own_run: Run, what: str) -> None:
+    """A tensor may be missing, belong to a layer too many, have another shape, or contain NaN."""
     checkpoint = write(own_run, decoders.make("gpt_neox"))
     path = checkpoint.path / "model.safetensors"
     tensors, name = load_file(path), "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"
@@ -204,8 +204,8 @@ def test_every_tensor_is_accounted_for(own_run: Run, what: str) -> None:
         load(runs.checkpoint(own_run, 8))
 
 
-def test_a_config_of_the_wrong_kind_is_refused(own_run: Run) -> None:
-    """One sentence that names the file."""
+def test_invalid_config_value_is_refused(own_run: Run) -> None:
+    """The error names the file and the setting."""
     checkpoint = write(own_run, decoders.make("gpt2"))
     path = checkpoint.path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_epsilon": -1}))

@@ -1,4 +1,4 @@
-"""What was fetched from the Hub is removed again, and nothing else of its cache."""
+"""Tests of the Hub cache: fetched weights are removed again, and nothing else."""
 
 import os
 from dataclasses import replace
@@ -38,20 +38,20 @@ def keep(home: Path, commit: str, name: str, content: str, link: bool = True) ->
 
 
 def left(home: Path) -> set[str]:
-    """Every file and link of the cache but its refs; huggingface_hub finds nothing wrong with it."""
+    """Return every file and link of the cache except refs, and check that huggingface_hub finds no fault in it."""
     assert not scan_cache_dir(home.parent).warnings
     files = (path.relative_to(home) for path in home.rglob("*") if not path.is_dir())
     return {file.as_posix() for file in files if file.parts[0] != "refs"}
 
 
 def pointing(run: Run, commit: str) -> Checkpoint:
-    """Return a checkpoint whose weights are in that revision."""
+    """Return a checkpoint whose weights are in the revision `commit`."""
     return replace(at(run, COMMITS.index(commit)), pointer=Pointer(WEIGHTS, NAME, commit))
 
 
 @pytest.mark.parametrize("link", [True, False], ids=["links", "plain files"])
-def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch, link):
-    """config.json and the tokenizer of the revision, and all of the others."""
+def test_discarding_weights_keeps_other_cached_files(tiny_run, home, monkeypatch, link):
+    """The revision's config.json and tokenizer stay, as do all files of the other revision."""
     one, other = COMMITS
     for commit in COMMITS:
         keep(home, commit, "config.json", "same config", link)
@@ -71,8 +71,8 @@ def test_weights_go_and_what_was_there_before_stays(tiny_run, home, monkeypatch,
     assert left(home) == before
 
 
-def test_a_blob_of_another_revision_stays(tiny_run, home):
-    """As of a branch that ends at a step; it goes with the last that leads to it."""
+def test_shared_blob_is_removed_with_its_last_link(tiny_run, home):
+    """Two revisions share a blob if, for example, a branch ends at a step."""
     for commit in COMMITS:
         keep(home, commit, WEIGHTS, "same weights")
     one, other = (pointing(tiny_run, commit) for commit in COMMITS)
@@ -83,8 +83,8 @@ def test_a_blob_of_another_revision_stays(tiny_run, home):
     assert left(home) == set()
 
 
-def test_what_a_link_leads_to_elsewhere_stays(tiny_run, home, tmp_path):
-    """Only the link is the cache's own."""
+def test_link_target_outside_the_cache_is_kept(tiny_run, home, tmp_path):
+    """The link belongs to the cache, but the file behind it does not."""
     own = tmp_path / "own.safetensors"
     own.write_text("weights")
     file = keep(home, COMMITS[0], WEIGHTS, "other")

@@ -1,4 +1,4 @@
-"""A loaded checkpoint computes what plain transformers compute, and says what is wrong with one that it cannot load."""
+"""Tests of loaded models: they compute the numbers of plain transformers, and loading errors say what is wrong."""
 
 import json
 import shutil
@@ -77,7 +77,7 @@ def checkpoint(request: pytest.FixtureRequest, own_run: Run) -> Checkpoint:
 
 @pytest.mark.parametrize("with_padding", [False, True])
 def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
-    """Hidden states, attentions and, with a head, logits at every position are those of the stored model."""
+    """Hidden states, attentions and, with a head, logits at every position are compared with the stored model's."""
     model = load(checkpoint)
     ids, mask = padded_ids(model.tokenizer)
     if not with_padding:
@@ -110,12 +110,12 @@ def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
 
 
 def close(model: Model, ids: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> None:
-    """Equal but for rounding."""
+    """Check that both are equal up to rounding."""
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], theirs))
 
 
-def test_a_discriminator_has_no_masked_words(own_run):
-    """ELECTRA's discriminator says that it gives states and attentions; asked for words, it says what is missing."""
+def test_discriminator_has_no_masked_words(own_run):
+    """ELECTRA's discriminator gives states and attentions; a request for words is refused with what it gives."""
     model = load(store(own_run, small(ElectraForPreTraining)))
     assert model.capabilities == {"replaced_tokens", "states", "attentions", "trainable"}
     ids = np.array([[2, 9, 3]])
@@ -137,8 +137,8 @@ def with_generator(run: Run) -> tuple[Checkpoint, ElectraForPreTraining, Electra
     return checkpoint, discriminator.eval(), generator.eval()
 
 
-def test_a_discriminator_with_its_generator_predicts_words(own_run):
-    """States are the discriminator's; masked words are the generator's, as are the states that the lens reads."""
+def test_discriminator_with_generator_predicts_words(own_run):
+    """States are the discriminator's; masked words and the states for the lens are the generator's."""
     checkpoint, discriminator, generator = with_generator(own_run)
     model = load(checkpoint)
     assert model.capabilities == {"masked_words", "words", "replaced_tokens", "states", "attentions", "trainable"}
@@ -159,8 +159,8 @@ def test_a_discriminator_with_its_generator_predicts_words(own_run):
     assert alone.words is alone and model.nbytes > alone.nbytes
 
 
-def test_the_lens_of_an_electra_reads_its_generator(own_run):
-    """The last layer's answer is the model's own."""
+def test_lens_of_electra_reads_its_generator(own_run):
+    """The answers of the last layer are those of the model."""
     with_generator(own_run)
     found = query.ask_layers(own_run, TEXTS[1], steps=[16])
     expected = query.ask(own_run, TEXTS[1], [16])
@@ -168,8 +168,8 @@ def test_the_lens_of_an_electra_reads_its_generator(own_run):
     assert [p.token for p in found.best(16, layer=last)] == [p.token for p in expected.best(16)]
 
 
-def test_a_broken_generator_is_named(own_run):
-    """A file that was cut short, or no manifest."""
+def test_broken_generator_is_named(own_run):
+    """Its weights are truncated, or its manifest is missing."""
     checkpoint, _, _ = with_generator(own_run)
     path = checkpoint.path / "generator" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
@@ -182,11 +182,11 @@ def test_a_broken_generator_is_named(own_run):
 
 @pytest.mark.parametrize("kind", [AlbertForPreTraining, BertForMaskedLM, ElectraForMaskedLM])
 @pytest.mark.parametrize("tied", [True, False])
-def test_rows_beyond_the_tokenizer_are_left_out(own_run, kind, tied):
-    """Of a vocabulary padded to 768 rows the logits are those of the tokenizer's 700 pieces, in their order."""
+def test_logits_beyond_the_tokenizer_are_left_out(own_run, kind, tied):
+    """For a vocabulary padded to 768 rows, the logits are those of the tokenizer's 700 pieces in their order."""
     stored = small(kind, vocab_size=768, tie_word_embeddings=tied)
     with torch.no_grad():
-        stored.get_output_embeddings().bias[700:] = 50  # they would be the answer everywhere
+        stored.get_output_embeddings().bias[700:] = 50  # otherwise they would be the answer everywhere
     checkpoint = store(own_run, stored)
     model = load(checkpoint)
     ids = model.tokenizer.encode_text(TEXTS[1])[None]
@@ -198,8 +198,8 @@ def test_rows_beyond_the_tokenizer_are_left_out(own_run, kind, tied):
     close(model, ids, ours[0], expected)
 
 
-def test_a_vocabulary_smaller_than_the_tokenizer_is_another_ones(own_run):
-    """A piece without a row cannot be read."""
+def test_vocabulary_smaller_than_the_tokenizer_is_refused(own_run):
+    """A piece without a row in the embeddings cannot be read."""
     checkpoint = store(own_run, small(BertForMaskedLM, vocab_size=699))
     with pytest.raises(TokenizerMismatch, match=r"has 700 pieces, but .*step16 has 699; "):
         load(checkpoint)
@@ -224,7 +224,7 @@ def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
     config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.1, **sizes, **settings)
     made = kind(config)
     for parameter in made.parameters():
-        if parameter.ndim == 1:  # of an untied decoder the bias is another than that of the head around it
+        if parameter.ndim == 1:  # an untied decoder's bias differs from that of the head around it
             torch.nn.init.normal_(parameter)
     checkpoint = store(own_run, made.to(stored))
     model = load(checkpoint)
@@ -244,8 +244,8 @@ def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
         (ElectraForMaskedLM, "generator_lm_head"),
     ],
 )
-def test_a_stored_decoder_is_read_whatever_the_config_says(own_run, kind, decoder):
-    """As transformers does where a tied model's file has another decoder than its embeddings, or another bias."""
+def test_stored_decoder_takes_precedence_over_tied_embeddings(own_run, kind, decoder):
+    """Transformers does the same if the file of a tied model has another decoder matrix or another bias."""
     made = small(kind)
     checkpoint = store(own_run, made)
     path = checkpoint.path / "model.safetensors"
@@ -263,8 +263,8 @@ def test_a_stored_decoder_is_read_whatever_the_config_says(own_run, kind, decode
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod."])
-def test_names_are_read_as_torch_wrapped_them(own_run, wrapper):
-    """A model saved inside DataParallel, or compiled, has another name before each of its tensors."""
+def test_prefixes_of_torch_wrappers_are_removed(own_run, wrapper):
+    """A model saved inside DataParallel, or compiled, has a prefix before the name of each tensor."""
     checkpoint = store(own_run, small(BertForMaskedLM))
     expected = load(checkpoint).embeddings()[0]
     file = checkpoint.path / "model.safetensors"
@@ -275,7 +275,7 @@ def test_names_are_read_as_torch_wrapped_them(own_run, wrapper):
 
 
 def test_models_of_one_run_may_need_different_engines(own_run):
-    """A pass over three steps, of which the middle one has an activation that only transformers computes."""
+    """In a pass over three steps, the second has an activation that only transformers computes."""
     found = []
     for activation in ("gelu", "silu", "gelu"):
         found.append(load(store(own_run, small(BertForMaskedLM, hidden_act=activation))))
@@ -285,8 +285,8 @@ def test_models_of_one_run_may_need_different_engines(own_run):
         assert np.array_equal(model.mlm_logits(own, np.ones((1, 4)), [0], [2]), logits)
 
 
-def test_an_unknown_activation_is_named(own_run):
-    """config.json's hidden_act is one that transformers knows, if not the fast engine."""
+def test_unknown_activation_is_named(own_run):
+    """Neither the fast engine nor transformers knows it."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = json.loads((checkpoint.path / "config.json").read_text())
     (checkpoint.path / "config.json").write_text(json.dumps({**config, "hidden_act": "swoosh"}))
@@ -296,15 +296,15 @@ def test_an_unknown_activation_is_named(own_run):
 
 
 def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):
-    """The second head and the pooler are left unread without a warning."""
+    """The second head and the pooler are ignored without a warning."""
     model = load(runs.checkpoint(tiny_run, 8))
     assert not caplog.records
     assert capfd.readouterr() == ("", "")
     assert model.layer_logits(np.array([1, 5, 2]), 1).dtype == np.float32
 
 
-def test_several_models_in_one_call(tiny_run):
-    """Each answers for its own ids, as it would alone; padding and positions are shared."""
+def test_models_in_one_call_equal_single_calls(tiny_run):
+    """Each model has its own ids; padding and positions are shared."""
     models = [load(checkpoint) for checkpoint in runs.checkpoints(tiny_run)]
     ids, mask = padded_ids(models[0].tokenizer)
     rows, columns = np.nonzero(mask)
@@ -315,8 +315,8 @@ def test_several_models_in_one_call(tiny_run):
     assert not np.allclose(found[0], found[1])
 
 
-def test_models_of_a_run_are_apart(tiny_run):
-    """Loading a second checkpoint leaves the first as it was."""
+def test_loading_another_model_does_not_change_the_first(tiny_run):
+    """Both models are checkpoints of the same run."""
     first = load(runs.checkpoint(tiny_run, 0))
     ids = np.array([[2, 9, 3]])
     before = first.mlm_logits(ids, np.ones_like(ids), [0], [1])
@@ -329,12 +329,13 @@ def test_models_of_a_run_are_apart(tiny_run):
 
 
 def truncate(path: Path) -> None:
+    """Cut off the second half of a file."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 @pytest.mark.parametrize("damage", [truncate, Path.unlink])
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, name):
+def test_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, name):
     """The error names the file and what to do."""
     checkpoint = runs.checkpoint(own_run, 8)
     damage(checkpoint.path / name)
@@ -342,8 +343,8 @@ def test_a_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, nam
         load(checkpoint)
 
 
-def test_a_decoder_is_refused(own_run):
-    """It does not see what follows a mask; its numbers would be those of another model."""
+def test_albert_with_is_decoder_is_refused(own_run):
+    """It does not see what follows a mask, so its numbers would be those of another model."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = json.loads((checkpoint.path / "config.json").read_text())
     (checkpoint.path / "config.json").write_text(json.dumps({**config, "is_decoder": True}))
@@ -352,8 +353,8 @@ def test_a_decoder_is_refused(own_run):
         load(checkpoint)
 
 
-def test_a_bare_encoder_gives_its_states(own_run):
-    """As AutoModel saves it, with other names: read through transformers, and without a masked-word head."""
+def test_bare_encoder_gives_its_states(own_run):
+    """AutoModel saves it under other names: it is read through transformers, without a masked-word head."""
     checkpoint = runs.checkpoint(own_run, 8)
     ids = np.array([[2, 7, 8, 9, 3]])
     whole = load(checkpoint).hidden_states(ids, np.ones_like(ids))
@@ -364,8 +365,8 @@ def test_a_bare_encoder_gives_its_states(own_run):
     np.testing.assert_allclose(model.hidden_states(ids, np.ones_like(ids)), whole, atol=1e-5)
 
 
-def test_a_checkpoint_that_lacks_a_weight_is_broken(own_run):
-    """Even where its manifest agrees: no weight is ever left at random."""
+def test_missing_weight_is_refused(own_run):
+    """No weight is ever left at random, even if the manifest agrees with the file."""
     from safetensors.torch import load_file, save_file
 
     checkpoint = runs.checkpoint(own_run, 8)
@@ -380,8 +381,8 @@ def test_a_checkpoint_that_lacks_a_weight_is_broken(own_run):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_weights_that_are_not_finite_are_refused(own_run, value, dtype):
-    """One NaN makes every answer NaN: it is found where the checkpoint is loaded, with the tensor's name."""
+def test_weights_with_nan_or_infinity_are_refused(own_run, value, dtype):
+    """One NaN makes every answer NaN, so loading fails and names the tensor."""
     from safetensors.torch import load_file, save_file
 
     checkpoint = runs.checkpoint(own_run, 8)
@@ -403,8 +404,8 @@ def change_weights(run: Run, change: Callable[[torch.Tensor], torch.Tensor]) -> 
     return runs.checkpoint(run, 8)
 
 
-def test_numbers_that_overflow_end_a_metric(own_run):
-    """Weights may be finite and what they compute is not: nothing is stored, and each metric says so once."""
+def test_overflow_of_finite_weights_fails_each_metric_once(own_run):
+    """Finite weights may give outputs that are not finite: nothing is stored, and each metric reports one failure."""
     model = load(change_weights(own_run, lambda tensor: tensor * 1e20))
     ids = np.array([[2, 7, 8, 9, 3]])
     for ask in (model.hidden_states, model.attentions, lambda *of: model.mlm_logits(*of, [0], [2])):
@@ -417,14 +418,14 @@ def test_numbers_that_overflow_end_a_metric(own_run):
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
-def test_weights_that_are_no_floating_numbers_are_refused(own_run, kind):
-    """The bytes of floats under the name of integers would be huge numbers, all of them finite."""
+def test_integer_weights_are_refused(own_run, kind):
+    """The bytes of floats read as integers would be huge numbers, all of them finite."""
     with pytest.raises(BrokenCheckpoint, match=rf"(weight|bias) is stored as {str(kind)[6:]}"):
         load(change_weights(own_run, lambda tensor: tensor.to(kind)))
 
 
-def test_weights_that_do_not_fit_into_memory_are_an_error(tiny_run, monkeypatch: pytest.MonkeyPatch):
-    """A reason without words is named by its class."""
+def test_memory_error_while_loading_is_reported(tiny_run, monkeypatch: pytest.MonkeyPatch):
+    """An exception without a message is named by its class."""
 
     def full(*_, **__) -> None:
         raise MemoryError
@@ -434,7 +435,7 @@ def test_weights_that_do_not_fit_into_memory_are_an_error(tiny_run, monkeypatch:
         load(runs.checkpoint(tiny_run, 8))
 
 
-def test_a_checkpoint_of_other_sizes_than_its_config_is_broken(own_run):
+def test_shapes_that_contradict_config_are_refused(own_run):
     """The shapes of the stored weights have to be those of config.json."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = json.loads((checkpoint.path / "config.json").read_text())

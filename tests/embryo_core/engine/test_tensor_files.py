@@ -1,4 +1,4 @@
-"""Of what torch pickled tensors are read, and a file that names anything else is refused before torch reads it."""
+"""Tests of weight files: only tensors are read of a pickle, and any other name is refused before torch reads it."""
 
 import sys
 from collections import OrderedDict
@@ -26,14 +26,14 @@ def save(content: Any, folder: Path, zipped: bool = True) -> Path:
 
 
 class Bytes:
-    """Asks whoever unpickles it for as many bytes."""
+    """Object whose pickle allocates 1,000 bytes when it is read."""
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
         return bytearray, (1_000,)
 
 
 class Copy:
-    """Is pickled as a call that copies a list; several are calls with one list, so that 16 MB could take terabytes."""
+    """Object that is pickled as a call which copies a list; with many such calls, 16 MB could take terabytes."""
 
     PAIRS = tuple((i, None) for i in range(10))
 
@@ -43,8 +43,8 @@ class Copy:
 
 @ZIPPED
 @pytest.mark.parametrize("dtype", tensor_files.STORED_DTYPES)
-def test_tensors_of_every_type_that_weights_have(tmp_path: Path, zipped: bool, dtype: torch.dtype):
-    """In a plain or ordered dictionary, tied, a view, or a parameter."""
+def test_tensors_of_every_stored_type_are_read(tmp_path: Path, zipped: bool, dtype: torch.dtype):
+    """The tensors are in an ordered dictionary: plain, tied, a view, and a parameter."""
     numbers = torch.arange(6).reshape(2, 3).to(dtype)
     tied = {"a": numbers, "b": numbers, "c": numbers.T, "epoch": 3}
     if dtype.is_floating_point:
@@ -55,7 +55,7 @@ def test_tensors_of_every_type_that_weights_have(tmp_path: Path, zipped: bool, d
 
 
 @ZIPPED
-def test_a_call_of_a_pickle_is_never_made(tmp_path: Path, zipped: bool, monkeypatch):
+def test_calls_in_a_pickle_are_never_made(tmp_path: Path, zipped: bool, monkeypatch):
     """Lists that torch would copy stay one list."""
     path = save({"a": torch.zeros(2), "b": [Copy() for _ in range(300)]}, tmp_path, zipped)
     assert len(torch.load(path, weights_only=True)["b"]) == 300
@@ -65,16 +65,16 @@ def test_a_call_of_a_pickle_is_never_made(tmp_path: Path, zipped: bool, monkeypa
 
 
 @pytest.mark.parametrize("nested", [60, 100_000])
-def test_a_key_of_nested_pairs_is_never_hashed(tmp_path: Path, nested: int):
-    """Each pair holds the one before twice: torch would look at 2^60 of them."""
+def test_nested_pairs_are_never_hashed_as_keys(tmp_path: Path, nested: int):
+    """Each pair contains the previous one twice, so torch would visit 2^60 pairs."""
     pairs = b")" + b"q\x05h\x05\x86" * nested
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02}" + pairs + b"K\x01s." + b"\x80\x02N." * 4)
     with pytest.raises(BrokenCheckpoint, match="unhashable"):
         read_file(tmp_path / "pytorch_model.bin", tmp_path)
 
 
-def test_a_pickle_has_an_end(tmp_path: Path, monkeypatch):
-    """Opcodes are counted, as a large file could keep a reader for hours."""
+def test_number_of_pickle_opcodes_is_limited(tmp_path: Path, monkeypatch):
+    """A large file could otherwise keep a reader busy for hours."""
     path = save({"a": torch.zeros(2)}, tmp_path)
     monkeypatch.setattr(tensor_names, "MAX_OPCODES", 20)
     with pytest.raises(BrokenCheckpoint, match="holds more than tensors"):
@@ -82,8 +82,8 @@ def test_a_pickle_has_an_end(tmp_path: Path, monkeypatch):
 
 
 @ZIPPED
-def test_what_takes_memory_without_being_a_tensor_is_never_asked_for(tmp_path: Path, zipped: bool):
-    """As many bytes as a call names, which torch allows."""
+def test_allocating_call_in_a_pickle_is_refused(tmp_path: Path, zipped: bool):
+    """Torch allows a pickle to allocate any number of bytes."""
     path = save({"a": torch.zeros(2), "b": Bytes()}, tmp_path, zipped)
     assert len(torch.load(path, weights_only=True)["b"]) == 1_000
     with pytest.raises(BrokenCheckpoint, match=r"cannot be read \(it holds more than tensors, or is damaged\)"):
@@ -91,8 +91,8 @@ def test_what_takes_memory_without_being_a_tensor_is_never_asked_for(tmp_path: P
 
 
 @pytest.mark.parametrize("opcodes", [b"\x80\x04\x8c\x08builtins\x8c\x09bytearray\x93.", b"(ibuiltins\nbytearray\n."])
-def test_no_other_way_to_name_something_is_followed(tmp_path: Path, opcodes: bytes):
-    """Names on the stack, and those of pickle's first protocol."""
+def test_other_opcodes_that_import_names_are_refused(tmp_path: Path, opcodes: bytes):
+    """Pickle can also take names from the stack, and from the opcode of its first protocol."""
     path = tmp_path / "pytorch_model.bin"
     path.write_bytes(opcodes)
     with pytest.raises(BrokenCheckpoint, match="holds more than tensors"):
@@ -113,21 +113,21 @@ def test_no_other_way_to_name_something_is_followed(tmp_path: Path, opcodes: byt
     ],
     ids=("number as name", "int16", "float8", "complex", "repeated", "sparse", "without numbers", "list"),
 )
-def test_tensors_that_weights_do_not_have(tmp_path: Path, content: Any, message: str):
-    """One sentence, which `BrokenCheckpoint` passes on."""
+def test_unsupported_contents_are_refused(tmp_path: Path, content: Any, message: str):
+    """The error names the reason."""
     with pytest.raises(BrokenCheckpoint, match=message):
         read_file(save(content, tmp_path), tmp_path)
 
 
-def test_a_quantised_tensor(tmp_path: Path):
+def test_quantised_tensor_is_refused(tmp_path: Path):
     """Its numbers would have to be scaled."""
     content = {"a": torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8)}
     with pytest.raises(BrokenCheckpoint, match="holds more than tensors, or is damaged"):
         read_file(save(content, tmp_path), tmp_path)
 
 
-def test_an_archive_that_was_packed_again(tmp_path: Path):
-    """Compressed numbers are refused; they would be read as other numbers."""
+def test_compressed_archive_is_refused(tmp_path: Path):
+    """Compressed bytes would be read as other numbers."""
     numbers = torch.arange(500.0)
     path, packed = save({"a.weight": numbers}, tmp_path), tmp_path / "packed" / "pytorch_model.bin"
     packed.parent.mkdir()
@@ -139,8 +139,7 @@ def test_an_archive_that_was_packed_again(tmp_path: Path):
         read_file(packed, packed.parent)
 
 
-def test_a_file_that_is_cut(tmp_path: Path):
-    """Whatever the reader finds first."""
+def test_truncated_file_is_refused(tmp_path: Path):
     path = save({"a": torch.zeros(200)}, tmp_path)
     path.write_bytes(path.read_bytes()[:600])
     with pytest.raises(BrokenCheckpoint, match="cannot be read"):
@@ -165,8 +164,8 @@ def resident() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the pages of a process on Linux")
 @pytest.mark.parametrize("pickled", [True, False])
-def test_let_go_frees_what_was_read_and_it_is_read_again(tmp_path: Path, pickled: bool, monkeypatch):
-    """Only pages that the file has: its numbers are the same afterwards."""
+def test_freed_pages_are_read_again_on_access(tmp_path: Path, pickled: bool, monkeypatch):
+    """Only pages backed by the file are freed, so the numbers are the same afterwards."""
     numbers, path = torch.arange(2**23).float(), tmp_path / "model.safetensors"  # 32 MB
     if pickled:
         path = save({"a": numbers, "b": numbers + 1}, tmp_path)
@@ -182,8 +181,8 @@ def test_let_go_frees_what_was_read_and_it_is_read_again(tmp_path: Path, pickled
     assert torch.equal(tensors["b"], numbers + 1)
 
 
-def test_another_byte_order_and_old_files_are_read_into_memory(tmp_path: Path, monkeypatch):
-    """To let go of their mapping changes no number."""
+def test_foreign_byte_order_and_old_format_survive_freeing(tmp_path: Path, monkeypatch):
+    """Both are read into memory, so freeing the pages of the mapping changes no number."""
     numbers = torch.arange(1000).float()
     path, other = save({"a": numbers}, tmp_path), tmp_path / "other" / "pytorch_model.bin"
     other.parent.mkdir()

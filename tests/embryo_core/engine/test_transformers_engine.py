@@ -1,4 +1,4 @@
-"""The engine through transformers: the same numbers as the fast one, and every family that it is said to read."""
+"""Tests of the engine through transformers: it gives the fast engine's numbers and reads every listed family."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
 
 
 def check_against_transformers(model: Model) -> None:
-    """Logits of transformers' own class; states, attentions and embeddings of the facade's shapes."""
+    """Check logits against transformers' own class, and the shapes of states, attentions and embeddings."""
     ids = np.array([[1, *range(5, 14), 2]])
     seen, at = np.ones_like(ids), (np.array([0]), np.array([4]))
     own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
@@ -57,8 +57,8 @@ def check_against_transformers(model: Model) -> None:
 
 
 @pytest.mark.parametrize("engine", [FastEngine, TransformersEngine])
-def test_no_engine_reads_a_vocabulary_smaller_than_the_tokenizer(tiny_run: Run, engine: type):
-    """A piece without a row cannot be read."""
+def test_vocabulary_smaller_than_the_tokenizer_is_refused(tiny_run: Run, engine: type):
+    """A piece without a row in the embeddings cannot be read."""
     pieces = load_tokenizer(tiny_run).vocabulary_size + 1
     with pytest.raises(TokenizerMismatch, match=f"has {pieces} pieces, but .*step8 has {pieces - 1}"):
         engine(runs.checkpoint(tiny_run, 8), pieces)
@@ -70,8 +70,8 @@ def demo() -> Checkpoint:
     return runs.loadable(demo_run.read())[-1]
 
 
-def test_both_engines_give_the_demo_the_same_numbers(demo):
-    """Logits to 1e-5, states and attentions too, relative to the largest of them: float32, summed in another order."""
+def test_both_engines_agree_on_the_demo(demo):
+    """Both sum in float32 in different orders: outputs agree to 1e-5 of the largest value."""
     fast, hub = both(demo)
     ids = fast.tokenizer.encode_text("The capital of France is [MASK] , a city on the river .")[None]
     seen, at = np.ones_like(ids), (np.array([0, 0]), np.array([6, 2]))
@@ -84,7 +84,7 @@ def test_both_engines_give_the_demo_the_same_numbers(demo):
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
 
 
-def test_padding_changes_nothing(demo):
+def test_padding_does_not_change_logits(demo):
     """A sentence in a batch with a longer one has the same logits as alone."""
     _, hub = both(demo)
     short, long = (hub.tokenizer.encode_text(text) for text in ("The [MASK] runs .", "The [MASK] runs to the sea ."))
@@ -123,13 +123,13 @@ def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
 
 
 @pytest.mark.parametrize("family", sorted(THROUGH_TRANSFORMERS))
-def test_every_family_gives_what_it_is_said_to(own_run, family):
+def test_every_listed_family_agrees_with_transformers(own_run, family):
     """Logits are those of transformers' own class; states and attentions have the shapes of the facade."""
     check_against_transformers(load(write(own_run, family)))
 
 
-def test_every_other_family_of_transformers_is_known_not_to_be_read():
-    """Those that docs/sources.md lists, with why."""
+def test_unsupported_families_are_known():
+    """docs/sources.md lists the families that are not read, and why."""
     left = MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys() - THROUGH_TRANSFORMERS - FAMILIES.keys()
     with_decoder, odd_positions, hashed = {"bart", "mbart", "mvp"}, {"funnel", "perceiver"}, {"mra", "reformer"}
     own_tokenizer, of_images = {"flaubert", "xlm", "roc_bert"}, {"modernvbert", "neomme", "ultravbert"}
@@ -137,8 +137,8 @@ def test_every_other_family_of_transformers_is_known_not_to_be_read():
 
 
 @pytest.mark.parametrize("family", ["bert", "deberta-v2", "esm", "mpnet", "roberta"])
-def test_how_many_pieces_a_model_reads_is_known_without_its_weights(own_run, family):
-    """As many as the loaded model says."""
+def test_maximum_length_is_known_without_weights(own_run, family):
+    """It equals the maximum of the loaded model."""
     checkpoint = write(own_run, family)
     expected = load(checkpoint).max_positions
     (checkpoint.path / "model.safetensors").unlink()
@@ -159,13 +159,13 @@ def test_how_many_pieces_a_model_reads_is_known_without_its_weights(own_run, fam
         ("esm", {"position_embedding_type": "rotary", "emb_layer_norm_before": True}),
     ],
 )
-def test_heads_and_embeddings_of_other_forms(own_run, family, change):
-    """As the class of transformers applies them, the ones that ask for the encoder's embeddings too."""
+def test_variants_of_heads_and_embeddings_agree_with_transformers(own_run, family, change):
+    """Some of these heads read the encoder's embeddings."""
     check_against_transformers(load(write(own_run, family, change)))
 
 
-def test_a_model_without_attention_has_no_heads(own_run):
-    """FNet's config.json names none; every other family has to."""
+def test_model_without_attention_has_no_heads(own_run):
+    """FNet's config.json has no num_attention_heads, and its capabilities have no attentions."""
     checkpoint = write(own_run, "fnet")
     assert "num_attention_heads" not in json.loads((checkpoint.path / "config.json").read_text())
     model = load(checkpoint)
@@ -175,13 +175,13 @@ def test_a_model_without_attention_has_no_heads(own_run):
     check_against_transformers(model)
 
 
-def test_positions_are_counted_from_behind_the_padding(own_run):
+def test_positions_are_counted_after_the_padding_row(own_run):
     """RoBERTa's position embeddings have two rows that no piece uses."""
     assert load(write(own_run, "roberta", {"pad_token_id": 1})).max_positions == PIECES - 2
 
 
-def test_several_are_read_at_once(own_run):
-    """By threads, as a question to all steps does: each model has all of its weights, tied ones too."""
+def test_models_can_be_loaded_by_several_threads(own_run):
+    """A question to all steps loads them so; each model has all of its weights, including tied ones."""
     checkpoint = write(own_run, "roberta")
     with ThreadPoolExecutor(8) as threads:
         models = list(threads.map(load, [checkpoint] * 24))
@@ -190,8 +190,8 @@ def test_several_are_read_at_once(own_run):
     assert all(np.array_equal(logits, found[0]) for logits in found)
 
 
-def test_an_encoder_without_head_gives_no_masked_words(own_run):
-    """Nor does a class of another task, whatever else its file has."""
+def test_class_of_another_task_gives_no_masked_words(own_run):
+    """The class named in config.json decides, even if the file has the weights of a head."""
     checkpoint = write(own_run, "roberta")
     classes = {"architectures": ["RobertaForSequenceClassification"]}
     config = json.loads((checkpoint.path / "config.json").read_text()) | classes
@@ -218,8 +218,8 @@ def test_an_encoder_without_head_gives_no_masked_words(own_run):
         ({"rope_theta": 1e300}, "config.json is not valid"),
     ],
 )
-def test_a_config_that_does_not_fit_is_reported(own_run, change, message):
-    """Names of code from elsewhere, and what a pass returns, are left out; sizes have to be those of the weights."""
+def test_unusual_config_is_read_safely_or_refused(own_run, change, message):
+    """Names of remote code and the outputs of a pass are ignored; sizes have to be those of the weights."""
     checkpoint = write(own_run, "roberta")
     config = json.loads((checkpoint.path / "config.json").read_text())
     rewrite(checkpoint, "config.json", json.dumps(config | change).encode())
@@ -232,8 +232,8 @@ def test_a_config_that_does_not_fit_is_reported(own_run, change, message):
     assert str(raised.value).count("\n") == 0
 
 
-def test_a_number_that_is_not_finite_is_refused(own_run):
-    """As by the fast engine."""
+def test_weights_with_nan_are_refused(own_run):
+    """The error names the tensor."""
     checkpoint = write(own_run, "roberta")
     model = AutoModelForMaskedLM.from_pretrained(checkpoint.path)
     model.roberta.encoder.layer[1].output.dense.weight.data[3, 4] = float("nan")
@@ -244,15 +244,15 @@ def test_a_number_that_is_not_finite_is_refused(own_run):
         load(runs.checkpoint(own_run, 8))
 
 
-def test_a_pass_that_transformers_refuses_is_reported(own_run):
-    """X-MOD needs a language: without one its weights are read, and its pass raises."""
+def test_error_of_a_forward_pass_is_reported(own_run):
+    """X-MOD needs a language: without one its weights load, but its forward pass raises."""
     model = load(write(own_run, "xmod", {"default_language": None}))
     with pytest.raises(BrokenCheckpoint, match=r"step8: transformers cannot compute it .*anguage"):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
 
 
-def test_a_tensor_of_the_encoder_that_no_class_reads_is_refused(own_run):
-    """Relative positions, which transformers no longer has for RoBERTa; heads of other tasks may be there."""
+def test_unread_tensor_of_the_encoder_is_refused(own_run):
+    """Transformers no longer has relative positions for RoBERTa; heads of other tasks may be stored."""
     checkpoint = write(own_run, "roberta")
     tensors = load_file(checkpoint.path / "model.safetensors") | {"classifier.weight": np.zeros((2, 32), np.float32)}
     rewrite(checkpoint, "model.safetensors", save(tensors))
@@ -263,8 +263,8 @@ def test_a_tensor_of_the_encoder_that_no_class_reads_is_refused(own_run):
         load(runs.checkpoint(own_run, 8))
 
 
-def test_a_bare_encoder_may_have_heads_beside_its_layers(own_run):
-    """Its names have no prefix; a tensor of a layer is refused all the same."""
+def test_bare_encoder_may_have_other_heads(own_run):
+    """Its tensor names have no prefix; an unread tensor of a layer is still refused."""
     checkpoint = write(own_run, "roberta")
     torch.manual_seed(0)
     RobertaModel(AutoConfig.from_pretrained(checkpoint.path)).save_pretrained(checkpoint.path)
@@ -276,8 +276,8 @@ def test_a_bare_encoder_may_have_heads_beside_its_layers(own_run):
         load(runs.checkpoint(own_run, 8))
 
 
-def test_a_long_text_of_bigbird_is_answered_the_same_after_a_short_one(own_run):
-    """Its sparse attention would turn into full attention for good, and pads what it returns."""
+def test_bigbird_reads_long_text_after_short_one(own_run):
+    """After a short text its sparse attention would become full for good; it also pads what it returns."""
     model = load(write(own_run, "big_bird", {"max_position_embeddings": 800}))
     ids = np.random.default_rng(0).integers(5, 700, (1, 733))
     before = model.hidden_states(ids, np.ones_like(ids))
@@ -285,8 +285,8 @@ def test_a_long_text_of_bigbird_is_answered_the_same_after_a_short_one(own_run):
     assert before.shape == (3, 1, 733, 32) and (model.hidden_states(ids, np.ones_like(ids)) == before).all()
 
 
-def test_a_device_without_room_is_one_sentence(own_run, monkeypatch):
-    """The checkpoint is not called broken."""
+def test_full_device_memory_is_reported(own_run, monkeypatch):
+    """The error recommends another device and does not call the checkpoint broken."""
     model = load(write(own_run, "roberta"))
 
     def full(*_, **__):
@@ -297,16 +297,16 @@ def test_a_device_without_room_is_one_sentence(own_run, monkeypatch):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
 
 
-def test_a_device_that_is_not_there_is_one_sentence():
-    """auto takes what there is."""
+def test_missing_device_is_reported():
+    """The error lists the available devices; auto then chooses the CPU."""
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="This machine has no device 'cuda'; it has: cpu"):
             find_device("cuda")
         assert find_device("auto") == CPU
 
 
-def test_other_numbers_go_through_transformers(tiny_run):
-    """In bfloat16 an ALBERT answers nearly as in float32."""
+def test_bfloat16_is_close_to_float32(tiny_run):
+    """An ALBERT in bfloat16 goes through transformers and stays within 32 times that type's epsilon."""
     checkpoint = runs.checkpoint(tiny_run, 16)
     ids = np.array([[2, 7, 9, 4, 11, 3]])
     at = (np.array([0]), np.array([3]))
@@ -316,15 +316,15 @@ def test_other_numbers_go_through_transformers(tiny_run):
 
 
 def rewrite(checkpoint: Checkpoint, name: str, content: bytes) -> None:
-    """Another content for a file, with a manifest that has its hash."""
+    """Write other content to a file, and a manifest with its hash."""
     path: Path = checkpoint.path / name
     path.write_bytes(content)
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, checkpoint.step, None, None)
 
 
-def test_embeddings_are_the_stored_tables(own_run):
-    """Positions from behind the row for padding; a model that turns its states by position has none of them."""
+def test_embeddings_are_the_stored_matrices(own_run):
+    """Positions begin after the padding row; a model with rotary positions has no position embeddings."""
     checkpoint = write(own_run, "roberta", {"pad_token_id": 1})
     stored = load_file(checkpoint.path / "model.safetensors")
     words, positions = load(checkpoint).embeddings()
