@@ -1,4 +1,4 @@
-"""The order of acquisition: places, intervals, ties, and runs compared."""
+"""Tests of the order of acquisition: places, intervals, ties, and several runs in one figure."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -29,12 +29,12 @@ def order(run: str = "a", rule: str = "half", **values: list[float]) -> pd.DataF
 
 
 def rows_of(plot: go.Figure) -> list[str]:
-    """Return the name of the row of each mark of the last run."""
+    """Return the row names of the last run's marks."""
     names = dict(zip(plot.layout.yaxis.tickvals, plot.layout.yaxis.ticktext, strict=True))
     return [names[y] for y in plot.data[-1].y]
 
 
-def test_a_row_has_its_interval_and_its_mark() -> None:
+def test_categories_are_sorted_by_onset() -> None:
     """The category that reaches half of its last accuracy first comes first; one without an onset is not drawn."""
     table = order(noun=[0.0] * 4, verb=[0.0, 0.0, 0.1, 0.2], determiner=[0.0, 0.1, 0.4, 0.5])
     assert list(table["group"]) == ["determiner", "verb", "noun"]
@@ -45,8 +45,8 @@ def test_a_row_has_its_interval_and_its_mark() -> None:
     assert list(marks.x) == list(known["onset"]) and rows_of(plot) == ["1= determiner", "1= verb"]
 
 
-def test_ties_share_a_place_and_a_frame() -> None:
-    """The place of the next category counts all that are tied."""
+def test_tied_categories_share_a_place_and_frame() -> None:
+    """The place of the next category counts all tied ones: third after a tie of two."""
     rises = [0.0, 0.0, 0.1, 0.2]
     table = order(verb=rises, pronoun=[0.0, 0.0, 0.0, 0.9], adverb=rises)
     plot = plot_acquisition(table, {"a": StepAxis("linear", step_unit=StepUnit.UPDATES)}, STEPS)
@@ -57,8 +57,8 @@ def test_ties_share_a_place_and_a_frame() -> None:
 
 
 @pytest.mark.parametrize(("unit", "per"), [(StepUnit.UPDATES, "1,000 steps"), (StepUnit.WORDS, "1,000 words")])
-def test_a_slope_has_the_unit_of_the_steps(unit: StepUnit, per: str) -> None:
-    """Only the paper's rule has one."""
+def test_slope_is_given_per_step_unit(unit: StepUnit, per: str) -> None:
+    """Only onsets by the paper's rule have a slope, which comes with its 95 % interval."""
     axes = {"a": StepAxis("linear", step_unit=unit)}
     steep = order(rule="paper", verb=[0.0, 0.0, 0.1, 0.2]).assign(slope=0.2, slope_low=0.1, slope_high=0.3)
     assert f"slope 0.2 per {per} (95 %: 0.1 to 0.3)" in plot_acquisition(steep, axes, STEPS).data[-1].text[0]
@@ -66,8 +66,8 @@ def test_a_slope_has_the_unit_of_the_steps(unit: StepUnit, per: str) -> None:
     assert "slope" not in plot_acquisition(flat, axes, STEPS).data[-1].text[0]
 
 
-def test_runs_are_marks_in_the_rows_of_the_first() -> None:
-    """Each run has one legend entry; a category has one colour in both."""
+def test_runs_share_rows_and_category_colours() -> None:
+    """Rows are in the order of the first run; each run has one legend entry and its own height within a row."""
     first = order(verb=[0.0, 0.0, 0.1, 0.2], determiner=[0.0, 0.1, 0.4, 0.5])
     second = order("b", verb=[0.0, 0.3, 0.3, 0.3])
     plot = plot_acquisition(
@@ -81,8 +81,8 @@ def test_runs_are_marks_in_the_rows_of_the_first() -> None:
     assert marks["a"].y[1] != marks["b"].y[0] and marks["b"].x[0] == 1
 
 
-def test_a_bar_begins_at_the_step_evaluated_before(tiny_results) -> None:
-    """Nothing is known between the two; the first evaluated step has none before it."""
+def test_bar_begins_at_previous_evaluated_step(tiny_results) -> None:
+    """The rise happened somewhere between two evaluations; the first evaluated step has none before it."""
     figure = figures.acquisition([tiny_results], Axis(), "mask_prediction", tuple(tokens.SETS["parts of speech"]))
     steps = sorted(results.read_scores(tiny_results, "mask_prediction")["step"].unique())
     for row in figure.table.dropna(subset="onset").itertuples():

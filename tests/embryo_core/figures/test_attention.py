@@ -1,4 +1,4 @@
-"""The attention figures hold the stored numbers."""
+"""Tests of the attention figures, which hold the stored weights."""
 
 from dataclasses import replace
 
@@ -19,18 +19,18 @@ STEPS = np.array([0, 8, 16])
 
 @pytest.fixture
 def maps() -> np.ndarray:
-    """Weights [S, layers, heads, L, L] whose rows sum to one."""
+    """Return weights [S, layers, heads, L, L] whose rows sum to one."""
     weights = np.random.default_rng(0).random((3, 2, 4, 6, 6)).astype(np.float32) ** 4
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def measured(maps: np.ndarray) -> pd.DataFrame:
-    """Return what is stored of maps [S, L, L] of a head."""
+    """Return what is stored of the maps [S, L, L] of one head."""
     return pd.DataFrame({"step": STEPS} | dict(zip(POSITIONS, position_weights(maps).T, strict=True)))
 
 
-def test_each_position_has_a_row_at_each_step(maps):
-    """Under the name of its curve, with the number that was measured."""
+def test_position_rows_hold_measured_weights(maps):
+    """Each position has one row per step, under the name of its curve."""
     wide = measured(maps[:, 1, 2])
     frame = charts.position_rows(wide).set_index(["position", "step"])["weight"]
     assert len(frame) == wide[[*POSITIONS]].size and charts.POSITIONS.keys() == {*POSITIONS}
@@ -38,8 +38,8 @@ def test_each_position_has_a_row_at_each_step(maps):
         assert frame[name].tolist() == wide[position].tolist()
 
 
-def test_the_figure_holds_the_weights_at_their_steps(tiny_results):
-    """Each line has the numbers of its position, at the recorded steps; divided rows are named."""
+def test_lines_hold_weights_at_recorded_steps(tiny_results):
+    """The title and the table's `data` column say if each row of a map was divided by its sum."""
     figure = charts.positions([tiny_results], Axis("linear"), layer=2, head=1)
     lines = {line.name: line for line in figure.plot.data}
     assert {*lines} == {name for name, _ in charts.POSITIONS.values()}
@@ -50,8 +50,8 @@ def test_the_figure_holds_the_weights_at_their_steps(tiny_results):
     assert "divided by its sum" in divided.title and divided.table["data"].str.contains("divided by its sum").all()
 
 
-def test_maps_are_figures_with_their_weights(tiny_results):
-    """The plot of a head, or of all heads, has the weights of its table."""
+def test_maps_of_one_or_all_heads_hold_stored_weights(tiny_results):
+    """The caption of one head counts the sentences that reach each end and the steps that have maps."""
     history = read_averaged(tiny_results, 2, 1)
     caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
     one = charts.head_map(history, 8, caption, "head")
@@ -62,15 +62,15 @@ def test_maps_are_figures_with_their_weights(tiny_results):
     assert len(every.table) == weights.size and every.plot.data[0].z.shape == (2 * (weights.shape[-1] + 1),) * 2
 
 
-def test_shared_weights_are_named_if_layers_share_them(tiny_run: Run):
-    """All layers, or those of each group; nothing of a family whose layers have weights of their own."""
+def test_weight_sharing_is_described(tiny_run: Run):
+    """ALBERT shares weights over all layers or within groups; BERT shares none, so nothing is said."""
     assert "All layers share" in charts.describe_sharing(replace(tiny_run, config={}))
     assert "2 groups share" in charts.describe_sharing(replace(tiny_run, config={"num_hidden_groups": 2}))
     assert charts.describe_sharing(replace(tiny_run, family="bert")) == ""
 
 
-def test_the_table_of_a_step_names_every_weight(maps):
-    """Each row of the download is the weight at its layer, head, from and to, counted as the page counts them."""
+def test_weights_table_has_one_row_per_weight(maps):
+    """Layers and heads are counted from 1, positions from 0, as on the page."""
     table = charts.weights_table(maps[1], 8)
     assert len(table) == maps[1].size
     for row in table.sample(20, random_state=0).to_dict("records"):

@@ -1,4 +1,4 @@
-"""One head's maps in a grid of layers by steps."""
+"""Tests of the grid of one head's maps, with layers as rows and steps as columns."""
 
 from itertools import pairwise
 
@@ -30,15 +30,15 @@ KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
         (100, (2, 4, 8, 16, 32, 100, 128)),
     ],
 )
-def test_steps_around_the_chosen_one_are_about_doublings(chosen: int, expected: tuple[int, ...]) -> None:
-    """Before and after it; the last step is there where nothing is twice as far."""
+def test_steps_around_chosen_step_double(chosen: int, expected: tuple[int, ...]) -> None:
+    """In both directions each step is at least twice the one before; only the last step may be nearer."""
     found = steps_around(KNOWN, chosen)
     assert found == expected
     assert all(b >= 2 * a or b == KNOWN[-1] for a, b in pairwise(found))
 
 
-def test_every_map_is_at_its_layer_and_step() -> None:
-    """Its first row on top, as maps are read; the table has the same weights."""
+def test_maps_are_placed_by_layer_and_step() -> None:
+    """The first row of a map is on top, as maps are read; the table has the same weights."""
     maps = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
     figure = plot_layers(maps, [8, 16, 32], 16, StepUnit.UPDATES)
     heat, points = figure.data
@@ -50,14 +50,14 @@ def test_every_map_is_at_its_layer_and_step() -> None:
     assert table.loc[(2, 16, 3, 1), "weight"] == maps[1, 1, 3, 1] and set(table["head"]) == {5}
 
 
-def test_a_cell_of_several_positions_is_shown_in_the_table() -> None:
-    """From and to are the first of its positions, as in the files of other maps."""
+def test_table_counts_positions_of_a_cell() -> None:
+    """The columns `from` and `to` have the first of a cell's positions, as in the files of other maps."""
     table = layers_table(np.zeros((1, 1, 2, 2), np.float32), 1, [8], block=3)
     assert table[["from", "to", "positions"]].to_numpy().tolist() == [[0, 0, 3], [0, 3, 3], [3, 0, 3], [3, 3, 3]]
 
 
-def test_the_figure_has_the_stored_maps_and_its_own_width(tiny_results):
-    """Its colour bar is in its files alone; a wide plot is scrolled, so the page has the colours above it."""
+def test_grid_has_stored_maps_and_fixed_width(tiny_results):
+    """A wide plot is scrolled, so the page shows the colours above it instead of in it; an unknown head is an error."""
     figure = layers_over_steps([tiny_results], Axis(), head=2, step=8)
     weights = results.read_attention(tiny_results, 2, 2).weights[-1]
     rows = figure.table[(figure.table["layer"] == 2) & (figure.table["step"] == 16)]
@@ -68,8 +68,8 @@ def test_the_figure_has_the_stored_maps_and_its_own_width(tiny_results):
         layers_over_steps([tiny_results], Axis(), head=9, step=8)
 
 
-def test_maps_are_square_on_the_page_and_in_its_files() -> None:
-    """The plot is as high as its maps are wide; in a file of half the width it is half as high."""
+def test_maps_are_square_on_page_and_in_files() -> None:
+    """The height of a plot is proportional to its width, so that a file of half the width is half as high."""
     maps = np.zeros((2, 7, 3, 3), np.float32)
     figure = plot_layers(maps, range(7), 3, StepUnit.UPDATES)
     assert figure.layout.yaxis.scaleanchor == "x"

@@ -1,4 +1,4 @@
-"""Every figure draws steps at the same places, and has a mark for the chosen one."""
+"""Tests of StepAxis: where steps are drawn, how they are named, and how changes of training are marked."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -10,14 +10,14 @@ from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.types import Change, StepUnit
 
 
-def test_steps_lie_where_the_rule_of_the_axis_puts_them() -> None:
-    """A linear axis has the steps themselves, a log axis a place for step 0 too."""
+def test_steps_are_placed_by_axis_scale() -> None:
+    """A linear axis uses the steps themselves; a log axis also has a place for step 0."""
     assert StepAxis("linear", step_unit=StepUnit.UPDATES).values([0, 8, 16]) == [0, 8, 16]
     assert StepAxis("log", step_unit=StepUnit.UPDATES).values([0, 8, 16]) == [STEP_0, 8, 16]
 
 
-def test_estimated_steps_have_two_digits_in_words() -> None:
-    """Whatever the axis counts; recorded steps have all of theirs."""
+def test_estimated_steps_are_rounded_to_two_digits() -> None:
+    """They are rounded in every unit of the axis, while recorded steps keep all their digits."""
     axis = StepAxis("log", step_unit=StepUnit.WORDS)
     assert axis.step_in_unit(12_288) == "12,288 words" and axis.as_estimate.step_in_unit(12_288) == "12,000 words"
     assert axis.as_estimate.between(1_303, 24) == "1,300 to 24" and axis.as_estimate.step_in_unit(5) == "5 words"
@@ -26,8 +26,8 @@ def test_estimated_steps_have_two_digits_in_words() -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
-    """One dotted line through the whole height, at the last step whatever step is chosen."""
+def test_axis_draws_the_line_of_the_time_bar(scale) -> None:
+    """The line is at the last step until the time bar moves it; an axis with only its range set has none."""
     axis = StepAxis(scale, step_unit=StepUnit.UPDATES)
     (line,) = axis.draw(go.Figure(), [0, 8, 16]).layout.shapes
     assert line.name == STEP_LINE and line.x0 == line.x1 == axis.values([16])[0]
@@ -35,8 +35,8 @@ def test_a_figure_has_a_line_that_the_time_bar_moves(scale) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> None:
-    """No word is over the curves; the line stays where the time bar is set to another step."""
+def test_changes_of_training_are_named_in_the_legend(scale) -> None:
+    """A change has no label over the curves and no markup in its name, and the time bar does not move its line."""
     axis = StepAxis(
         scale, (Change(12, "sequences of 128 tokens"), Change(99, "learning rate falls")), step_unit=StepUnit.UPDATES
     )
@@ -49,16 +49,16 @@ def test_the_legend_says_what_a_line_at_a_change_of_training_means(scale) -> Non
     assert "<" not in named.layout.shapes[0].name
 
 
-def test_a_change_is_marked_in_every_panel_and_named_once() -> None:
-    """Small multiples share one entry of the legend."""
+def test_change_is_marked_in_every_panel_and_named_once() -> None:
+    """The marks of small multiples belong to one legend group, of which only the first is listed."""
     axis = StepAxis("linear", (Change(12, "learning rate falls"),), step_unit=StepUnit.UPDATES)
     marks = axis.mark_changes(go.Figure(), [0, 16], panels=["", "2"]).layout.shapes
     assert [(mark.xref, mark.showlegend) for mark in marks] == [("x", True), ("x2", False)]
     assert {mark.legendgroup for mark in marks} == {"from step 12: learning rate falls"}
 
 
-def test_changes_of_one_of_several_runs_are_one_entry() -> None:
-    """Which they are is in the caption."""
+def test_changes_of_a_named_run_share_a_legend_entry() -> None:
+    """In a figure of several runs, the entry names the run instead of each change."""
     axis = StepAxis(
         "linear", (Change(4, "corpus: a.txt"), Change(12, "learning rate falls")), step_unit=StepUnit.UPDATES
     )
@@ -75,22 +75,22 @@ def test_changes_of_one_of_several_runs_are_one_entry() -> None:
         ("flops", 3e15, "from 1.5 P training FLOPs: rate falls"),
     ],
 )
-def test_a_change_is_shown_by_what_the_axis_counts(unit, end, described) -> None:
-    """In the legend, as described."""
+def test_change_is_described_in_axis_unit(unit, end, described) -> None:
+    """The legend uses the words of `describe`."""
     change = Change(8, "rate falls")
     axis = StepAxis("linear", (change,), unit=unit, progress=StepCounts((0, 16), (0, end)), step_unit=StepUnit.UPDATES)
     assert axis.describe(change) == axis.draw(go.Figure(), [0, 16]).layout.shapes[0].name == described
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_title_says_what_a_step_counts(scale) -> None:
-    """The unit is in the title, the scale is that of the axis."""
+def test_axis_title_names_the_step_unit(scale) -> None:
+    """The type of the axis is the chosen scale."""
     axis = StepAxis(scale, step_unit=StepUnit.SEQUENCES).draw(go.Figure(), [0, 8]).layout.xaxis
     assert axis.title.text == "sequences seen" and axis.type == scale
 
 
-def test_tables_and_intervals_are_in_what_the_axis_counts() -> None:
-    """Of steps as they are, of tokens by the run's own counts; a unit that both ends share is written once."""
+def test_numbers_and_intervals_use_the_axis_unit() -> None:
+    """Tokens are interpolated from the run's own counts; a unit that both ends share is written once."""
     steps = StepAxis("log", step_unit=StepUnit.UPDATES)
     counts = StepCounts((0, 1000), (0, 2_000_000))
     tokens = StepAxis("log", unit="tokens", progress=counts, step_unit=StepUnit.UPDATES)
@@ -105,8 +105,8 @@ def test_tables_and_intervals_are_in_what_the_axis_counts() -> None:
     assert tokens.column(column).isna().tolist() == [False, True, False]
 
 
-def test_a_step_is_named_by_what_it_counts() -> None:
-    """A number, or what Plotly fills in; changes in training too."""
+def test_steps_are_named_in_the_step_unit() -> None:
+    """This holds for a number, for a placeholder of Plotly's hover text, and for a change of training."""
     axis = StepAxis("log", step_unit=StepUnit.WORDS)
     assert (axis.name_step(8), axis.hover_step("customdata[1]")) == ("8 words", "%{customdata[1]:,} words")
     assert axis.describe(Change(8, "rate falls")) == "from 8 words: rate falls"
@@ -114,8 +114,8 @@ def test_a_step_is_named_by_what_it_counts() -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("step", "text"), [(0, "0"), (1448, "1,448"), (100_000, "100k")])
-def test_one_checkpoint_has_one_number_on_its_axis(scale, step, text) -> None:
-    """Its own: Plotly would write 99,999.5 and the like beside it."""
+def test_single_checkpoint_has_a_single_tick(scale, step, text) -> None:
+    """Plotly would write neighbouring numbers such as 99,999.5 beside it."""
     axis = StepAxis(scale, step_unit=StepUnit.UPDATES)
     drawn = axis.draw(go.Figure(), [step]).layout.xaxis
     assert list(drawn.tickvals) == axis.values([step])
@@ -134,8 +134,8 @@ def test_one_checkpoint_has_one_number_on_its_axis(scale, step, text) -> None:
         (1, 10**15, "1 100 10k 1M 100M 10G 1T 100T"),
     ],
 )
-def test_a_log_axis_has_round_ticks(low, high, ticks) -> None:
-    """Powers of ten, or some of their multiples where there would be fewer than three; never more than ten."""
+def test_log_axis_has_round_ticks(low, high, ticks) -> None:
+    """Ticks are powers of ten, with multiples if there would be fewer than three, and never more than ten."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES).set_range(go.Figure(), [low, high]).layout.xaxis
     assert " ".join(text.replace(" ", "") for text in axis.ticktext) == ticks
     assert list(axis.tickvals) == sorted(axis.tickvals) and axis.tickvals[-1] <= high

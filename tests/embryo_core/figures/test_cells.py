@@ -1,4 +1,4 @@
-"""Cells of heat maps answer the pointer everywhere, lines enclose them, and their steps stay readable."""
+"""Tests of heat map cells: hovering and clicks, outlines, step labels, and readable text."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,8 +10,8 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.types import StepUnit
 
 
-def test_points_answer_anywhere_in_their_cell() -> None:
-    """A point per cell, not drawn before or after a click, with what a click brings as a list."""
+def test_hovering_works_anywhere_in_a_cell() -> None:
+    """Each cell has a point that stays invisible after a click and carries its data as a list."""
     figure = go.Figure()
     cells.add_points(figure, [0, 1], [1, 1], [[3, 0], [3, 8]], "layer %{customdata[0]}", ["a", "b"])
     (points,) = figure.data
@@ -22,8 +22,8 @@ def test_points_answer_anywhere_in_their_cell() -> None:
     assert figure.layout.hoverdistance == -1
 
 
-def test_a_line_goes_round_whole_cells() -> None:
-    """From half a cell before the first to half a cell after the last."""
+def test_outline_encloses_whole_cells() -> None:
+    """It runs from half a cell before the first to half a cell after the last."""
     figure = go.Figure()
     cells.outline(figure, (2, 4), (0, 0), color="red", width=3)
     (shape,) = figure.layout.shapes
@@ -33,7 +33,7 @@ def test_a_line_goes_round_whole_cells() -> None:
 
 @pytest.mark.parametrize(("count", "shown"), [(3, 3), (26, 26), (27, 14), (154, 26)])
 def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
-    """Every step where there is room, else every second, third and so on; each under its own column."""
+    """If there is no room for every step, every second, third, ... is labelled, each below its own column."""
     steps = [1000 * i for i in range(count)]
     names = [f"{step:,}" for step in steps]
     figure = cells.finish_by_step(
@@ -47,8 +47,8 @@ def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
 
 
 @pytest.mark.parametrize("scale", ["Viridis", [[0, "#eef4f8"], [1, "#08457c"]]], ids=["Viridis", "lens"])
-def test_what_is_written_in_a_cell_stands_out(scale) -> None:
-    """By 4.5 : 1 or more on every colour, black or white; an empty cell stays empty."""
+def test_text_is_readable_on_every_cell_colour(scale) -> None:
+    """Black or white text has a contrast of at least 4.5 : 1; an empty cell stays empty."""
     shares = np.linspace(0, 1, 101)
     texts = cells.with_readable_colours([["x"] * 101, [""] * 101], np.array([shares, shares]), scale)
     assert texts[1] == [""] * 101 and {*texts[0]} == {"x", f'<span style="color: {cells.WHITE}">x</span>'}
@@ -57,7 +57,7 @@ def test_what_is_written_in_a_cell_stands_out(scale) -> None:
         assert (light / 0.05 if text == "x" else 1.05 / light) >= 4.5
 
 
-def test_texts_of_cells_without_a_colour_are_left_alone() -> None:
-    """Nothing was measured, or all is the same."""
+def test_cells_without_a_range_of_colours_keep_their_text() -> None:
+    """The text survives if nothing was measured or all values are equal."""
     assert cells.with_readable_colours([["x"]], np.array([[np.nan]]), "Viridis") == [["x"]]
     assert cells.with_readable_colours([["x", "x"]], np.array([[3.0, 3.0]]), "Viridis")[0][0].endswith("x")

@@ -1,4 +1,4 @@
-"""The figures of the Compare page draw the rows of their tables."""
+"""Tests of the figures, tables and captions of the Compare page."""
 
 import pandas as pd
 
@@ -10,8 +10,8 @@ from embryo_core.types import StepUnit
 COLUMNS = ["measure", "run", "change", "step_first", "step_second", "difference", "n_first", "n_second"]
 
 
-def test_a_difference_has_its_interval():
-    """In percentage points, as its axis says; a measure that one run lacks is not drawn."""
+def test_differences_are_drawn_with_intervals():
+    """They are percentage points, as the axis says; a measure that one run lacks is not drawn."""
     row = {"measure": "masked accuracy", "step_first": 8, "step_second": 8, "n_first": 9, "n_second": 9}
     row |= {"first": 0.2, "second": 0.5}
     row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b"}
@@ -27,16 +27,16 @@ def test_a_difference_has_its_interval():
     assert none.layout.xaxis.range == (-1, 1) and "step 8" in none.data[0].text[0]
 
 
-def test_rows_that_differ_are_marked():
-    """And come first; numbers are written as people read them."""
+def test_differing_rows_are_marked_and_come_first():
+    """Numbers have thousands separators, and a missing value is a dash."""
     rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
     designs = pd.DataFrame(rows, dtype=object)
     found = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
     assert found.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
 
 
-def test_seeds_are_one_column():
-    """With the mean of numbers and their range; seeds and texts are listed, and mark no difference."""
+def test_seeds_of_a_design_share_a_column():
+    """The column has the mean and range of measured numbers; seeds and texts are listed, and mark no difference."""
     rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 10_069, "May"]}
     designs = pd.DataFrame(rows | {"b": [4, 2, 10_554, "June"], "differs": True}, dtype=object)
     found = compare.design_table(designs, {"a, b": ["a", "b"]})
@@ -48,19 +48,19 @@ def test_seeds_are_one_column():
 
 
 def describe(*rows: tuple, masked: dict[str, str] | None = None, seeds: int = 1) -> Caption:
-    """Return the caption of (measure, both steps, difference, both n), for the run `b` and the first, `a`."""
+    """Return the caption of rows (measure, both steps, difference, both n) for run `b` compared with the first, `a`."""
     table = pd.DataFrame([(row[0], "b", "dropout 0.1", *row[1:]) for row in rows], columns=COLUMNS)
     table = table.assign(seeds_first=1, seeds_second=1)
     return compare.describe_differences(["dropout"], "a", table, {"a": 1, "b": seeds}, masked or {})
 
 
-def test_the_cases_are_those_of_both_runs() -> None:
-    """The least and the most of all measures."""
+def test_caption_has_the_range_of_cases() -> None:
+    """The range is over all measures and both runs."""
     assert "n = 8 to 90 cases." in describe(("world knowledge", 8, 8, 0.1, 40, 8), ("noun", 8, 8, 0.1, 90, 50)).data
 
 
-def test_the_step_is_that_of_the_run_that_is_compared() -> None:
-    """If it continues the first, the caption says so; a measure without a step is named."""
+def test_caption_has_the_step_of_the_compared_run() -> None:
+    """It explains different steps by a run that continues the first, and names measures without a common step."""
     alone = describe(("noun", 8, 8, 0.1, 40, 40), ("verb", None, None, None, None, None))
     assert "(8)" in alone.summary and "verb (b)" in alone.details and "continues" not in alone.details
     continued = describe(("noun", 8, 16, 0.1, 40, 40))
@@ -68,22 +68,22 @@ def test_the_step_is_that_of_the_run_that_is_compared() -> None:
     assert "(8 to 16, by measure)" in describe(("noun", 8, 8, 0.1, 40, 40), ("verb", 16, 16, 0.1, 40, 40)).summary
 
 
-def test_a_measure_of_fewer_seeds_is_named() -> None:
-    """With how many seeds of both it has."""
+def test_measures_with_fewer_seeds_are_named() -> None:
+    """The caption has the number of seeds of both designs in brackets."""
     row = ("noun", 8, 8, 0.1, 40, 40)
     assert "noun (1 and 1)" in describe(row, seeds=3).details and "noun (" not in describe(row).details
 
 
-def test_masked_pieces_are_described_if_runs_differ_in_them() -> None:
-    """And if masked accuracy is compared."""
+def test_masking_is_described_if_runs_differ() -> None:
+    """The caption mentions it only if masked accuracy is compared."""
     rows, kinds = (MASKED, 8, 8, 0.1, 40, 40), {"a": "left", "b": "hidden"}
     assert "a left; b hidden" in describe(rows, masked=kinds).details
     assert "own masking" not in describe(rows, masked=dict.fromkeys("ab", "hidden")).details
     assert "own masking" not in describe(("noun", 8, 8, 0.1, 40, 40), masked=kinds).details
 
 
-def test_the_headline_has_the_agreement_of_its_run() -> None:
-    """With another run before the paper; of other runs only if its own is unknown."""
+def test_headline_prefers_agreement_with_another_run() -> None:
+    """The paper comes second, and pairs without the chosen run count only if its own agreement is unknown."""
     ends = {"low": 0.2, "high": 0.97, "n": 9}
     pairs = [("one", "two", 0.5), ("one", "the paper", 0.8), ("two", "the paper", 0.9)]
     rows = pd.DataFrame([{"first": first, "second": second, "rho": rho, **ends} for first, second, rho in pairs])
