@@ -1,4 +1,4 @@
-"""What has been computed: a mark for each metric and checkpoint, and the command for the rest."""
+"""Tests of the Coverage figure, which shows computed metrics by checkpoint, and of the command for the rest."""
 
 import pandas as pd
 
@@ -7,8 +7,8 @@ from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.types import Run, StepUnit
 
 
-def test_coverage_marks_what_is_computed() -> None:
-    """Each metric and checkpoint is one mark; a plot is high enough for the name of every row."""
+def test_computed_and_missing_metrics_are_marked() -> None:
+    """Each metric and checkpoint has one mark; the plot grows with its rows, so that their names do not overlap."""
     axis = StepAxis("linear", step_unit=StepUnit.UPDATES)
     rows = [("attention", 0, True), ("attention", 8, False), ("world knowledge", 0, True)]
     plot = coverage.plot_coverage(pd.DataFrame(rows, columns=["metric", "step", "done"]), axis)
@@ -19,8 +19,8 @@ def test_coverage_marks_what_is_computed() -> None:
     assert coverage.plot_coverage(many, axis).layout.height - plot.layout.height >= 18 * 20
 
 
-def test_coverage_of_a_run_has_the_command_for_the_rest(tiny_run: Run, tiny_results: Run) -> None:
-    """Metrics that read the same data share one option; with full results there is no figure."""
+def test_command_computes_the_missing_metrics(tiny_run: Run, tiny_results: Run) -> None:
+    """Metrics that read the same data share one option; with full results nothing is missing."""
     capabilities = frozenset({"masked_words", "words", "states", "attentions"})
     figure = coverage.coverage([tiny_run], Axis("log"), capabilities)
     assert not figure.table.loc[figure.table["metric"] != "checkpoint", "done"].any()
@@ -30,8 +30,8 @@ def test_coverage_of_a_run_has_the_command_for_the_rest(tiny_run: Run, tiny_resu
     assert not coverage.missing_metrics(tiny_results, capabilities)
 
 
-def test_the_caption_of_coverage_counts_checkpoints_without_weights(tiny_run: Run) -> None:
-    """And how many of them have results."""
+def test_caption_counts_checkpoints_without_weights(tiny_run: Run) -> None:
+    """It also says how many of these have results, and mentions none if every checkpoint has weights."""
     for with_results, said in ((0, "5, none"), (2, "5, 2"), (5, "5, all")):
         assert said in str(coverage.describe_coverage(tiny_run, 8, 5, with_results, []))
     assert "Without weights" not in str(coverage.describe_coverage(tiny_run, 3, 0, 0, []))

@@ -1,4 +1,4 @@
-"""Several runs in one figure: how runs and categories look, and that every point names all runs."""
+"""Tests of figures of several runs: how runs and categories look, panels, changes, gaps, and baselines."""
 
 from dataclasses import replace
 
@@ -26,12 +26,12 @@ def curves_of(figure) -> list:
 
 
 def hover_text(trace, point: int) -> str:
-    """Return the hover text of a point."""
+    """Return the hover text of one point."""
     return trace.customdata[point][2]
 
 
-def test_runs_have_symbols_and_lightness_and_categories_colours():
-    """The same category has one colour in both runs, the same run one look in both categories; no curve is dashed."""
+def test_colour_shows_category_and_symbol_shows_run():
+    """The second run also has lighter, hollow symbols; no curve is dashed, because dashes mean baselines."""
     figure = plot_curves([line("a", 0, ("noun", "verb")), line("b", 0.2, ("noun", "verb"))], CURVES)
     looks = {trace.name: (trace.line.color, (trace.marker.symbol, trace.opacity)) for trace in curves_of(figure)}
     assert looks["noun, a"][0] == looks["noun, b"][0] != looks["verb, a"][0]
@@ -41,17 +41,17 @@ def test_runs_have_symbols_and_lightness_and_categories_colours():
     assert [shape.name for shape in figure.layout.shapes] == [STEP_LINE]
 
 
-def test_a_point_tells_all_runs_there():
-    """Each run with its own nearest step, value, interval and n; a planted difference is in the numbers."""
+def test_hover_text_compares_all_runs():
+    """Each run has its own nearest step, value, interval and n, so that a planted difference shows in the numbers."""
     figure = plot_curves([line("a", 0, ("noun",)), line("b", 0.2, ("noun",), (0, 10, 16))], CURVES)
     first, second = curves_of(figure)
     assert "<b>a</b>, step 8: 20.0 % (0.0 % to 100.0 %), n = 50" in hover_text(first, 1)
     assert "b, step 10: 45.0 %" in hover_text(first, 1) and "a, step 8: 20.0 %" in hover_text(second, 1)
-    assert second.customdata[1][1] == 8  # a click leads to a step that the time bar has
+    assert second.customdata[1][1] == 8  # a click selects a step of the first run, which the time bar has
 
 
 def test_many_lines_become_small_multiples():
-    """A panel per category, a colour and a legend entry per run, the line of the step in every panel."""
+    """Each category has a panel with the line of the step; each run has one colour and one legend entry."""
     groups = ("noun", "verb", "adverb", "pronoun")
     assert 2 * len(groups) > MAX_LINES
     figure = plot_curves([line("a", 0, groups), line("b", 0.2, groups)], CURVES)
@@ -65,8 +65,8 @@ def test_many_lines_become_small_multiples():
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2", "x3", "x4"}
 
 
-def test_panels_of_one_run_keep_the_colours_of_their_categories():
-    """The run, whose name is elsewhere on the page, has no entry in the legend."""
+def test_panels_of_one_run_keep_category_colours():
+    """A single run has no legend entry, because its name is elsewhere on the page."""
     styles = {"noun": (style.BLUE, "circle"), "verb": (style.PURPLE, "circle")}
     figure = plot_curves([line("a", 0, ("noun", "verb"))], replace(CURVES, styles=lambda groups: styles, width=900))
     assert {trace.line.color for trace in curves_of(figure)} == {style.BLUE, style.PURPLE}
@@ -74,7 +74,7 @@ def test_panels_of_one_run_keep_the_colours_of_their_categories():
 
 
 def test_changes_of_training_are_marked_for_each_run():
-    """Once where all runs have the same ones; else each has its run's name and lightness."""
+    """Changes that all runs share are marked once; others carry the name and lightness of their run."""
     falls, longer = (Change(8, "learning rate falls"),), (Change(8, "sequences of 128 tokens"),)
     same = plot_curves([line("a", 0, ("noun",), changes=falls), line("b", 0, ("noun",), changes=falls)], CURVES)
     assert [s.name for s in same.layout.shapes if s.showlegend] == ["from step 8: learning rate falls"]
@@ -85,16 +85,16 @@ def test_changes_of_training_are_marked_for_each_run():
     assert first.line.color != second.line.color and first.line.dash is second.line.dash is None
 
 
-def test_each_run_lies_where_it_had_come_to():
-    """In what the axis counts, not at its steps."""
+def test_points_are_placed_by_each_runs_own_counts():
+    """Runs that saw different numbers of tokens by the same step have points at different places."""
     axes = [{"unit": "tokens", "progress": StepCounts((0, 16), (0.0, tokens))} for tokens in (160.0, 320.0)]
     figure = plot_curves([line("a", 0, ("noun",), **axes[0]), line("b", 0, ("noun",), **axes[1])], CURVES)
     assert [list(trace.x) for trace in curves_of(figure)] == [[0, 80, 160], [0, 160, 320]]
     assert figure.layout.xaxis.title.text == "tokens seen" and figure.layout.xaxis.range[1] > 320
 
 
-def test_a_curve_breaks_at_the_gaps_of_its_own_run():
-    """The other run goes on."""
+def test_curve_breaks_only_at_gaps_of_its_run():
+    """The curve of the other run goes on."""
     figure = plot_curves([line("a", 0, ("noun",), gaps=(4,)), line("b", 0.2, ("noun",))], CURVES)
     assert [sum(pd.isna(value) for value in trace.y) for trace in curves_of(figure)] == [1, 0]
 
@@ -109,8 +109,8 @@ def baselines_of(figure) -> list:
     return [trace for trace in figure.data if trace.name and trace.name.endswith(", baseline")]
 
 
-def test_runs_of_one_baseline_share_its_line():
-    """It reaches as far as the longer run, and the legend has one entry for it."""
+def test_equal_baselines_are_one_line():
+    """The line reaches to the last step of the longer run and has one legend entry."""
     lines = [with_baseline(line("a", 0, ("noun",)), 0.3), with_baseline(line("b", 0, ("noun",), (0, 8, 32)), 0.3)]
     figure = plot_curves(lines, CURVES)
     (shared,) = baselines_of(figure)
@@ -118,8 +118,8 @@ def test_runs_of_one_baseline_share_its_line():
     assert [trace.name for trace in figure.data].count("baseline") == 1
 
 
-def test_runs_of_two_baselines_have_a_line_each():
-    """Dashed, in the run's colour in small multiples; a run without one has none."""
+def test_different_baselines_have_a_line_each():
+    """Lines are dashed, in the run's colour in small multiples; a run without a baseline has no line."""
     groups = ("noun", "verb", "adverb")
     lines = [with_baseline(line("a", 0, groups), 0.3), with_baseline(line("b", 0, groups), 0.4), line("c", 0, groups)]
     own = baselines_of(plot_curves(lines, CURVES))

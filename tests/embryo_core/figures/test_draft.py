@@ -1,4 +1,4 @@
-"""A draft has what Plotly's own class makes of it, and its files are laid out alike."""
+"""Tests of Draft, whose figures and files equal those of Plotly's own class."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ from embryo_core.figures.thinning import break_lines, longest, thin_curves
 
 
 def in_json(values: Any) -> Any:
-    """Return values as a browser gets them."""
+    """Return values as a browser receives them."""
     return json.loads(json.dumps(values, default=lambda found: found.tolist()))
 
 
 def draw(figure: Any) -> Any:
-    """Draw a curve, a grid of words and a line into a figure, with short and long names of settings."""
+    """Draw a curve, a grid of words and a line; names of settings are short, dotted or with underscores."""
     curve = {"x": np.arange(500), "y": np.sin(np.arange(500)), "mode": "lines", "legendgroup": "a", "name": "a"}
     figure.add_scatter(**curve, line_width=2, marker={"size": 5}, customdata=None)
     figure.add_heatmap(x=[0, 1], z=np.eye(2), text=[["w" * 200] * 2] * 2, meta="words")
@@ -34,8 +34,8 @@ def draw(figure: Any) -> Any:
     return figure
 
 
-def test_a_draft_is_what_plotly_makes_of_the_same_calls() -> None:
-    """Data and layout are equal, as are the layouts of the files and the number of points before thinning."""
+def test_draft_equals_the_plotly_figure_of_the_same_calls() -> None:
+    """Data and layout are equal, as are layouts of files, legible columns, and the count of points before thinning."""
     draft, figure = draw(Draft()), draw(go.Figure())
     assert draft.checked() == figure and longest(draft) == longest(figure) == 500
     for columns, size in file_layout.SIZES.items():
@@ -44,15 +44,15 @@ def test_a_draft_is_what_plotly_makes_of_the_same_calls() -> None:
         assert legible_columns(draft, size.pixels) == legible_columns(figure, size.pixels) == [1]
 
 
-def test_a_layout_of_a_file_leaves_the_draft_as_it_is() -> None:
-    """What is laid out is a copy."""
+def test_file_layout_does_not_change_the_draft() -> None:
+    """The layout is computed on a copy."""
     draft = draw(Draft())
     before = in_json(draft.to_dict())
     file_layout.layout(draft, "one", "Title", "Print.")
     assert in_json(draft.to_dict()) == before
 
 
-def test_a_setting_that_plotly_lacks_is_found_when_the_draft_is_checked() -> None:
-    """A page does not check; the tests of figures do."""
+def test_unknown_settings_are_found_by_checked() -> None:
+    """Pages skip this slow validation; the tests of figures call it."""
     with pytest.raises(ValueError, match="colour"):
         Draft([{"x": [0], "y": [0], "marker": {"colour": "red"}}]).checked()

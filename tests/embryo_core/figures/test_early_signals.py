@@ -1,4 +1,4 @@
-"""Early signals are drawn for three runs or more; the headline is a reading of their own measure."""
+"""Tests of the early signals figure: its headline, the tasks drawn first, and the three runs that it needs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +24,8 @@ def scored(run: Run, root: Path, *values: float) -> Run:
     return own
 
 
-def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, tmp_path: Path):
-    """Before the last step, or not at all."""
+def test_headline_names_the_step_where_the_order_settles(tiny_run: Run, tmp_path: Path):
+    """The order settles at step 8 in the first set of runs; in the second it has not settled up to step 8."""
     early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
     runs = [scored(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
     assert "mask prediction" in common_measures(runs) and common_measures(runs[:2]) == []
@@ -37,8 +37,8 @@ def test_the_headline_says_since_when_the_order_is_the_final_one(tiny_run: Run, 
     assert "step 8" in early_signals(runs, Axis(), "mask prediction").headline
 
 
-def test_the_clearest_tasks_are_drawn_at_first():
-    """The measure itself, then the task that it ranks for good first; those with the curve of another come last."""
+def test_tasks_are_sorted_by_how_early_they_rank_runs():
+    """The measure itself comes first, and tasks whose curve repeats an earlier one come last."""
     rho = {"late": [0.0, 0.0, 1.0], "never": [1.0, 1.0, 0.0], "early": [0.0, 1.0, 1.0], "own": [0.0, 0.0, 0.0]}
     rho["same"] = rho["early"]
     rows = [(task, step, value) for task, values in rho.items() for step, value in zip(STEPS, values, strict=True)]
@@ -46,7 +46,7 @@ def test_the_clearest_tasks_are_drawn_at_first():
     assert clearest_tasks(table, "own") == ["own", "early", "late", "never", "same"]
 
 
-def test_two_runs_have_no_early_signals(tiny_run: Run, tmp_path: Path):
+def test_two_runs_are_too_few_for_early_signals(tiny_run: Run, tmp_path: Path):
     """The error names the measure."""
     runs = [scored(tiny_run, tmp_path / str(i), 0.1, 0.2, i / 10) for i in range(2)]
     with pytest.raises(FigureError, match="mask prediction"):

@@ -1,4 +1,4 @@
-"""A Figure: its CSV, citation and small print, its files, and what a notebook displays."""
+"""Tests of Figure: its CSV, citation and small print, its files, and what a notebook displays."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,16 +26,16 @@ def figure() -> Figure:
     return Figure("nouns", "Nouns", plot, table, caption, ("one",), {"one": "EWT, 2,077 sentences"}, at="step-16")
 
 
-def test_rows_of_the_csv_name_run_and_data_and_have_whole_counts(figure: Figure) -> None:
-    """An unknown count is empty."""
+def test_csv_rows_name_run_and_data_and_have_integer_counts(figure: Figure) -> None:
+    """An unknown count is an empty field."""
     rows = figure.to_csv().splitlines()
     assert rows[0] == "step,accuracy,n,run,data"
     data = 'one,"EWT, 2,077 sentences"'
     assert rows[1:] == [f"0,0.5,1213,{data}", f"8,1.0,,{data}", f"16,0.25,7,{data}"]
 
 
-def test_rows_of_several_runs_name_their_own_data(figure: Figure) -> None:
-    """The data are those of the run, or what the row names; seeds and layers are whole numbers too."""
+def test_csv_rows_of_several_runs_name_their_own_data(figure: Figure) -> None:
+    """A row may name other data than its run's; seeds and layers are integers too."""
     table = pd.DataFrame({"run": ["one", "two", "two"], "seeds": [3, 1, np.nan], "layer": [np.nan, 2, 0]})
     several = replace(figure, table=table, runs=("one", "two"), data={"one": "EWT", "two": "GUM"})
     assert several.to_csv().splitlines() == ["run,seeds,layer,data", "one,3,,EWT", "two,1,2,GUM", "two,,0,GUM"]
@@ -45,8 +45,8 @@ def test_rows_of_several_runs_name_their_own_data(figure: Figure) -> None:
     assert without[0] == "run,seeds,layer"
 
 
-def test_the_words_of_a_file_name_runs_data_and_paper(figure: Figure) -> None:
-    """The citation has the caption without its hint, and BibTeX; data that runs do not share are left out."""
+def test_small_print_and_citation_name_runs_data_and_paper(figure: Figure) -> None:
+    """The citation has BibTeX and the caption without its hint; the small print omits data that runs do not share."""
     assert figure.file_name == "nouns-step-16"
     assert figure.small_print == f"Run one; EWT, 2,077 sentences. {figures.PAPER}"
     assert figure.citation.startswith("Nouns. Run one. Accuracy of nouns. Band: 95 % interval. n = 7 to 1,213 words.\n")
@@ -55,8 +55,8 @@ def test_the_words_of_a_file_name_runs_data_and_paper(figure: Figure) -> None:
     assert both.small_print == f"Runs one, two. Smoothed. {figures.PAPER}"
 
 
-def test_a_figure_is_saved_as_a_table_and_as_a_page(figure: Figure, tmp_path: Path) -> None:
-    """The page is interactive and has the title; the figure stays as it is."""
+def test_figure_is_saved_as_csv_and_html(figure: Figure, tmp_path: Path) -> None:
+    """The HTML page is interactive and has the title; saving does not change the figure."""
     before = figure.plot.to_json()
     csv, page = figure.save(tmp_path / "nouns.csv"), figure.save(str(tmp_path / "nouns.html"))
     assert csv.read_text(encoding="utf-8") == figure.to_csv()
@@ -65,16 +65,16 @@ def test_a_figure_is_saved_as_a_table_and_as_a_page(figure: Figure, tmp_path: Pa
     assert figure.plot.to_json() == before
 
 
-def test_another_suffix_is_refused(figure: Figure, tmp_path: Path) -> None:
-    """One sentence names the file and the suffixes that there are; nothing is written."""
+def test_unknown_suffix_is_an_error(figure: Figure, tmp_path: Path) -> None:
+    """The error names the file and the supported suffixes, and nothing is written."""
     with pytest.raises(FigureError, match=r"nouns\.docx.*\.svg, \.png, \.html or \.csv"):
         figure.save(tmp_path / "nouns.docx")
     assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(("suffix", "begins"), [(".svg", b"<svg"), (".png", b"\x89PNG")])
-def test_a_picture_is_drawn_by_kaleido(figure: Figure, tmp_path: Path, suffix: str, begins: bytes) -> None:
-    """With an installed browser."""
+def test_svg_and_png_are_drawn_by_kaleido(figure: Figure, tmp_path: Path, suffix: str, begins: bytes) -> None:
+    """Kaleido needs an installed browser, without which this test is skipped."""
     pytest.importorskip("kaleido", reason="kaleido draws SVG and PNG and is not installed")
     try:
         path = figure.save(tmp_path / f"nouns{suffix}", columns="one")
@@ -83,8 +83,8 @@ def test_a_picture_is_drawn_by_kaleido(figure: Figure, tmp_path: Path, suffix: s
     assert path.read_bytes().startswith(begins)
 
 
-def test_without_kaleido_one_sentence_says_what_to_install(figure: Figure, tmp_path: Path, monkeypatch) -> None:
-    """The file is not written."""
+def test_missing_kaleido_error_says_what_to_install(figure: Figure, tmp_path: Path, monkeypatch) -> None:
+    """The error names the file, which is not written."""
 
     def fail(*args: object, **options: object) -> None:
         raise ImportError("kaleido")
@@ -95,16 +95,16 @@ def test_without_kaleido_one_sentence_says_what_to_install(figure: Figure, tmp_p
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_notebook_displays_the_plot_and_its_caption(figure: Figure) -> None:
-    """Plotly's JSON and HTML, and title and caption as text; no notebook has to be installed."""
+def test_notebook_displays_plot_and_caption(figure: Figure) -> None:
+    """The bundle has Plotly's JSON, HTML, and title and caption as text, and needs no installed notebook."""
     bundle = figure._repr_mimebundle_()
     assert bundle["text/plain"] == f"Nouns\n\n{figure.caption}"
     assert bundle["application/vnd.plotly.v1+json"]["data"][0]["name"] == "noun"
     assert "noun" in bundle["text/html"]
 
 
-def test_a_caption_has_a_summary_and_a_rest(figure: Figure) -> None:
-    """The hint is part of the rest, and not of what is printed."""
+def test_caption_has_a_summary_and_a_rest(figure: Figure) -> None:
+    """The hint is part of the rest, but not of the printed caption."""
     assert figure.caption.rest == "Band: 95 % interval. n = 7 to 1,213 words. Click a point."
     assert str(figure.caption) == "Accuracy of nouns. Band: 95 % interval. n = 7 to 1,213 words."
     assert Caption("Alone.").rest == ""
@@ -123,8 +123,8 @@ def test_a_caption_has_a_summary_and_a_rest(figure: Figure) -> None:
         ("", ""),
     ],
 )
-def test_captions_of_an_electra_name_its_network(tiny_run: Run, figure: Figure, metric: str, said: str) -> None:
-    """Masked words are the generator's, all else the discriminator's; replaced tokens take both networks."""
+def test_captions_name_the_network_of_an_electra(tiny_run: Run, figure: Figure, metric: str, said: str) -> None:
+    """The generator predicts masked words and the discriminator does all else; replaced tokens involve both."""
     electra, other = replace(tiny_run, name="own", family="electra"), replace(tiny_run, family="roberta")
     made = make_figure([electra, other], "nouns", "Nouns", figure.plot, figure.table, figure.caption, metric)
     assert made.caption.details == f"Band: 95 % interval. {said}".strip() and made.runs == ("own", tiny_run.name)

@@ -1,4 +1,4 @@
-"""A figure's file is laid out for paper: light, generic font, no step line, with title and small print."""
+"""Tests of the layout of figures for paper: light ground, generic font, title, legends, and small print."""
 
 import json
 
@@ -17,13 +17,13 @@ LOG = pd.DataFrame([("heldout", 0, 0.0, 200), ("heldout", 8, 0.15, 200)], column
 
 @pytest.fixture
 def figure():
-    """Return a figure of a page, with its step line."""
+    """Return a figure as a page shows it, with its step line."""
     return plot_curves([Line("demo", AXIS, CURVES.rows(LOG), LOG)], CURVES)
 
 
 @pytest.mark.parametrize("columns", file_layout.SIZES)
-def test_a_file_is_light_and_names_its_run(figure, columns) -> None:
-    """White ground, a font that every system has, title, run and data; the page's figure stays as it was."""
+def test_files_are_light_and_name_their_run(figure, columns) -> None:
+    """A file has a white ground, a font of every system and no step line; the page's figure does not change."""
     before = figure.to_json()
     layout = json.loads(json.dumps(file_layout.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"
@@ -35,8 +35,8 @@ def test_a_file_is_light_and_names_its_run(figure, columns) -> None:
     assert figure.to_json() == before
 
 
-def test_legends_have_room_for_letters_of_any_font(figure) -> None:
-    """Entries are as wide as the longest name in wide letters; narrower files have more rows of them."""
+def test_legends_have_room_for_any_font(figure) -> None:
+    """Entries are as wide as the longest name in wide letters, so that a narrower file has more rows of them."""
     figure.data[0].name = "majority baseline of the task"
     figure.add_scatter(x=[0], y=[0], name="second")
     one, two = (file_layout.layout(figure, columns, "", "") for columns in ("one", "two"))
@@ -44,15 +44,15 @@ def test_legends_have_room_for_letters_of_any_font(figure) -> None:
     assert one["margin"]["t"] > two["margin"]["t"]
 
 
-def test_long_names_of_rows_are_broken_into_lines() -> None:
-    """Their rows become as high as the lines, the small print and the axis title as narrow as the plot."""
+def test_long_row_names_are_wrapped() -> None:
+    """Rows grow with the number of lines; the small print and the axis title wrap at the width of the plot."""
     names = ["part of speech with semantic roles", "constituents with coreference"]
     rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
     figure = findings.plot_comparisons(rows.assign(unit="doublings of the step"))
     one, two = (file_layout.layout(figure, columns, "Title", "word " * 40) for columns in ("one", "two"))
     assert list(one["yaxis"]["tickvals"]) == names
     assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names
-    widest = {"one": 14, "two": 32}  # letters beside the plot
+    widest = {"one": 14, "two": 32}  # in letters, of the names beside the plot
     for columns, file in (("one", one), ("two", two)):
         lines = [line for text in file["yaxis"]["ticktext"] for line in text.split("<br>")]
         assert max(map(len, lines)) <= widest[columns]
@@ -62,8 +62,8 @@ def test_long_names_of_rows_are_broken_into_lines() -> None:
     assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
 
 
-def test_marks_of_changes_have_room_in_the_legend(figure) -> None:
-    """Long names are in a legend below the others, so that these keep their columns."""
+def test_marks_of_changes_have_their_own_legend(figure) -> None:
+    """Their long names are in a second legend below the first, whose columns keep their width."""
     for name in ("second", "third", "fourth"):
         figure.add_scatter(x=[0], y=[0], name=name)
     bare = file_layout.layout(figure, "one", "", "")

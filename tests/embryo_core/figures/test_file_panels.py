@@ -1,4 +1,4 @@
-"""Panels of a file stand below each other where its width is too small for them, and keep what is written at them."""
+"""Tests of panels in files and on phones: rows that fit the width, headings, and the numbers of shared axes."""
 
 import pandas as pd
 import pytest
@@ -13,7 +13,7 @@ NARROW, WIDE = 372, 772  # pixels
 
 
 def drawn(rows: int, columns: int, **more) -> dict:
-    """Return the layout of a figure with this number of panels, their titles and those of their axes."""
+    """Return the layout of a figure with rows x columns panels, with titles of panels and axes."""
     count = rows * columns
     titles = [f"[X] was given this long name in [Y] , number {i} ." for i in range(count)]
     figure = make_subplots(rows, columns, subplot_titles=titles, **more)
@@ -25,13 +25,13 @@ def drawn(rows: int, columns: int, **more) -> dict:
 
 
 def boxes(layout: dict) -> list[tuple[float, float, float, float]]:
-    """Left, right, bottom and top of each panel, in shares of the plot."""
+    """Return left, right, bottom and top of each panel, in shares of the plot."""
     return [(*x["domain"], *y["domain"]) for x, y in file_panels.panels(layout)]
 
 
 @pytest.mark.parametrize(("width", "across"), [(NARROW, 1), (WIDE, 2)])
-def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: int) -> None:
-    """Two in a wide file, one in a narrow one; none is over another or over the edge, and each keeps its height."""
+def test_rows_of_panels_fit_the_width(width: int, across: int) -> None:
+    """A wide file has two panels in a row and a narrow one has one; none overlaps, and each keeps its height."""
     layout = drawn(1, 2)
     height = file_panels.fit_panels(layout, width, 300)
     found = boxes(layout)
@@ -43,8 +43,8 @@ def test_as_many_panels_stand_in_a_row_as_there_is_room_for(width: int, across: 
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
-def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
-    """The heading is above its panel, in lines no wider than it; so does the title of the axis below."""
+def test_headings_move_with_their_panels(width: int) -> None:
+    """A heading is centred above its panel, in lines no wider than the panel."""
     layout = drawn(3, 4)
     file_panels.fit_panels(layout, width, 900)
     for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):
@@ -54,8 +54,8 @@ def test_what_is_written_at_a_panel_goes_with_it(width: int) -> None:
         assert note["text"].replace("<br>", " ").startswith("[X] was given this long name in [Y]")
 
 
-def test_the_numbers_of_shared_axes_stay_outside() -> None:
-    """Below the lowest panel of each column and left of the first, with one title."""
+def test_shared_axes_keep_their_numbers_outside() -> None:
+    """Numbers are below the lowest panel of each column and left of the first, with one axis title."""
     layout = drawn(2, 4, shared_xaxes="all", shared_yaxes="all")
     file_panels.fit_panels(layout, WIDE, 600)
     found = file_panels.panels(layout)
@@ -65,8 +65,8 @@ def test_the_numbers_of_shared_axes_stay_outside() -> None:
     assert titled == [6]
 
 
-def test_numbers_that_would_touch_are_left_out() -> None:
-    """A narrow file has fewer of them, each still at its place; where there is room all stay."""
+def test_tick_labels_that_would_touch_are_left_out() -> None:
+    """A narrow file has fewer labels, each at its own tick; a wide one keeps all."""
     ticks = {"tickvals": list(range(20)), "ticktext": [f"{i},000" for i in range(20)]}
     narrow, wide = ({"xaxis": {"domain": [0, 1], **ticks}} for _ in range(2))
     file_panels.fit_panels(narrow, NARROW, 300)
@@ -77,8 +77,8 @@ def test_numbers_that_would_touch_are_left_out() -> None:
     assert kept["ticktext"] == [f"{i},000" for i in kept["tickvals"]]
 
 
-def test_a_phone_has_two_panels_in_a_row_and_numbers_below_the_last_row():
-    """All of them inside the figure, which is as much taller as it has more rows; 5 panels are no full rows."""
+def test_phone_has_two_panels_in_a_row():
+    """The figure grows with its rows; of five panels, the lowest of each column has numbers."""
     rows = pd.DataFrame({"by": list("abcde") * 2, "step": [0] * 5 + [10] * 5, "value": 0.5, "n": 9})
     curves = Curves(by="by", y_title="", across=4, width=1280)
     line = Line("a run", StepAxis("linear", step_unit=StepUnit.UPDATES), curves.rows(rows), rows)

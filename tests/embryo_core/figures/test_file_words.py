@@ -1,4 +1,4 @@
-"""A file of words in cells has the columns whose words can be read, and says how many are left out."""
+"""Tests of files of words in cells: only columns of readable words are drawn, and the others are counted."""
 
 import pandas as pd
 
@@ -12,15 +12,15 @@ ONE, TWO = (file_layout.SIZES[columns].pixels for columns in ("one", "two"))
 
 
 def grid(word: str, folded: tuple[int, ...] = ()):
-    """Return a lens that has this word in every cell; the cell of the last step but one is pinned."""
+    """Return a lens with this word in every cell; the cell of the last step but one is pinned."""
     rows = [(step, layer, 1, word, 0.5) for step in STEPS for layer in (0, 1)]
     table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     return lens.grid(table, axis, (1, STEPS[-2]), {word: "true object"}, folded).checked()
 
 
-def test_columns_are_left_out_where_words_could_not_be_read() -> None:
-    """The longer the words and the narrower the file, the fewer columns; the last one always stays."""
+def test_columns_of_unreadable_words_are_left_out() -> None:
+    """Longer words and narrower files leave fewer columns; the first and last always stay."""
     assert legible_columns(grid("in"), TWO) is None
     few, fewer = legible_columns(grid("university"), TWO), legible_columns(grid("university"), ONE)
     assert len(STEPS) > len(few) > len(fewer) > 1
@@ -28,14 +28,14 @@ def test_columns_are_left_out_where_words_could_not_be_read() -> None:
 
 
 def test_folded_steps_are_left_out_first() -> None:
-    """Their one column is empty, and what is written in it goes with it."""
+    """Their one column is empty, and the note in it goes with it."""
     figure = grid("university", STEPS[:5])
     assert 0 not in legible_columns(figure, ONE) and len(figure.layout.annotations) == 1
     assert [note["yref"] for note in file_layout.layout(figure, "one", "Lens", "")["annotations"]] == ["paper"]
 
 
-def test_the_layout_has_the_columns_that_are_kept() -> None:
-    """Their steps below them, outlines around the cells that are left, and the count in the small print."""
+def test_layout_has_only_the_kept_columns() -> None:
+    """Their steps are below them, outlines surround the cells that are left, and the small print has the count."""
     figure = grid("university")
     kept = legible_columns(figure, ONE)
     layout = file_layout.layout(figure, "one", "Lens", "Run demo.")
@@ -47,7 +47,7 @@ def test_the_layout_has_the_columns_that_are_kept() -> None:
     assert small_print.endswith(f" {len(kept)} of the {len(STEPS)} steps on the page are drawn.")
 
 
-def test_a_figure_without_words_keeps_its_columns() -> None:
-    """Colours tell what a heat map of numbers shows."""
+def test_figure_without_words_keeps_its_columns() -> None:
+    """The colours of a heat map of numbers can be read at any width."""
     figure = grid("university").update_traces(meta=None)
     assert legible_columns(figure, ONE) is None

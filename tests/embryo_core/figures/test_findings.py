@@ -1,4 +1,4 @@
-"""What is drawn of a finding is its comparisons, each with its interval, side and n, and its curves, small."""
+"""Tests of the figures of findings: comparisons with interval, side and n, small pictures, and the headline."""
 
 from dataclasses import replace
 from urllib.parse import unquote
@@ -22,8 +22,8 @@ COMPARISONS = (
 JUDGEMENT = Judgement(FINDINGS[0], "partly", COMPARISONS, "")
 
 
-def test_every_comparison_is_drawn_with_its_interval():
-    """The points, their ends and n are those of the table, whatever the side; each unit has its own panel."""
+def test_comparisons_are_drawn_with_their_intervals():
+    """Points, ends and n are those of the table on either side; each unit has its own panel."""
     table = findings.comparison_table(JUDGEMENT)
     assert table["side"].tolist() == ["holds", "opposed", "not decided"]
     figure = findings.plot_comparisons(table)
@@ -38,13 +38,13 @@ def test_every_comparison_is_drawn_with_its_interval():
     assert "accuracy" in figure.layout.xaxis2.title.text
 
 
-def test_names_are_no_markup():
-    """A name from elsewhere is text on the axis; the rows stand from above in the order of the table."""
+def test_names_of_comparisons_are_escaped():
+    """A name from elsewhere is text on the axis; categories run from the bottom, so they reverse the table."""
     figure = findings.plot_comparisons(findings.comparison_table(JUDGEMENT))
     assert figure.layout.yaxis.categoryarray == ("&lt;b&gt;verb&lt;/b&gt; before noun", "noun before verb")
 
 
-def test_the_overview_has_a_row_for_each_finding():
+def test_finding_table_has_a_row_per_finding():
     """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
     table = findings.finding_table([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
     assert table["comparisons"].tolist() == [[1, 0, -1], []]
@@ -52,7 +52,7 @@ def test_the_overview_has_a_row_for_each_finding():
 
 
 def drawn(address: str) -> list[list[tuple[float, float]]]:
-    """Return the points of each line of a picture, after checking that it is one SVG."""
+    """Return the points of each line of a picture; check that it is one SVG."""
     root = ElementTree.fromstring(unquote(address.removeprefix("data:image/svg+xml,")))
     return [
         [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
@@ -60,27 +60,27 @@ def drawn(address: str) -> list[list[tuple[float, float]]]:
     ]
 
 
-def test_a_picture_has_the_curves_behind_the_verdict():
-    """All on one scale, higher values further up, later steps further right, within the picture."""
+def test_picture_draws_the_curves_behind_a_verdict():
+    """Curves share one scale, with higher values further up and later steps further right, inside the picture."""
     steps = np.array([0, 1, 100])
     rising, flat = (Curve(steps, np.array(values), np.ones(3)) for values in ((0.0, 0.2, 0.8), (0.4, 0.4, 0.4)))
     first, second = drawn(findings.picture(replace(JUDGEMENT, curves=(rising, flat))))
     assert [y for _, y in first] == sorted((y for _, y in first), reverse=True)
     assert [x for x, _ in first] == sorted(x for x, _ in first) == [x for x, _ in second]
-    assert {y for _, y in second} == {16.0}  # half way up
+    assert {y for _, y in second} == {16.0}  # halfway up
     width, height = findings.PICTURE
     assert all(0 <= x <= width and 0 <= y <= height for x, y in [*first, *second])
 
 
-def test_a_verdict_without_curves_has_bars():
-    """One for each comparison, up where it is on the paper's side; nothing where nothing can be said."""
+def test_picture_of_a_verdict_without_curves_has_bars():
+    """A bar points up if its comparison is on the paper's side; a finding that cannot be judged has no picture."""
     up, down, _ = drawn(findings.picture(JUDGEMENT))
     assert up[1][1] < up[0][1] == down[0][1] < down[1][1]
     assert findings.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None
 
 
-def test_the_headline_counts_what_can_be_judged():
-    """What cannot be said is counted apart; a run of which nothing can be said has no headline."""
+def test_headline_counts_findings_that_can_be_judged():
+    """Others are counted apart; if none can be judged, there is no headline."""
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)
@@ -89,8 +89,8 @@ def test_the_headline_counts_what_can_be_judged():
     assert "up to step 1,600 of 40,000" in findings.headline(judgements, 1600, 40_000, StepUnit.UPDATES)
 
 
-def test_a_finding_is_a_figure(tiny_results: Run):
-    """Its table has the comparisons of `judge`, and its caption the prediction; without comparisons it is an error."""
+def test_figure_of_a_finding_has_its_comparisons(tiny_results: Run):
+    """The caption has the prediction; a finding without comparisons is an error."""
     for judgement in judge(tiny_results):
         if not judgement.comparisons:
             with pytest.raises(FigureError, match="cannot be said"):
