@@ -1,4 +1,4 @@
-"""A checkpoint that has learned something, so that there are hits and misses to count, and the paper's way to count."""
+"""Fixtures of checkpoints that have learned something, so that metrics count hits, and of the paper's procedure."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +22,14 @@ from tests.conftest import SAMPLE_DATA, copy_run
 
 @pytest.fixture(scope="session")
 def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """Step 16 of the tiny run, trained for some updates more on the sample's sentences and facts, stored in float16."""
+    """Return step 16 of the tiny run, trained further on the sample's sentences and facts and stored in float16."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("trained"))
     counts = ["the\t90"] + [f"word{i}\t50" for i in range(60)] + ["river\t9", "town\t8"]
     (run.path / "frequencies.tsv").write_text("\n".join(counts) + "\n", encoding="utf-8")
     checkpoint = runs.checkpoint(run, 16)
     ids, tokenizer = texts(run), load_tokenizer(run)
     torch.manual_seed(0)
-    config = AlbertConfig.from_pretrained(checkpoint.path, initializer_range=0.1)  # wider than usual: it learns at once
+    config = AlbertConfig.from_pretrained(checkpoint.path, initializer_range=0.1)  # wider than usual: it learns fast
     model = AlbertForPreTraining(config)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(120):
@@ -45,7 +45,7 @@ def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 
 def texts(run: Run) -> torch.Tensor:
-    """Ids [n, L] of the sample's sentences and facts, padded."""
+    """Return ids [n, L] of the sample's sentences and facts, padded."""
     tokenizer = load_tokenizer(run)
     sentences = [" ".join(example.words) for example in corpora.read_treebank(SAMPLE_DATA["treebank"])]
     facts = corpora.read_lama(SAMPLE_DATA["lama"])
@@ -59,13 +59,13 @@ def texts(run: Run) -> torch.Tensor:
 
 @pytest.fixture(scope="session")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """Return a GPT-2 that has learned something, without a token before a text."""
+    """Return a GPT-2 trained on the sample, which puts no token before a text."""
     return learned_decoder("gpt2", tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(scope="session")
 def bert(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """Return a BERT of random weights, as step 16 of the tiny run."""
+    """Return a BERT with random weights, as step 16 of the tiny run."""
     checkpoint = runs.checkpoint(copy_run(tiny_run, tmp_path_factory.mktemp("bert")), 16)
     torch.manual_seed(3)
     sizes = {"vocab_size": 700, "num_hidden_layers": 2, "initializer_range": 0.4, "max_position_embeddings": 64}
@@ -77,7 +77,7 @@ def bert(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 @pytest.fixture(scope="session")
 def neox(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """Return a GPT-NeoX that has learned something, with a token before every text."""
+    """Return a GPT-NeoX trained on the sample, which puts a token before every text."""
     return learned_decoder("gpt_neox", tmp_path_factory.mktemp("neox"), begin=True)
 
 
@@ -104,7 +104,7 @@ def paper(trained: Model) -> PaperEvaluation:
 def read(
     metric: Metric, model: Model, path: Path | None = None, limit: int | None = None, **options: Any
 ) -> MetricData:
-    """Read the data of a metric, by default the sample's, with default options."""
+    """Read the data of a metric with default options, from the sample unless a path is given."""
     defaults = {option.name: option.default for option in metric.options}
     source = corpora.open_source(path or SAMPLE_DATA[metric.source], limit, **defaults | options)
     if metric.second:

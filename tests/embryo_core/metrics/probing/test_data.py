@@ -1,4 +1,4 @@
-"""Tasks are read as their files say: each sentence and span once, every target with its label and control label."""
+"""Tests of reading edge-probing tasks: sentences and spans are stored once; targets get a label and control label."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ Row = tuple[str, list[tuple]]  # text, and (label, span1) or (label, span1, span
 
 
 def write_task(folder: Path, **splits: list[Row]) -> Path:
-    """Write a task in edge-probing form; splits that are not given are as the training set."""
+    """Write a task in edge-probing form; splits that are not given equal the training set."""
     folder.mkdir()
     for split in SPLITS:
         lines = []
@@ -28,7 +28,7 @@ def write_task(folder: Path, **splits: list[Row]) -> Path:
 
 
 def targets(data: ProbingData, task: int = 0, split: str = "train") -> list[tuple]:
-    """(Sentence, start, end of each span, label) of each target, sorted."""
+    """Return ((sentence, start, end) of each span, label) for every target of a split, sorted."""
     own = getattr(data.tasks[task], split)
     names = (*data.tasks[task].labels, None)
     rows = []
@@ -38,8 +38,8 @@ def targets(data: ProbingData, task: int = 0, split: str = "train") -> list[tupl
     return sorted(rows)
 
 
-def test_spans_are_positions_of_pieces(trained: Model, tmp_path: Path):
-    """Words of several pieces count with all of them, at either end of the sentence too; [CLS] is position 0."""
+def test_spans_are_piece_positions(trained: Model, tmp_path: Path):
+    """A word of several pieces counts with all of them, at both ends of the sentence too; [CLS] is position 0."""
     text = "Rivers run past unforgettable towns"
     widths = [len(trained.tokenizer.encode_words([word]).ids) for word in text.split()]
     assert max(widths) > 2 and widths[0] > 1  # the last word but one has many pieces, the first has several
@@ -54,8 +54,8 @@ def test_spans_are_positions_of_pieces(trained: Model, tmp_path: Path):
     assert data.sentences[0][0] == trained.tokenizer.cls_id and data.sentences[0][-1] == trained.tokenizer.sep_id
 
 
-def test_sentences_and_spans_are_held_once(trained: Model, tmp_path: Path):
-    """Two tasks on the same sentence share it, and a span of both; an example without targets adds nothing."""
+def test_shared_sentences_and_spans_are_stored_once(trained: Model, tmp_path: Path):
+    """Two tasks on the same sentence share it and its spans; an example without targets adds nothing."""
     one = write_task(tmp_path / "a", train=[("The dog sleeps", [("NN", (1, 2)), ("VB", (2, 3))]), ("Nothing here", [])])
     two = write_task(tmp_path / "b", train=[("The dog sleeps", [("ARG0", (2, 3), (0, 2)), ("NIL", (2, 3), (1, 2))])])
     data = read_tasks({"a": one, "b": two}, trained.tokenizer, Limits.for_model(trained), None)
@@ -63,11 +63,11 @@ def test_sentences_and_spans_are_held_once(trained: Model, tmp_path: Path):
     assert [task.sizes for task in data.tasks] == [{"train": 2, "dev": 2, "test": 2, "labels": 2}] * 2
     assert data.tasks[1].train.spans.shape == (2, 2)
     verb, argument = next(row[:2] for row in targets(data, 1) if row[-1] == "ARG0")
-    assert argument[1] == 1 and argument[2] == verb[1]  # span1 is first, wherever it stands in the sentence
+    assert argument[1] == 1 and argument[2] == verb[1]  # span1 comes first, even if it follows span2 in the sentence
 
 
-def test_a_label_that_training_lacks_is_no_label_of_the_probe(trained: Model, tmp_path: Path):
-    """It stays in the test, where no probe can be right about it."""
+def test_label_missing_in_training_is_unseen(trained: Model, tmp_path: Path):
+    """The target stays in the test set, where no probe can predict its label."""
     folder = write_task(
         tmp_path / "t", train=[("A dog", [("NN", (1, 2))])], test=[("A cat", [("NN", (1, 2)), ("DT", (0, 1))])]
     )
@@ -75,8 +75,8 @@ def test_a_label_that_training_lacks_is_no_label_of_the_probe(trained: Model, tm
     assert task.labels == ("NN",) and sorted(task.test.labels) == [UNSEEN, 0]
 
 
-def test_what_does_not_fit_is_left_out_and_counted(trained: Model, tmp_path: Path):
-    """Sentences longer than the model's positions, and spans without a piece, with all their targets."""
+def test_targets_that_do_not_fit_are_left_out_and_counted(trained: Model, tmp_path: Path):
+    """These are targets in sentences longer than the model's positions, and targets with a span without pieces."""
     long = " ".join(["dog"] * 500)
     rows = [(long, [("A", (0, 1)), ("B", (1, 2))]), ("The \u200b dog", [("A", (1, 2)), ("B", (1, 3)), ("A", (2, 3))])]
     folder = write_task(tmp_path / "t", train=rows, dev=rows[1:], test=rows[1:])
@@ -85,8 +85,8 @@ def test_what_does_not_fit_is_left_out_and_counted(trained: Model, tmp_path: Pat
     assert [len(getattr(data.tasks[0], split).labels) for split in SPLITS] == [2, 2, 2]
 
 
-def test_a_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
-    """64 positions hold 62 pieces beside [CLS] and [SEP]; one more and its targets are left out."""
+def test_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
+    """64 positions hold 62 pieces besides [CLS] and [SEP]; a sentence of 63 pieces is left out with its targets."""
     assert (trained.max_positions, len(trained.tokenizer.encode_words(["the"]).ids)) == (64, 1)
     rows = [(" ".join(["the"] * words), [("A", (0, 1))]) for words in (62, 63)]
     data = read_tasks({"t": write_task(tmp_path / "t", train=rows)}, trained.tokenizer, Limits.for_model(trained), None)
@@ -94,8 +94,8 @@ def test_a_sentence_that_just_fits_is_kept(trained: Model, tmp_path: Path):
     assert data.left_out == {"too_long": len(SPLITS), "no_pieces": 0}
 
 
-def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path: Path):
-    """Both words of a pair make its type; the same words have the same label in another sentence."""
+def test_control_label_depends_on_the_words_of_both_spans(trained: Model, tmp_path: Path):
+    """A pair of words has the same label in every sentence; one word of the pair does not determine it."""
     rows = [(f"{word} sees {other}", [("X", (0, 1), (2, 3))]) for word in "abcdefgh" for other in "abcdefgh"]
     rows = [(text, [(f"L{i % 5}", *spans) for _, *spans in own]) for i, (text, own) in enumerate(rows)]
     longer = [(f"{text} .", own) for text, own in rows]
@@ -103,11 +103,13 @@ def test_the_control_task_is_of_the_words_of_the_spans(trained: Model, tmp_path:
     (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None).tasks
     assert np.array_equal(task.dev.control, task.test.control[::-1])
     assert sorted(task.train.control) == sorted(task.dev.control) and len(set(task.dev.control)) == 5
-    assert len({*zip(task.dev.control[:8], task.dev.control[8:16], strict=True)}) > 3  # of the pair, not of one word
+    assert (
+        len({*zip(task.dev.control[:8], task.dev.control[8:16], strict=True)}) > 3
+    )  # drawn for the pair, not for one word
 
 
-def test_all_words_of_the_spans_make_a_type(trained: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Each span's apart; labels of types are drawn from those of the training set."""
+def test_control_type_is_all_words_of_each_span(trained: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two targets have one type if both spans have the same words; labels are drawn from the training targets."""
     words = "a b c a b".split()
     spans = [((0, 2), (2, 3)), ((3, 5), (2, 3)), ((0, 1), (1, 3)), ((0, 3), (2, 3)), ((0, 2), (4, 5)), ((1, 2), (2, 3))]
     rows = [(" ".join(words), [(f"L{i % 2}", *each) for i, each in enumerate(spans)])]
@@ -127,8 +129,8 @@ def test_all_words_of_the_spans_make_a_type(trained: Model, tmp_path: Path, monk
     assert drawn_from == [0, 1] * 3
 
 
-def test_training_targets_come_in_the_order_of_their_last_spans(trained: Model, tmp_path: Path):
-    """Each with its own labels; those of other splits stay as in the file, and spans are numbered at random."""
+def test_training_targets_are_sorted_by_last_span(trained: Model, tmp_path: Path):
+    """Each keeps its own labels; other splits keep the order of the file, and spans are numbered at random."""
     text = "The dog saw the river and the cat"
     pairs = [((i, i + 1), (k, k + 1)) for i in range(7, -1, -1) for k in range(8)]
     rows = [(text, [(f"L{i % 5}", *pair) for i, pair in enumerate(pairs)])]
@@ -140,8 +142,8 @@ def test_training_targets_come_in_the_order_of_their_last_spans(trained: Model, 
     assert (np.diff(data.start[np.sort(np.unique(test.spans))]) < 0).any()
 
 
-def test_a_limit_takes_the_first_examples_of_each_split(trained: Model, sample: Path):
-    """As many of each task."""
+def test_limit_takes_first_examples_of_each_task(trained: Model, sample: Path):
+    """With a limit of two, a task has the targets of the first two examples of its development set."""
     folders = {task: sample / "probing" / task for task in ("pos", "srl")}
     data = read_tasks(folders, trained.tokenizer, Limits.for_model(trained), 2)
     examples = {task.name: read_probing(sample / "probing" / task.name, "dev")[:2] for task in data.tasks}
@@ -161,7 +163,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("splits", "message"), WRONG.values(), ids=WRONG.keys())
 def test_tasks_that_cannot_be_probed_are_reported(trained: Model, tmp_path: Path, splits, message):
-    """With the folder at fault."""
+    """The error names the folder."""
     folder = write_task(tmp_path / "t", **splits)
     with pytest.raises(CorpusError, match=message) as error:
         read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
@@ -171,22 +173,21 @@ def test_tasks_that_cannot_be_probed_are_reported(trained: Model, tmp_path: Path
 # === Control labels ===
 
 
-def test_a_type_has_one_label_in_every_split():
-    """Wherever "the bank" stands, its label is the same."""
+def test_type_has_one_control_label_in_all_splits():
     types = [["the bank", "a river", "the bank"], ["a river", "a new one"], ["the bank"]]
     train, dev, test = control_labels(types, np.array([0, 1, 2, 3]))
     assert train[0] == train[2] == test[0] and train[1] == dev[0]
 
 
-def test_labels_come_as_often_as_in_training():
-    """Among many types, the shares of labels are those of the training targets, and a label without any never comes."""
+def test_control_labels_follow_the_shares_in_training():
+    """Among 20,000 types, a label's share is that of the training targets, and a label without any is never drawn."""
     (drawn,) = control_labels([[f"word {i}" for i in range(20_000)]], np.array([0, 0, 0, 2]))
     shares = np.bincount(drawn) / len(drawn)
     assert shares[1] == 0 and abs(shares[0] - 0.75) < 0.02
 
 
-def test_labels_do_not_depend_on_the_order_of_targets():
-    """They are drawn for the types in the order of the alphabet, and so are the same at every evaluation."""
+def test_control_labels_do_not_depend_on_target_order():
+    """They are drawn for the types in alphabetical order, so they are the same at every evaluation."""
     labels = np.array([0, 1, 2])
     one, other = control_labels([["a", "b", "c"]], labels), control_labels([["c", "b"], ["a", "a"]], labels)
     assert [*one[0]] == [other[1][0], other[0][1], other[0][0]]

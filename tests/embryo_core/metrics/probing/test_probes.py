@@ -1,4 +1,4 @@
-"""Features, loss and F1 of probes agree with transformers, autograd and plain formulas in float64."""
+"""Tests of linear probes: features, loss, gradient and F1 equal those of transformers, autograd and plain formulas."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +27,13 @@ PLENTY = 2**30
 
 @pytest.fixture(scope="module")
 def data(trained: Model, sample: Path) -> ProbingData:
-    """Two tasks of the sample, one with two spans."""
+    """Return two tasks of the sample, one of them with two spans."""
     folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
     return read_tasks(folders, trained.tokenizer, Limits.for_model(trained), None)
 
 
-def test_spans_by_hand(trained: Model, tmp_path: Path):
-    """On one sentence: a word of several pieces, a span at either end, and the whole sentence."""
+def test_span_features_are_mean_states_of_pieces(trained: Model, tmp_path: Path):
+    """One sentence has a word of several pieces, a span at either end, and a span of the whole sentence."""
     text = "Rivers run past unforgettable towns"
     spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
     folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
@@ -55,14 +55,14 @@ def test_spans_by_hand(trained: Model, tmp_path: Path):
 
 
 def assert_as_stored(model: Model, features: torch.Tensor, expected: torch.Tensor) -> None:
-    """Equal but for the rounding of the pass in float32, and then of the feature to float16."""
+    """Check that features are as expected, but for rounding in the float32 pass and in storage as float16."""
     tolerance = rounding(model, model.max_positions, expected.numpy())
     torch.testing.assert_close(features.float(), expected, atol=tolerance, rtol=torch.finfo(torch.float16).eps)
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-def test_features_of_whole_tasks_are_those_of_the_paper(trained: Model, data: ProbingData, sample: Path, layer: int):
-    """Every target of the test sets, with the spans of a pair in their order."""
+def test_task_features_equal_the_papers(trained: Model, data: ProbingData, sample: Path, layer: int):
+    """Every target of the test sets is compared, with the two spans of a pair in order."""
     paper = PaperProbing(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
     features = span_features(trained, data, PLENTY)[layer]
     for task in data.tasks:
@@ -74,15 +74,17 @@ def test_features_of_whole_tasks_are_those_of_the_paper(trained: Model, data: Pr
         ]
 
 
-def test_on_disk_they_are_the_same(trained: Model, data: ProbingData):
-    """Beyond the limit of memory they are mapped from a file that has no name."""
+def test_features_on_disk_equal_those_in_memory(trained: Model, data: ProbingData):
+    """Above the memory limit, features are mapped from an unnamed file."""
     in_memory, on_disk = span_features(trained, data, PLENTY), span_features(trained, data, 1000)
     assert torch.equal(in_memory, on_disk) and in_memory.dtype == torch.float16
     assert "(deleted)" in Path("/proc/self/maps").read_text() if Path("/proc/self/maps").exists() else True
 
 
-def test_the_number_of_cores_changes_no_bit(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
-    """Nor does the order in which batches come to their end."""
+def test_parallel_passes_change_no_bit_of_the_features(
+    trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch
+):
+    """Single forward passes are compared with three in parallel, which finish in any order."""
     monkeypatch.setattr(trained, "parallel_passes", 1)
     alone = span_features(trained, data, PLENTY)
     monkeypatch.setattr(trained, "parallel_passes", 3)
@@ -96,8 +98,8 @@ def test_the_number_of_cores_changes_no_bit(trained: Model, data: ProbingData, m
 EPSILON = float(np.finfo(np.float32).eps)
 
 
-def test_loss_and_gradient_are_those_of_torch():
-    """For each probe by itself, in float64 by autograd; a float32 logarithm of K exponentials is off by K roundings."""
+def test_loss_and_gradient_equal_autograd():
+    """Each probe is compared with autograd in float64; a float32 logarithm of K exponentials is off by K roundings."""
     torch.manual_seed(0)
     batch, probes, labels = 50, 2, 7
     logits = torch.randn(batch, probes, labels) * 3
@@ -116,7 +118,7 @@ def test_loss_and_gradient_are_those_of_torch():
 
 
 def correlated(n: int, features: int) -> torch.Tensor:
-    """Centred features [n, D], correlated, with variances that are far apart."""
+    """Return centred features [n, D] that are correlated, with variances far apart."""
     torch.manual_seed(0)
     mixing = torch.randn(features, features) * torch.logspace(0, -2, features)
     sample = torch.randn(n, features) @ mixing
@@ -124,8 +126,8 @@ def correlated(n: int, features: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("n", "share"), [(10**6, RIDGE), (120, 1 / 100)])
-def test_whitened_features_have_the_unit_matrix_for_covariance(n: int, share: float):
-    """But for the ridge: a direction of variance v comes out with v / (v + ridge)."""
+def test_whitening_turns_covariance_into_the_identity(n: int, share: float):
+    """The covariance includes the ridge: a direction of variance v comes out with v / (v + ridge)."""
     sample = correlated(5000, 12)
     matrix = whitening(sample, n).matrix.double()
     covariance = (sample.T @ sample / len(sample)).double()
@@ -135,16 +137,16 @@ def test_whitened_features_have_the_unit_matrix_for_covariance(n: int, share: fl
     torch.testing.assert_close(found, torch.eye(12, dtype=torch.double), rtol=0, atol=roundings)
 
 
-def test_few_targets_are_trusted_less():
-    """With 10 targets for each feature the added variance is a hundredth of the mean; nothing is blown up beyond it."""
+def test_ridge_grows_when_targets_are_few():
+    """With 10 targets per feature, the ridge is a hundredth of the mean variance, which bounds the matrix's norm."""
     sample = correlated(120, 12)
     covariance = sample.T @ sample / len(sample)
     largest = torch.linalg.matrix_norm(whitening(sample, 120).matrix, ord=2)
     assert largest <= 1 / torch.sqrt(covariance.diagonal().mean() / 100)
 
 
-def test_the_gradient_goes_back_the_way_the_weights_came():
-    """The gradient of sum(G * W) with respect to V is autograd's."""
+def test_whitening_gradient_equals_autograd():
+    """The gradient is that of sum(G * W) with respect to V, where W = V P."""
     torch.manual_seed(1)
     matrix, learned, outer = torch.randn(6, 6), torch.randn(2, 3, 6), torch.randn(2, 3, 6)
     learned.requires_grad_()
@@ -163,7 +165,7 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 @pytest.fixture(params=[False, True], ids=["plain", "whitened"])
 def probes(request) -> tuple[Probes, torch.Tensor, ProbingTask]:
-    """Probes with random values, the states, and the task."""
+    """Return probes with random values, their states, and their task."""
     features, task = random_task(300, 4, 8, least=1)
     own = Probes(features[0], task, whitened=request.param)
     torch.manual_seed(0)
@@ -172,8 +174,8 @@ def probes(request) -> tuple[Probes, torch.Tensor, ProbingTask]:
     return own, features[0], task
 
 
-def test_the_gradient_is_autograds(probes):
-    """Of the cross-entropy of W (x - mean) + c, whitened with the penalty w² / 2 of standardised weights over n."""
+def test_probe_gradient_equals_autograd(probes):
+    """The loss is the cross-entropy of W (x - mean) + c plus, if whitened, w² / 2 of standardised weights over n."""
     own, features, task = probes
     loss, gradients = own.loss(task.train)
     whitened = own._whitening is not None
@@ -186,25 +188,25 @@ def test_the_gradient_is_autograds(probes):
         expected = torch.nn.functional.cross_entropy(x @ weights.T + values[1], torch.from_numpy(labels))
         penalty = (weights**2 * variance).sum() / 2 / len(x) if whitened else 0
         (expected + penalty).backward()
-        logit = EPSILON * x.shape[1] * (x.abs() @ weights.abs().T).max().item()  # the error of one, from D additions
+        logit = EPSILON * x.shape[1] * (x.abs() @ weights.abs().T).max().item()  # of one logit, from D additions
         assert loss[i].item() == pytest.approx(expected.item(), abs=2 * logit + EPSILON * len(x))
-        mean = (2 * logit + EPSILON * len(x)) * x.abs().max().item()  # of errors times features, over n targets
+        mean = (2 * logit + EPSILON * len(x)) * x.abs().max().item()  # of errors times features, over n
         spread = own._whitening.matrix.abs().sum(1).max().item() if whitened else 1.0
         for gradient, value in zip(gradients, values, strict=True):
             error = (gradient[i].double() - value.grad).abs().max().item()
             assert error <= mean * spread < value.grad.abs().max().item() / 4
 
 
-def test_features_are_whitened_by_those_of_all_training_targets():
-    """Their number decides how far small variances are trusted."""
+def test_whitening_uses_all_training_targets():
+    """Their number decides how much small variances are trusted."""
     features, task = random_task(300, 4, 8)
     x = torch.from_numpy(plain(features[0], task.train))
     own = Probes(features[0], task, whitened=True)
     assert torch.equal(own._whitening.matrix, whitening(x - x.mean(0), 300).matrix)
 
 
-def test_f1_is_the_share_of_targets_labelled_right(probes, monkeypatch: pytest.MonkeyPatch):
-    """Of both probes, in however many chunks; a label that training lacks is never right."""
+def test_f1_is_the_share_of_right_labels(probes, monkeypatch: pytest.MonkeyPatch):
+    """Chunks of 77 targets give the same F1 of both probes; a label missing in training is never right."""
     own, features, task = probes
     test = replace(task.test, labels=np.where(np.arange(len(task.test.labels)) % 3, task.test.labels, UNSEEN))
     weights, bias = own.weights

@@ -1,4 +1,4 @@
-"""A probe follows its protocol and comes to the optimum that scikit-learn finds, each layer independently."""
+"""Tests of probe training: each protocol is followed, F1 equals scikit-learn's, and layers are independent."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
 
 class Trained:
-    """A probe of one weight and one bias, and its regimen."""
+    """Hold a probe with one weight and one bias, and its regimen."""
 
     def __init__(self, protocol: Protocol):
         self.values = torch.zeros(1), torch.zeros(1)
@@ -36,13 +36,13 @@ class Trained:
         return before - self.values[0].item()
 
     def evaluate(self, *f1: float) -> None:
-        """Record evaluations with these F1, the weights being their number from 0."""
+        """Record evaluations with these F1; the weight at each is its number from 0."""
         for number, value in enumerate(f1):
             self.regimen.record(value, (torch.tensor([float(number)]),))
 
     @property
     def best(self) -> int:
-        """The number of the evaluation whose weights were kept."""
+        """Return the number of the evaluation whose weights were kept."""
         return int(self.regimen.best[0])
 
 
@@ -50,34 +50,34 @@ class Trained:
     ("targets", "batches"),
     [(1, 200), (1024, 200), (1025, 400), (4097, 1000), (200 * 1024, 1000), (200 * 1024 + 1, 1010), (301 * 1024, 1510)],
 )
-def test_the_fast_protocol_makes_a_thousand_batches_within_5_and_200_epochs(targets: int, batches: int):
-    """And as many more as make ten equal parts of them, after each of which it is evaluated."""
+def test_fast_protocol_takes_1000_batches_within_5_to_200_epochs(targets: int, batches: int):
+    """The number of batches is rounded up to a multiple of the ten evaluations."""
     assert (FAST.length(targets), FAST.evaluations, FAST.batch) == (batches, 10, 1024)
 
 
-def test_the_paper_protocol_is_as_long_as_the_papers():
-    """However many targets there are."""
+def test_paper_protocol_has_the_papers_length():
+    """The number of batches does not depend on the number of targets; evaluations and batch size are the paper's."""
     for targets in (1, 10**6):
         assert PAPER.length(targets) == paper_probing.BATCHES == PAPER.evaluations * paper_probing.EVERY
     assert PAPER.batch == paper_probing.BATCH
 
 
-def test_the_fast_protocol_goes_down_a_line_to_0():
-    """A first step is as long as the learning rate; the rate is in proportion to what is left."""
+def test_fast_learning_rate_falls_linearly():
+    """The rate is proportional to the share of iterations that remain; Adam's first step is as long as the rate."""
     assert Trained(FAST).move(1) == pytest.approx(0.03, rel=1e-6)
     assert Trained(FAST).move(0.25) == pytest.approx(0.03 / 4, rel=1e-6)
 
 
-def test_the_paper_protocol_keeps_its_rate_for_four_evaluations_without_a_better_f1():
-    """And whatever is left of the iterations."""
+def test_paper_rate_survives_four_evaluations_without_improvement():
+    """The share of iterations that remain has no effect."""
     probe = Trained(PAPER)
     probe.evaluate(0.5, *[0.5] * 4)
     assert probe.move(0.1) == pytest.approx(1e-4, rel=1e-6)
 
 
 @pytest.mark.parametrize(("evaluations", "share"), [(5, 1 / 2), (6, 1 / 4), (19, 2**-15)])
-def test_from_the_fifth_on_each_halves_the_rate(evaluations, share):
-    """Adam begins anew, so that the next step is as long as the new rate whatever the gradients before."""
+def test_paper_rate_halves_from_the_fifth_evaluation_without_improvement(evaluations, share):
+    """Adam's moments are reset, so the next step is as long as the new rate whatever the gradients before."""
     probe = Trained(PAPER)
     probe.move(gradient=-100.0)
     probe.evaluate(0.5, *[0.4] * evaluations)
@@ -85,16 +85,16 @@ def test_from_the_fifth_on_each_halves_the_rate(evaluations, share):
     assert probe.move() == pytest.approx(1e-4 * share, abs=before * torch.finfo(torch.float32).eps)
 
 
-def test_a_better_f1_is_waited_for_anew():
-    """The count of evaluations without one begins at 0 again; the rate stays where it is."""
+def test_better_f1_restarts_the_count_of_evaluations():
+    """Evaluations without improvement are counted from 0 again, and the rate stays halved."""
     probe = Trained(PAPER)
     probe.evaluate(0.5, *[0.5] * 5, 0.6, *[0.6] * 4)
     assert probe.move() == pytest.approx(1e-4 / 2, rel=1e-6)
     assert not probe.regimen.stopped
 
 
-def test_the_twentieth_in_a_row_stops_the_paper_protocol():
-    """Nineteen do not; and the fast protocol has no patience to lose."""
+def test_paper_training_stops_after_20_evaluations_without_improvement():
+    """Training goes on after 19; the fast protocol does not stop even after 100."""
     probe, fast = Trained(PAPER), Trained(FAST)
     probe.evaluate(0.5, *[0.5] * 19)
     assert not probe.regimen.stopped
@@ -103,15 +103,15 @@ def test_the_twentieth_in_a_row_stops_the_paper_protocol():
     assert probe.regimen.stopped and not fast.regimen.stopped
 
 
-def test_the_best_weights_in_development_are_kept():
-    """Not the last; of equal ones the fast protocol keeps the last and the paper's the first."""
+def test_best_development_weights_are_kept():
+    """For equal F1, the fast protocol keeps the last evaluation and the paper's protocol the first."""
     fast, paper = Trained(FAST), Trained(PAPER)
     for probe in (fast, paper):
         probe.evaluate(0.1, 0.7, 0.3, 0.7, 0.2)
     assert (fast.best, paper.best) == (3, 1)
 
 
-def test_weights_are_kept_as_they_were():
+def test_kept_weights_are_a_copy():
     """Later steps do not change them."""
     probe = Trained(FAST)
     probe.move()
@@ -121,17 +121,18 @@ def test_weights_are_kept_as_they_were():
     assert probe.regimen.best[0].item() == kept != probe.values[0].item()
 
 
-def test_nothing_is_kept_after_the_stop():
-    """A probe whose partner in the layer trains on has come to its end."""
+def test_stopped_probe_ignores_later_evaluations():
+    """Its partner in the layer may train on, so evaluations go on; even a better F1 is not recorded."""
     probe = Trained(PAPER)
     probe.evaluate(0.5, *[0.4] * 20, 0.9)
     assert probe.best == 0 and probe.regimen.stopped
 
 
-def test_the_paper_protocol_clips_a_gradients_norm_at_5():
-    """That of weight and bias together; shorter ones stay, and the fast protocol clips none.
+def test_paper_protocol_clips_gradient_norm_at_5():
+    """The norm is of weight and bias together; shorter gradients are unchanged, and the fast protocol does not clip.
 
-    Adam's first step hides the length of a gradient; its second shows it, after a gradient of length 1.
+    The length of Adam's first step does not depend on the gradient. The second step's does, so it is compared, after a
+    first gradient of length 1.
     """
 
     def second(protocol: Protocol, gradient: float, bias: float = 0.0) -> float:
@@ -155,7 +156,7 @@ FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
 @pytest.fixture(scope="module")
 def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[torch.Tensor, ProbingTask]:
-    """Features of the tiny model, and a task with enough targets: which vowel comes first in the word before."""
+    """Return features of the tiny model, and a task with enough targets: the first vowel of the word before."""
     rows = []
     for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines():
         words = line.split()[:40]
@@ -169,12 +170,15 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 def plain(features: torch.Tensor, targets: Targets) -> np.ndarray:
-    """Features [n, D] of the targets."""
+    """Return the features [n, D] of the targets."""
     return features[torch.from_numpy(targets.spans)].flatten(1).float().numpy()
 
 
 def random_task(n: int, labels: int, features: int, least: float = 1e-2) -> tuple[torch.Tensor, ProbingTask]:
-    """Pairs of spans with noisy linear labels; features correlated, with deviations from 1 down to about `least`."""
+    """Return states and a task on pairs of spans, with noisy linear labels.
+
+    The features are correlated, with standard deviations from 1 down to about `least`.
+    """
     random = np.random.default_rng(0)
     mixing = random.normal(size=(features, features)) * np.geomspace(1, least, features)
     states = (random.normal(size=(6000, features)) @ mixing + 0.3).astype(np.float16)
@@ -192,8 +196,8 @@ def random_task(n: int, labels: int, features: int, least: float = 1e-2) -> tupl
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-def test_f1_is_that_of_scikit_learn_on_the_same_features(probing, layer):
-    """Within a point in a thousand batches, whatever the layer."""
+def test_f1_equals_scikit_learns(probing, layer):
+    """A thousand batches come within 0.01 of logistic regression on the same features, standardised, in every layer."""
     features, task = probing
     train_x, test_x = plain(features[layer], task.train), plain(features[layer], task.test)
     mean, deviation = train_x.mean(0), train_x.std(0)
@@ -205,8 +209,8 @@ def test_f1_is_that_of_scikit_learn_on_the_same_features(probing, layer):
 
 
 @pytest.mark.parametrize(("n", "labels"), [(4000, 2), (4000, 7), (400, 5)])
-def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
-    """Also where features are correlated and their variances far apart."""
+def test_f1_of_span_pairs_equals_scikit_learns(n, labels):
+    """The features are correlated, with variances far apart, and 400 targets are few; control F1 is at chance."""
     features, task = random_task(n, labels, 24)
     train_x, test_x = plain(features[0], task.train), plain(features[0], task.test)
     mean, deviation = train_x.mean(0), train_x.std(0)
@@ -214,11 +218,11 @@ def test_pairs_and_few_targets_come_to_the_optimum_too(n, labels):
     expected = reference.score((test_x - mean) / deviation, task.test.labels)
     (probe,) = train_probes(features, task, FAST)
     assert probe.f1[0] == pytest.approx(expected, abs=0.015)
-    assert probe.f1[1] == pytest.approx(1 / labels, abs=0.06)  # random labels of random pairs: nothing to learn
+    assert probe.f1[1] == pytest.approx(1 / labels, abs=0.06)  # random labels cannot be learned
 
 
-def test_an_epoch_has_every_target_once_in_an_order_of_its_own():
-    """In batches of about the same number, none of them above the protocol's."""
+def test_epoch_has_every_target_once_in_a_new_order():
+    """Batches have equal sizes, at most 300: 1,000 targets make four of 250, not three of 300 and a smaller one."""
     endless = _batches(1000, 300)
     epochs = [[range(1000)[next(endless)] for _ in range(4)] for _ in range(5)]
     assert all(sorted(row for batch in epoch for row in batch) == [*range(1000)] for epoch in epochs)
@@ -226,8 +230,8 @@ def test_an_epoch_has_every_target_once_in_an_order_of_its_own():
     assert len({tuple(batch[0] for batch in epoch) for epoch in epochs}) > 1
 
 
-def test_every_probe_is_shown_what_is_left(monkeypatch: pytest.MonkeyPatch):
-    """All of the batches at the first, one of them at the last: so far the rate has fallen there."""
+def test_each_step_receives_the_share_of_iterations_left(monkeypatch: pytest.MonkeyPatch):
+    """The share falls linearly from 1 at the first of 20 batches to 1/20 at the last, for both probes of the layer."""
     remaining = []
     monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: remaining.append(left))
     train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, least_epochs=1))
@@ -237,8 +241,8 @@ def test_every_probe_is_shown_what_is_left(monkeypatch: pytest.MonkeyPatch):
 # === Evaluations in development ===
 
 
-def test_a_point_of_the_curve_has_the_mean_loss_since_the_one_before(monkeypatch: pytest.MonkeyPatch):
-    """Over the batches in between, of the task and of its control task."""
+def test_curve_point_has_the_mean_loss_since_the_previous_one(monkeypatch: pytest.MonkeyPatch):
+    """The mean is over the batches in between, for the task and for its control task."""
     losses, loss = [], Probes.loss
 
     def noted(probes: Probes, batch: Targets) -> tuple:
@@ -257,8 +261,8 @@ def test_a_point_of_the_curve_has_the_mean_loss_since_the_one_before(monkeypatch
 @pytest.mark.parametrize(
     "protocol", [replace(FAST, iterations=200, least_epochs=1), replace(PAPER, iterations=60, batch=100)]
 )
-def test_the_weights_that_were_best_in_development_are_tested(protocol):
-    """Where the test set is the development set, F1 in the test is the highest of the curve, whichever came last."""
+def test_best_development_weights_are_tested(protocol):
+    """Here the development set is tested, so test F1 is the maximum of the curve, which need not be its last point."""
     features, task = random_task(400, 5, 24)
     task = replace(task, test=task.dev)
     (probe,) = train_probes(features, task, protocol)
@@ -267,8 +271,8 @@ def test_the_weights_that_were_best_in_development_are_tested(protocol):
     assert any(curve[-1] < max(curve) for curve in curves)
 
 
-def test_the_paper_protocol_stops_when_development_stands_still(probing):
-    """Nothing in development can be right here: no evaluation is better than the first, and twenty more are made."""
+def test_paper_training_stops_if_development_f1_stays_at_0(probing):
+    """All development labels are unseen, so no evaluation is better than the first, and twenty more are made."""
     features, task = probing
     unseen = np.full_like(task.dev.labels, UNSEEN)
     dev = replace(task.dev, labels=unseen, control=unseen)
@@ -281,10 +285,8 @@ def test_the_paper_protocol_stops_when_development_stands_still(probing):
 
 
 @pytest.mark.parametrize(("rising", "evaluations"), [("task", 10), ("control", 10), ("neither", 3)])
-def test_a_layer_is_trained_until_both_of_its_probes_have_stopped(
-    monkeypatch: pytest.MonkeyPatch, rising: str, evaluations: int
-):
-    """One that still gets better is trained on, whatever its partner does."""
+def test_layer_trains_until_both_probes_have_stopped(monkeypatch: pytest.MonkeyPatch, rising: str, evaluations: int):
+    """A probe that still improves trains on after its partner has stopped; if neither improves, patience ends at 2."""
     found = iter(range(1, 100))
 
     def scripted(probes: Probes, targets: Targets, *weights: torch.Tensor) -> list[float]:
@@ -297,8 +299,8 @@ def test_a_layer_is_trained_until_both_of_its_probes_have_stopped(
     assert len(probe.curve) == evaluations
 
 
-def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round():
-    """Each probe learns its own labels, and is evaluated and tested on them."""
+def test_swapping_task_and_control_swaps_results():
+    """Each probe is trained, evaluated and tested on its own labels; the F1 of the two differ by more than 0.2."""
     features, task = random_task(400, 4, 8)
     splits = {name: getattr(task, name) for name in ("train", "dev", "test")}
     exchanged = {name: Targets(own.spans, own.control, own.labels) for name, own in splits.items()}
@@ -308,16 +310,16 @@ def test_the_task_and_its_control_task_exchanged_are_trained_the_other_way_round
     assert other.curve[-1].dev_f1 == pytest.approx(one.curve[-1].dev_f1[::-1], abs=0.02)
 
 
-def test_layers_trained_together_are_those_trained_alone(probing):
-    """To the last bit, in F1 and in every point of the curve; and so whatever the number of cores."""
+def test_layers_train_together_as_they_do_alone(probing):
+    """F1 and every point of the curve are equal bit for bit, so layers can be divided among any number of cores."""
     features, task = probing
     short = replace(FAST, iterations=100, least_epochs=1)
     together = train_probes(features, task, short)
     assert together == [train_probes(features[layer : layer + 1], task, short)[0] for layer in range(3)]
 
 
-def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.MonkeyPatch):
-    """Results come by task and layer, in order, the same on one core and on several; and again at a second run."""
+def test_number_of_cores_changes_no_result(probing, monkeypatch: pytest.MonkeyPatch):
+    """Results come by task and layer, in order; they are equal on one core and on five, and in a second run."""
     monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, least_epochs=1))
     features, task = probing
     swapped = replace(task.train, labels=task.train.control)
@@ -330,14 +332,14 @@ def test_tasks_share_the_cores_and_no_numbers(probing, monkeypatch: pytest.Monke
 # === Degenerate features and labels ===
 
 
-def test_one_label_is_always_right():
-    """A training set of one label gives a probe that knows no other."""
+def test_single_training_label_is_always_predicted():
+    """The test set has the same label only, so F1 is 1."""
     features, task = random_task(200, 1, 8)
     assert train_probes(features, task, replace(FAST, iterations=20))[0].f1[0] == 1
 
 
-def test_features_that_never_vary_do_no_harm():
-    """A layer whose states are all the same gives the most frequent label."""
+def test_constant_features_predict_the_most_frequent_label():
+    """The states of the layer are all equal, so F1 is that label's share of the test targets."""
     features, task = random_task(400, 3, 8)
     (probe,) = train_probes(torch.ones_like(features), task, replace(FAST, iterations=100))
     most_frequent = np.bincount(task.train.labels).argmax()
@@ -345,7 +347,7 @@ def test_features_that_never_vary_do_no_harm():
 
 
 def test_unseen_labels_count_as_wrong():
-    """F1 falls by their share."""
+    """Half of the test labels are unseen, so F1 is at most 0.5."""
     features, task = random_task(400, 2, 8)
     half = task.test.labels.copy()
     half[: len(half) // 2] = UNSEEN
@@ -353,8 +355,8 @@ def test_unseen_labels_count_as_wrong():
     assert train_probes(features, unseen, replace(FAST, iterations=100))[0].f1[0] <= 0.5
 
 
-def test_a_curve_has_a_point_at_every_evaluation(probing):
-    """Ten of them, evenly spaced, to the last iteration; the loss of the probe falls."""
+def test_curve_has_a_point_at_every_evaluation(probing):
+    """The ten points are evenly spaced up to the last iteration, and the training loss of the task's probe falls."""
     features, task = probing
     curve = train_probes(features[2:], task, FAST)[0].curve
     length = FAST.length(len(task.train.labels))
