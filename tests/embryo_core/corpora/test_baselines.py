@@ -1,4 +1,4 @@
-"""Baselines: always the most frequent answer, and facts whose subject names the object."""
+"""Tests of the baselines: the most frequent answer, and facts whose subject contains the object."""
 
 from collections import Counter
 
@@ -23,8 +23,8 @@ FACTS = pd.DataFrame(
 )
 
 
-def test_the_most_frequent_object_is_right_as_often_as_it_occurs():
-    """Per relation; of equals the first by name; over all facts each fact counts once."""
+def test_most_frequent_object_scores_its_share_of_facts():
+    """It is found for each relation, alphabetically first among ties; over all relations every fact counts once."""
     found = baselines.fact_baselines(FACTS).set_index("group")
     assert found.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and found.loc["P36", "value"] == 2 / 3
     assert found.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
@@ -32,8 +32,8 @@ def test_the_most_frequent_object_is_right_as_often_as_it_occurs():
     assert baselines.fact_baselines(FACTS[:0]).empty
 
 
-def test_the_commonest_word_of_the_training_text_stands_there_once_in_so_many_pieces(own_run: Run):
-    """By the run's counts of words and the pieces of its text; unknown where it has no counts."""
+def test_most_frequent_training_word_has_its_share_of_tokens(own_run: Run):
+    """The share divides the run's word count by the number of training tokens; it is None without word counts."""
     word, share = baselines.most_frequent_word(own_run)
     lines = (own_run.path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
     counts = {line.split("\t")[0]: int(line.split("\t")[1]) for line in lines}
@@ -44,13 +44,13 @@ def test_the_commonest_word_of_the_training_text_stands_there_once_in_so_many_pi
     assert baselines.most_frequent_word(own_run) is None
 
 
-def test_an_object_stands_in_the_subject_whatever_its_case():
-    """As part of the name, capital or small."""
+def test_object_in_subject_is_found_in_any_case():
+    """The object may be any part of the subject's name."""
     assert baselines.named_by_subject(FACTS).tolist() == [False, True, False, True, False]
 
 
-def test_facts_that_the_subject_tells_can_be_left_out(tiny_results: Run):
-    """Over all facts the precision is the stored score; over some it is that of counting their answers one by one."""
+def test_precision_can_be_restricted_to_some_facts(tiny_results: Run):
+    """Over all facts the precision is the stored score; over half of them it equals a count of their single answers."""
     facts, right = results.read_histories(tiny_results), results.read_right_answers(tiny_results)
     scores = results.read_scores(tiny_results, "world_knowledge")
     every = baselines.precision(facts, right, sorted(set(scores["step"])))
@@ -75,8 +75,8 @@ def test_facts_that_the_subject_tells_can_be_left_out(tiny_results: Run):
 
 
 @pytest.mark.parametrize("cased", [True, False])
-def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run, cased: bool):
-    """In each group with words, counted word by word; without capital letters where the model knows none."""
+def test_most_frequent_word_scores_its_share_of_words(tiny_results: Run, cased: bool):
+    """Each group is compared with a word-by-word count, which ignores capital letters if the model is uncased."""
     words = results.read_words(tiny_results, "mask_prediction", step=16)
     found = baselines.word_baselines(words, cased).set_index("group")
     for group in (*TAGS, *BANDS, ALL):
@@ -91,8 +91,8 @@ def test_the_most_frequent_word_is_right_as_often_as_it_occurs(tiny_results: Run
             assert found.loc[group, "n"] == counts.total()
 
 
-def test_relations_of_one_type_count_each_fact_once():
-    """Scores at each step and baselines are aggregated; a relation without a type is left out."""
+def test_relation_types_weight_relations_by_facts():
+    """Scores at each step and baselines are aggregated; the row of all relations, which has no type, is left out."""
     table = pd.DataFrame(
         [("P19", 8, 0.5, 10), ("P20", 8, 0.2, 30), ("P36", 8, 1.0, 5), ("all", 8, 0.4, 45), ("P19", 16, 0.1, 10)],
         columns=["group", "step", "value", "n"],
@@ -105,7 +105,7 @@ def test_relations_of_one_type_count_each_fact_once():
     assert without_steps["value"]["N-1"] == pytest.approx(11 / 40)
 
 
-def test_types_are_those_of_lamas_relations():
-    """Two relations are 1-1, 23 N-1, 16 N-M; the paper's 25 are those of the first two types."""
+def test_relation_types_are_those_of_lama():
+    """Of LAMA's relations 2 are 1-1, 23 N-1 and 16 N-M; the paper's 25 are those of the first two types."""
     assert Counter(TYPES.values()) == {"1-1": 2, "N-1": 23, "N-M": 16}
     assert {relation for relation, kind in TYPES.items() if kind != "N-M"} == set(RELATIONS)

@@ -1,4 +1,4 @@
-"""Data are known by their content, whatever their name and compression."""
+"""Tests of data files: data are identified by content, whatever their name and compression, and sizes are limited."""
 
 import gzip
 import lzma
@@ -10,8 +10,8 @@ from embryo_core.corpora import data_files, open_source
 from embryo_core.errors import CorpusError
 
 
-def test_a_source_is_known_by_its_content(tmp_path):
-    """Another name or hidden files change nothing, one byte of one file or the relation that it is of does."""
+def test_hash_of_a_source_depends_on_content_only(tmp_path):
+    """A renamed folder or hidden files do not change it; one more byte or another relation's file name does."""
     one = tmp_path / "lama"
     (one / "TREx").mkdir(parents=True)
     (one / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
@@ -28,8 +28,8 @@ def test_a_source_is_known_by_its_content(tmp_path):
     assert open_source(one).sha256 != before
 
 
-def test_compression_changes_nothing(sample, tmp_path):
-    """Neither of one file nor of files in a folder, so that data fetched are the data they were compressed from."""
+def test_compression_does_not_change_the_hash(sample, tmp_path):
+    """Fetched data therefore count as the data that they were compressed from, as a single file and in a folder."""
     content = (sample / "treebank.conllu").read_bytes()
     packed = tmp_path / "a" / "packed.conllu.xz"
     packed.parent.mkdir()
@@ -42,8 +42,7 @@ def test_compression_changes_nothing(sample, tmp_path):
     assert open_source(packed.parent).sha256 == open_source(tmp_path / "b").sha256
 
 
-def test_data_that_cannot_be_read_are_no_source(tmp_path):
-    """Nothing there, and half a compressed file."""
+def test_missing_or_truncated_data_are_refused(tmp_path):
     (tmp_path / "half.conllu.xz").write_bytes(lzma.compress(b"content" * 99)[:-20])
     with pytest.raises(CorpusError, match=r"half.conllu.xz cannot be read"):
         open_source(tmp_path / "half.conllu.xz")
@@ -52,8 +51,8 @@ def test_data_that_cannot_be_read_are_no_source(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\n" * 9, "\r" * 9, '{"a": "' + "b" * 900 + '"}'], ids=("lines", "returns", "line"))
-def test_lines_are_few_and_objects_short(tmp_path, monkeypatch, text):
-    """A blank line takes a hundred bytes of memory, and a list in a line of JSON fifty."""
+def test_number_and_length_of_lines_are_limited(tmp_path, monkeypatch, text):
+    """Memory would run out otherwise: a blank line takes a hundred bytes, a list in a line of JSON fifty."""
     monkeypatch.setattr(data_files, "MAX_LINES", 8)
     monkeypatch.setattr(data_files, "MAX_LINE", 800)
     (tmp_path / "a.jsonl").write_text(text, newline="")
@@ -61,8 +60,8 @@ def test_lines_are_few_and_objects_short(tmp_path, monkeypatch, text):
         list(data_files.read_json_lines(tmp_path / "a.jsonl"))
 
 
-def test_more_text_than_is_read_is_refused(tmp_path, monkeypatch):
-    """A compressed file of a few bytes may hold any number of blanks."""
+def test_size_of_uncompressed_text_is_limited(tmp_path, monkeypatch):
+    """A compressed file of a few bytes may expand to any number of blanks."""
     monkeypatch.setattr(data_files, "MAX_BYTES", 2**16)
     path = tmp_path / "blank.jsonl.xz"
     for size in (2**16, 2**16 + 1):

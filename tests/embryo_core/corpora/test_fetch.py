@@ -1,4 +1,4 @@
-"""Downloads come from a server on the loopback, whole and checked, or leave nothing but one sentence."""
+"""Tests of downloads from a local server: files arrive whole and verified, or an error leaves nothing behind."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ SENTENCE = "1\tHens\then\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbrood\tbrood\tVERB\tV
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files` by path, counts the requests, and cuts off what is listed in `cut`."""
+    """Serve `files` by path, record the requests, and cut off the responses of paths listed in `cut`."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content[: len(content) // 2] if self.path in self.server.cut else content)
 
     def log_message(self, *arguments):
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def small_treebank(server, monkeypatch):
-    """Two small files in place of EWT's, with their own checksums."""
+    """Serve small files in place of EWT's, and expect their checksums."""
     hashes = {}
     for i, name in enumerate(addresses.TREEBANK_FILES):
         server.files[f"/ewt/{name}"] = content = (SENTENCE * (i + 1)).encode()
@@ -83,7 +83,7 @@ def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] i
 
 
 def packed(content: dict[str, bytes], **links: str) -> bytes:
-    """Make a compressed tar archive of files by name, and of symbolic links."""
+    """Make a compressed tar archive of files by name and of symbolic links."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for name, data in content.items():
@@ -116,8 +116,8 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("small_treebank")
-def test_the_treebank_is_fetched_once(server, tmp_path):
-    """Test, dev and train arrive, readable; asked for again they are kept and nothing is downloaded."""
+def test_treebank_is_fetched_once(server, tmp_path):
+    """Test, dev and train sets arrive readable; a second call returns them without a download."""
     paths = fetch("treebank", tmp_path)
     assert paths == [tmp_path / "treebank" / name for name in addresses.TREEBANK_FILES]
     assert [len(corpora.read_treebank(path)) for path in paths] == [1, 2, 3]
@@ -126,16 +126,16 @@ def test_the_treebank_is_fetched_once(server, tmp_path):
 
 
 @pytest.mark.usefixtures("small_treebank")
-def test_a_damaged_copy_is_fetched_again(server, tmp_path):
-    """A file whose checksum is not the right one is replaced."""
+def test_damaged_copy_is_fetched_again(server, tmp_path):
+    """A file with a wrong checksum is replaced."""
     first, *_ = fetch("treebank", tmp_path)
     first.write_text("cut short")
     fetch("treebank", tmp_path)
     assert first.read_text() == SENTENCE and len(server.asked) == 4
 
 
-def test_a_file_with_another_checksum_is_refused(server, tmp_path):
-    """What is not byte for byte the released file is not kept; the message names the address and the way by hand."""
+def test_file_with_wrong_checksum_is_refused(server, tmp_path):
+    """It is not kept unless it is the released file byte for byte; the message names the address and the manual way."""
     for name in addresses.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = SENTENCE.encode()
     with pytest.raises(CorpusError, match="another checksum") as error:
@@ -145,8 +145,8 @@ def test_a_file_with_another_checksum_is_refused(server, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_path):
-    """The real sets pass the check, byte for byte, with the sentences that UD counts."""
+def test_checksums_match_the_released_files(server, shared_data, tmp_path):
+    """The real sets pass the check and have the numbers of sentences that UD states."""
     for name in addresses.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = lzma.decompress((shared_data / "treebank" / f"{name}.xz").read_bytes())
     paths = fetch("treebank", tmp_path)
@@ -158,7 +158,7 @@ def test_the_checksums_are_those_of_the_released_files(server, shared_data, tmp_
 
 @pytest.mark.parametrize("folder", ["data/", "", "./", "LAMA/data/"])
 def test_lama_is_fetched_once_and_read(server, serve_lama, tmp_path, folder):
-    """The paper's relations are taken from the archive, whatever folder they are in, and nothing else is."""
+    """Only the paper's 25 relations and their templates are extracted, whatever folder of the archive they are in."""
     serve_lama(lama_archive(folder))
     (path,) = fetch("lama", tmp_path)
     assert path == tmp_path / "lama"
@@ -169,16 +169,16 @@ def test_lama_is_fetched_once_and_read(server, serve_lama, tmp_path, folder):
     assert fetch("lama", tmp_path) == [path] and len(server.asked) == 1
 
 
-def test_an_archive_with_another_checksum_is_refused(server, tmp_path):
-    """Whatever is in it, it is not unpacked."""
+def test_archive_with_wrong_checksum_is_refused(server, tmp_path):
+    """It is not unpacked, whatever it contains."""
     server.files["/lama.tar.gz"] = lama_archive()
     with pytest.raises(CorpusError, match="another checksum"):
         fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, monkeypatch):
-    """Before the file that is too much is written; files that are not read do not count."""
+def test_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, monkeypatch):
+    """The error is raised before the file above the limit is written; files that are not read do not count."""
     bomb = {"TREx/P19.jsonl": bytes(2**20), "TREx/P20.jsonl": bytes(2**20), "TREx/P27.jsonl": bytes(2**24)}
     serve_lama(packed(bomb))
     monkeypatch.setattr(addresses, "LAMA_MAX_BYTES", 2**21 - 1)
@@ -190,15 +190,15 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_in_the_archive_is_no_file(serve_lama, tmp_path):
-    """It would lead elsewhere."""
+def test_symbolic_link_in_the_archive_is_ignored(serve_lama, tmp_path):
+    """A link could lead outside the archive."""
     serve_lama(packed({}, **{"relations.jsonl": "/etc/hostname"}))
     with pytest.raises(CorpusError, match=r"relations.jsonl does not exist"):
         fetch("lama", tmp_path)
 
 
-def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
-    """The facts are counted against the paper's Table 8."""
+def test_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
+    """The facts of each relation are counted against the paper's Table 8."""
     serve_lama(lama_archive(missing=1))
     with pytest.raises(CorpusError, match=r"Table 8 \(P17 has 929 facts of 930, .*get LAMA elsewhere"):
         fetch("lama", tmp_path)
@@ -216,16 +216,16 @@ def test_an_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
         (packed({"TREx/P19.jsonl": b"{}\n"}), "relations.jsonl does not exist"),
     ],
 )
-def test_what_is_not_lama_is_refused(serve_lama, tmp_path, content, message):
-    """A page of words, half an archive, or other content leaves no folder that could be taken for LAMA."""
+def test_other_content_than_lama_is_refused(serve_lama, tmp_path, content, message):
+    """An HTML page, half an archive or other files leave no folder that could be mistaken for LAMA."""
     serve_lama(content)
     with pytest.raises(CorpusError, match=message):
         fetch("lama", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
-    """Something else in the way is reported, not overwritten."""
+def test_existing_folder_of_the_user_is_left_alone(server, tmp_path):
+    """The error asks to move the folder away, and nothing is downloaded."""
     (tmp_path / "lama").mkdir()
     (tmp_path / "lama" / "notes.txt").write_text("mine")
     with pytest.raises(CorpusError, match=r"is not LAMA.*move it away"):
@@ -237,16 +237,16 @@ def test_a_folder_of_the_users_own_is_left_alone(server, tmp_path):
 
 
 @pytest.mark.parametrize(("what", "path"), [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
-def test_a_missing_file_names_its_address(server, tmp_path, what, path):
-    """The server's answer, the address and the way by hand, in one sentence."""
+def test_missing_file_is_reported_with_its_address(server, tmp_path, what, path):
+    """One line has the server's answer, the address and the manual way."""
     with pytest.raises(CorpusError, match=r"the server answered 404.*by hand") as error:
         fetch(what, tmp_path)
     assert server.address + path in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("what", ["treebank", "lama"])
-def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
-    """Nobody listening: no traceback, no half a file, no empty folder."""
+def test_refused_connection_is_reported(monkeypatch, tmp_path, what):
+    """No server listens on the port; neither half a file nor an empty folder is left."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(addresses, "TREEBANK", "http://127.0.0.1:9")
     monkeypatch.setattr(addresses, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
@@ -256,8 +256,8 @@ def test_without_a_connection_one_sentence_says_so(monkeypatch, tmp_path, what):
 
 
 @pytest.mark.usefixtures("small_treebank")
-def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
-    """Half a file is not kept under the name of the whole."""
+def test_interrupted_download_leaves_nothing(server, tmp_path):
+    """Half a file must not be kept under the name of the whole."""
     server.cut.add("/ewt/en_ewt-ud-test.conllu")
     with pytest.raises(CorpusError, match=r"could not be fetched \((ConnectionError|ChunkedEncodingError)\)"):
         fetch("treebank", tmp_path)
@@ -267,13 +267,13 @@ def test_a_connection_cut_in_the_middle_leaves_nothing(server, tmp_path):
 # === Names ===
 
 
-def test_ontonotes_is_named_with_where_to_get_it(tmp_path):
-    """It is licensed: one sentence says where it is to be had and how to give it."""
+def test_ontonotes_is_answered_with_where_to_get_it(tmp_path):
+    """OntoNotes is licensed, so the error names its catalogue page and the option that takes a copy."""
     with pytest.raises(CorpusError, match=r"licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
         fetch("ontonotes", tmp_path)
 
 
-def test_an_unknown_name_is_answered_with_the_known(tmp_path):
-    """As everywhere: what was received, the nearest, what exists."""
+def test_unknown_corpus_lists_the_known_ones(tmp_path):
+    """The error has the received name, the nearest one and all that exist."""
     with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\? Known: treebank, lama"):
         fetch("lamas", tmp_path)

@@ -1,4 +1,4 @@
-"""LAMA's facts have their relation's template, and faults are reported with file and line."""
+"""Tests of reading LAMA: facts get their relation's template, and faults are reported with file and line."""
 
 import gzip
 import json
@@ -19,8 +19,8 @@ def lama(folder: Path, rows: list[dict], template: str = "[X] was born in [Y] ."
     return folder
 
 
-def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
-    """The id is the uuid, or else relation, subject and object; a repeated fact counts once."""
+def test_facts_have_a_template_and_a_unique_id(tmp_path):
+    """The id is the uuid or, without one, relation, subject and object; a repeated fact counts once."""
     rows = [
         {"uuid": "u1", "sub_label": "Ada", "obj_label": "London"},
         {"uuid": None, "sub_label": "Bo", "obj_label": "Oslo"},
@@ -32,8 +32,8 @@ def test_facts_have_their_relations_template_and_a_unique_id(tmp_path):
     ]
 
 
-def test_files_may_be_compressed_and_begin_with_a_byte_order_mark(tmp_path):
-    """Templates and facts alike."""
+def test_compressed_files_with_a_byte_order_mark_are_read(tmp_path):
+    """Both templates and facts may be stored in this way."""
     folder = lama(tmp_path, [{"uuid": "u1", "sub_label": "Ada", "obj_label": "London"}])
     before = read_lama(folder)
     for file in (folder / "relations.jsonl", folder / "TREx" / "P19.jsonl"):
@@ -55,14 +55,14 @@ def test_files_may_be_compressed_and_begin_with_a_byte_order_mark(tmp_path):
         ),
     ],
 )
-def test_faults_of_facts_are_reported(tmp_path, rows, template, message):
-    """One sentence with file and line."""
+def test_faulty_facts_are_reported(tmp_path, rows, template, message):
+    """The faults are a missing object, a template with one slot, no facts, and a uuid that two facts share."""
     with pytest.raises(CorpusError, match=message):
         read_lama(lama(tmp_path, rows, template))
 
 
-def test_a_missing_lama_tells_what_to_run(tmp_path):
-    """The folder has to hold relations.jsonl; files alone get a message that says what is missing."""
+def test_missing_lama_names_the_fetch_command(tmp_path):
+    """A folder with facts but without relations.jsonl gets a message with the line to add instead."""
     with pytest.raises(CorpusError, match="python -m embryo_core fetch lama"):
         read_lama(tmp_path)
     (lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}]) / "relations.jsonl").unlink()
@@ -71,7 +71,7 @@ def test_a_missing_lama_tells_what_to_run(tmp_path):
 
 
 def test_any_relation_with_a_template_is_read(tmp_path):
-    """P27, which is none of the paper's 25, alone or after one of them, whatever the order of the templates."""
+    """P27 is not among the paper's 25; it is read alone or after one of them, whatever the order of the templates."""
     templates = {"P27": "[X] is [Y] citizen .", "P19": "[X] was born in [Y] .", "P20": "[X] died in [Y] ."}
     rows = [{"relation": relation, "template": template} for relation, template in templates.items()]
     (tmp_path / "TREx").mkdir()
@@ -81,7 +81,7 @@ def test_any_relation_with_a_template_is_read(tmp_path):
         assert [fact.relation for fact in read_lama(tmp_path)] == expected
 
 
-def test_a_relation_without_a_template_is_reported(tmp_path):
+def test_relation_without_a_template_is_reported(tmp_path):
     """It is not silently dropped; the message has the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
@@ -89,8 +89,8 @@ def test_a_relation_without_a_template_is_reported(tmp_path):
         read_lama(folder)
 
 
-def test_the_real_facts_are_those_of_table_8(shared_data):
-    """25 relations; every fact has an id of its own."""
+def test_real_facts_match_table_8(shared_data):
+    """The 25 relations have 20,496 facts, each with a unique id."""
     facts = read_lama(shared_data / "lama")
     assert len(facts) == len({fact.id for fact in facts}) == 20496
     assert list(dict.fromkeys(fact.relation for fact in facts)) == list(RELATIONS)

@@ -1,4 +1,4 @@
-"""Minimal pairs are read from the columns of BLiMP, Zorro and BabyLM, from files of one paradigm or of several."""
+"""Tests of reading minimal pairs in the columns of BLiMP, Zorro and BabyLM, one or several paradigms per file."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def paradigms(path: Path) -> list[tuple[str, int]]:
     return [(pair.paradigm, pair.number) for pair in read_pairs(path, read_foreign)]
 
 
-def test_a_file_with_several_paradigms_is_a_set(tmp_path):
+def test_one_file_may_hold_several_paradigms(tmp_path):
     """Pairs are numbered within their paradigm, in the order of the file."""
     path = write(tmp_path / "blimp.jsonl", BLIMP, ZORRO, BLIMP)
     assert paradigms(path) == [("blimp/agreement/verbs", 0), ("blimp/case/case-1", 0), ("blimp/agreement/verbs", 1)]
@@ -37,8 +37,8 @@ def test_a_file_with_several_paradigms_is_a_set(tmp_path):
     assert (first.good, first.bad) == ("Cats sleep.", "Cats sleeps.")
 
 
-def test_files_of_one_paradigm_are_the_set_of_their_folder(tmp_path):
-    """As BLiMP and BabyLM are distributed; where a row has the sentences alone, the file names the paradigm."""
+def test_folder_of_files_is_one_set_per_subfolder(tmp_path):
+    """BLiMP and BabyLM are distributed so; if a row has only the sentences, the file name is the paradigm."""
     bare = {"sentence_good": "I am.", "sentence_bad": "I is."}
     write(tmp_path / "babylm" / "blimp_filtered" / "verbs.jsonl", BLIMP)
     write(tmp_path / "babylm" / "supplement" / "hypernym.jsonl", bare, bare)
@@ -50,14 +50,13 @@ def test_files_of_one_paradigm_are_the_set_of_their_folder(tmp_path):
     ]
 
 
-def test_a_slash_in_a_name_is_no_level(tmp_path):
+def test_slash_in_a_name_adds_no_level(tmp_path):
     path = write(tmp_path / "pairs" / "a.jsonl", BLIMP | {"linguistics_term": "syntax/semantics"})
     assert paradigms(path.parent) == [("pairs/syntax-semantics/verbs", 0)]
     assert paradigms(path) == [("a/syntax-semantics/verbs", 0)]  # given by itself
 
 
-def test_parquet_has_the_pairs_of_json_lines(tmp_path):
-    """The same rows in both give the same pairs."""
+def test_parquet_and_json_lines_give_the_same_pairs(tmp_path):
     import pandas as pd
 
     rows = [BLIMP, BLIMP | {"UID": "other"}]
@@ -76,14 +75,14 @@ def test_parquet_has_the_pairs_of_json_lines(tmp_path):
     ],
     ids=("no bad sentence", "a number", "an empty sentence", "a long name"),
 )
-def test_a_row_that_is_no_pair_is_named_with_its_line(tmp_path, row, named):
+def test_malformed_row_is_reported_with_its_line(tmp_path, row, named):
     path = write(tmp_path / "a.jsonl", BLIMP, row)
     with pytest.raises(CorpusError, match=named) as error:
         read_pairs(path, read_foreign)
     assert "line 2" in str(error.value)
 
 
-def test_a_folder_without_pairs_says_what_it_needs(tmp_path):
+def test_folder_without_pairs_names_the_required_columns(tmp_path):
     (tmp_path / "notes.txt").write_text("no pairs")
     with pytest.raises(CorpusError, match="sentence_good"):
         read_pairs(tmp_path, read_foreign)

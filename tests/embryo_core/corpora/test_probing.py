@@ -1,4 +1,4 @@
-"""Edge-probing tasks are read to Examples, and faults are reported with file and line."""
+"""Tests of reading edge-probing tasks to Examples; faults are reported with file and line."""
 
 import json
 import lzma
@@ -14,14 +14,14 @@ GOOD = {"text": "A dog", "targets": [{"span1": [1, 2], "label": "NN"}], "info": 
 
 
 def probing(folder: Path, *lines: object, split: str = "train") -> Path:
-    """Write one split of these lines: text, or objects as JSON."""
+    """Write one split of these lines, text or objects as JSON; return the folder."""
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
     return folder
 
 
-def test_targets_have_one_span_or_two(tmp_path):
-    """Labels are text, numbers are made so; an empty list of targets is an example without any."""
+def test_targets_have_one_or_two_spans(tmp_path):
+    """A numeric label becomes text; an empty list of targets gives an example without targets."""
     pair = {"text": "A dog", "targets": [{"span1": [1, 2], "span2": [0, 1], "label": 1}]}
     assert read_probing(probing(tmp_path, pair, "", {"text": "Oh", "targets": []}), "train") == [
         Example(("A", "dog"), (Target((1, 2), "1", (0, 1)),)),
@@ -30,8 +30,7 @@ def test_targets_have_one_span_or_two(tmp_path):
     assert read_probing(probing(tmp_path, GOOD, split="dev"), "dev")[0].targets == (Target((1, 2), "NN"),)
 
 
-def test_a_compressed_split_is_read(tmp_path):
-    """The same examples."""
+def test_compressed_split_is_read(tmp_path):
     with lzma.open(tmp_path / "test.jsonl.xz", "wt", encoding="utf-8") as file:
         file.write(json.dumps(GOOD) + "\n")
     assert len(read_probing(tmp_path, "test")) == 1
@@ -59,23 +58,22 @@ def target(**changed: object) -> dict:
         (target(span2=[0, 1]), "some targets have one span and some have two"),
     ],
 )
-def test_a_malformed_line_gives_file_and_number(tmp_path, line, message):
-    """In one sentence, whatever is wrong with it."""
+def test_malformed_line_is_reported_with_its_number(tmp_path, line, message):
     folder = probing(tmp_path, GOOD, "", line, GOOD)
     with pytest.raises(CorpusError, match=rf"train\.jsonl, line 3.*({message})"):
         read_probing(folder, "train")
 
 
-def test_a_missing_split_names_what_there_is(tmp_path):
-    """Or that there is no such folder."""
+def test_missing_split_lists_the_existing_ones(tmp_path):
+    """If the folder is missing too, the message says so."""
     with pytest.raises(CorpusError, match=r"dev\.jsonl \(or \.xz, \.gz\) does not exist.* train\.jsonl"):
         read_probing(probing(tmp_path, GOOD), "dev")
     with pytest.raises(CorpusError, match="nor does its folder"):
         read_probing(tmp_path / "none", "dev")
 
 
-def test_the_real_tasks_have_their_targets(shared_data):
-    """Those that the data's own description counts."""
+def test_real_tasks_have_all_targets(shared_data):
+    """The numbers are those of the data's own description."""
     counts = {"pos": 25_094, "constituent": 23_309, "coref": 6_060, "srl": 9_321}
     for task, count in counts.items():
         examples = read_probing(shared_data / "probing" / task, "test")

@@ -1,4 +1,4 @@
-"""Treebanks in every format are read to the same Examples, and faults are reported with file and line."""
+"""Tests of reading treebanks: every format gives the same Examples, and faults are reported with file and line."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ EXAMPLES = [
 
 
 def conllu(path: Path) -> Path:
-    """With comments, a multiword token over "did n't", and an empty node."""
+    """Write CoNLL-U with comments, a multiword token over "did n't", and an empty node."""
     blocks = []
     for sentence in SENTENCES:
         lines = [f"{i}\t{word}\t_\tX\t{tag}\t_\t0\t_\t_\t_" for i, (word, tag) in enumerate(sentence, 1)]
@@ -34,7 +34,7 @@ def conllu(path: Path) -> Path:
 
 
 def conll2012(path: Path) -> Path:
-    """Brackets are escaped, columns divided by blanks."""
+    """Write CoNLL-2012, in which brackets are escaped and columns are separated by blanks."""
     escaped = {"(": "-LRB-", ")": "-RRB-", ".": "/."}
     blocks = []
     for sentence in SENTENCES:
@@ -45,7 +45,7 @@ def conll2012(path: Path) -> Path:
 
 
 def json_lines(path: Path) -> Path:
-    """Write the format of edge probing."""
+    """Write the JSON lines of edge probing."""
     with path.open("w", encoding="utf-8") as file:
         for sentence in SENTENCES:
             targets = [{"span1": [i, i + 1], "label": tag} for i, (_, tag) in enumerate(sentence)]
@@ -54,7 +54,7 @@ def json_lines(path: Path) -> Path:
 
 
 def read_words(path: Path) -> list[Example]:
-    """Read a treebank without its blanks, which CoNLL-U alone has."""
+    """Read a treebank without its blanks, which only CoNLL-U has."""
     return [replace(example, blanks=()) for example in read_treebank(path)]
 
 
@@ -70,14 +70,13 @@ def read_words(path: Path) -> list[Example]:
         (json_lines, "treebank.txt"),
     ],
 )
-def test_every_format_gives_the_same_examples(tmp_path, write, name):
-    """The format is known by the extension, or by the first line."""
+def test_all_formats_give_the_same_examples(tmp_path, write, name):
+    """The format is recognized by the extension or by the first line."""
     assert read_words(write(tmp_path / name)) == EXAMPLES
 
 
 @pytest.mark.parametrize("write", [conllu, json_lines])
 def test_compressed_files_are_read(tmp_path, write):
-    """.xz and .gz are unpacked on reading."""
     plain = write(tmp_path / "a.txt")
     (tmp_path / "a.xz").write_bytes(lzma.compress(plain.read_bytes()))
     (tmp_path / "a.gz").write_bytes(gzip.compress(plain.read_bytes()))
@@ -85,15 +84,15 @@ def test_compressed_files_are_read(tmp_path, write):
 
 
 @pytest.mark.parametrize("write", [conllu, conll2012, json_lines])
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path, write):
-    """Editors of Windows begin a file with it."""
+def test_byte_order_mark_is_ignored(tmp_path, write):
+    """Some Windows editors begin a file with one."""
     path = write(tmp_path / "a.txt")
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert read_words(path) == EXAMPLES
 
 
-def test_a_folder_is_read_file_by_file(tmp_path):
-    """OntoNotes comes as many files in folders; others in them are passed over."""
+def test_all_treebank_files_of_a_folder_are_read(tmp_path):
+    """OntoNotes comes as many files in folders, among them files of other formats, which are skipped."""
     (tmp_path / "nw").mkdir()
     conll2012(tmp_path / "nw" / "b.gold_conll")
     conll2012(tmp_path / "a.gold_conll")
@@ -101,16 +100,16 @@ def test_a_folder_is_read_file_by_file(tmp_path):
     assert read_treebank(tmp_path) == EXAMPLES * 2
 
 
-def test_untagged_words_are_no_targets(tmp_path):
-    """A word whose tag is "_" stays in the sentence and is not asked."""
+def test_untagged_words_are_not_targets(tmp_path):
+    """A word with the tag "_" stays in the sentence."""
     path = conllu(tmp_path / "a.conllu")
     path.write_text(path.read_text().replace("\tPRP\t", "\t_\t"))
     example = read_treebank(path)[0]
     assert (example.words, example.targets) == (EXAMPLES[0].words, EXAMPLES[0].targets[1:])
 
 
-def test_syntactic_heads_are_indices_of_words(tmp_path):
-    """Column 7 counts words from 1, with 0 at the root; a treebank without heads gives none."""
+def test_syntactic_heads_are_word_indices(tmp_path):
+    """Column 7 counts words from 1, with 0 for the root; a treebank without heads gives none."""
     rows = [("She", 2), ("reads", 0), ("old", 4), ("books", 2), (".", "_")]
     lines = [f"{i}\t{word}\t_\tX\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(rows, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
@@ -142,27 +141,27 @@ def columns(path: Path, rows: list[tuple[str, str, str, bool]], *more: str) -> P
 
 
 @pytest.mark.parametrize("with_tags", [True, False])
-def test_without_penn_tags_labels_are_universal(tmp_path, with_tags):
+def test_labels_are_universal_without_penn_tags(tmp_path, with_tags):
     """German NN is not Penn's NN, and an empty column 5 is no tag."""
     rows = [(word, universal, tag if with_tags else "_", blank) for word, universal, tag, blank in GERMAN]
     targets = read_treebank(columns(tmp_path / "a.conllu", rows))[0].targets
     assert [target.label for target in targets] == [universal for _, universal, _, _ in GERMAN]
 
 
-def test_penn_tags_are_read_although_a_few_are_others(tmp_path):
-    """English treebanks have HYPH and ADD beside Penn's."""
+def test_penn_tags_are_read_beside_a_few_others(tmp_path):
+    """English treebanks use HYPH and ADD as well as Penn's tags."""
     rows = [("dog", "NOUN", "NN", True)] * 19 + [("-", "PUNCT", "HYPH", True)]
     assert {target.label for target in read_treebank(columns(tmp_path / "a.conllu", rows))[0].targets} == {"NN", "HYPH"}
 
 
 def test_sentences_without_tags_are_read(tmp_path):
-    """Attention needs none; words are targets only with a tag."""
+    """Attention needs no tags; only tagged words are targets."""
     path = columns(tmp_path / "a.conllu", [("It", "_", "_", True), ("rains", "_", "_", True)])
     assert read_treebank(path) == [Example(("It", "rains"), ())]
 
 
-def test_blanks_are_those_of_the_text(tmp_path):
-    """SpaceAfter=No, and a token of several words that it spells; "zum" does not spell "zu dem"."""
+def test_blanks_follow_the_text(tmp_path):
+    """They come from SpaceAfter=No and from multiword tokens that spell their words, unlike "zum" for "zu dem"."""
     zum, das_haus = "3-4\tzum" + "\t_" * 7 + "\tSpaceAfter=No", "1-2\tDasHaus" + "\t_" * 8
     (example,) = read_treebank(columns(tmp_path / "a.conllu", GERMAN, zum, das_haus))
     assert example.blanks == (False, True, True, False, False, True, False, True)
@@ -189,23 +188,22 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("name", "content", "message"), FAULTS.values(), ids=FAULTS.keys())
-def test_faults_are_reported_with_their_place(tmp_path, name, content, message):
-    """One sentence with the file, and the line if there is one."""
+def test_faults_are_reported_with_file_and_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(CorpusError, match=message):
         read_treebank(tmp_path / name)
 
 
-def test_a_missing_treebank_tells_what_to_run(tmp_path):
-    """Neither a path that is not there nor a folder without treebanks gives a traceback."""
+def test_missing_treebank_names_the_fetch_command(tmp_path):
+    """A folder without treebank files gets a message that says so."""
     with pytest.raises(CorpusError, match="python -m embryo_core fetch treebank"):
         read_treebank(tmp_path / "none")
     with pytest.raises(CorpusError, match="no treebank file"):
         read_treebank(tmp_path)
 
 
-def test_the_real_treebank_and_its_edge_probing_form_agree(shared_data):
-    """CoNLL-U and JSON lines of the same sentences give the same examples, all words counted."""
+def test_real_treebank_agrees_with_its_edge_probing_form(shared_data):
+    """CoNLL-U and JSON lines of the same 2,077 sentences give the same examples of 25,094 words."""
     examples = read_treebank(shared_data / "treebank" / "en_ewt-ud-test.conllu.xz")
     probing = read_treebank(shared_data / "probing" / "pos" / "test.jsonl.xz")
     assert [replace(example, heads=(), blanks=()) for example in examples] == probing

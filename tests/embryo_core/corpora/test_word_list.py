@@ -1,4 +1,4 @@
-"""Lists of words in the columns of Wordbank and plain ones, and where their words are in sentences."""
+"""Tests of reading word lists, plain or in Wordbank's columns, and of finding their words in sentences."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_wordbanks_columns_are_read(tmp_path):
-    """The definition gives back capitals and apostrophes, and homographs are one word with their means."""
+def test_wordbank_columns_are_read(tmp_path):
+    """The definition restores capitals and apostrophes; homographs are merged into one word with mean values."""
     rows = "definition,word_clean,lexical_category,category,aoa,concreteness\n"
     rows += "I,i,function_words,pronouns,24,3.9\ndon't,dont,function_words,x,25,NA\n"
     rows += "can (auxiliary),can,function_words,x,28,4\ncan (object),can,nouns,y,26,\n"
@@ -28,7 +28,7 @@ def test_wordbanks_columns_are_read(tmp_path):
     ]
 
 
-def test_a_plain_list_has_words_alone(tmp_path):
+def test_plain_list_needs_only_words(tmp_path):
     assert read_word_list(write(tmp_path / "list.txt", "dog\n\nice  cream\ndog\n")) == [
         ListedWord("dog"),
         ListedWord("ice cream"),
@@ -49,13 +49,13 @@ def test_a_plain_list_has_words_alone(tmp_path):
         ("a.csv", f"word,{'x' * 200_000}\n", "no table"),
     ],
 )
-def test_a_faulty_list_is_reported(tmp_path, name, text, named):
+def test_faulty_list_is_reported(tmp_path, name, text, named):
     with pytest.raises(CorpusError, match=named):
         read_word_list(write(tmp_path / name, text))
 
 
 def test_occurrences_are_whole_words_as_listed():
-    """With a capital at the start of a sentence alone; a phrase has one blank, and marks of apostrophes are alike."""
+    """A capital counts only at the start of a sentence, a hyphen is no blank, and apostrophes of both forms match."""
     sentences = ["Can the cat eat ice cream? Will can", "don’t US us catalogue, cat's Cat", "ice-cream"]
     words = [ListedWord(one) for one in ("can", "cat", "ice cream", "don't", "us", "will")]
     found = find_occurrences(words, sentences)
@@ -70,7 +70,7 @@ def test_occurrences_are_whole_words_as_listed():
     }
 
 
-def test_sentences_are_those_of_a_treebank_or_lines(tmp_path):
+def test_sentences_come_from_a_treebank_or_lines(tmp_path):
     assert read_sentences(SAMPLE_DATA["text"])[0] == "The old baker opened the door."
     write(tmp_path / "b.txt", "Two.\n\n")
     write(tmp_path / "a.txt", "One.\n")

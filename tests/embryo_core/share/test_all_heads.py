@@ -1,4 +1,4 @@
-"""The GIF of all heads: each in its place, in the colours of the large map."""
+"""Tests of the GIF of all heads: a grid of small maps in the colours of the large map."""
 
 import io
 
@@ -16,14 +16,14 @@ STEPS = np.array([0, 8, 16])
 
 @pytest.fixture
 def weights() -> np.ndarray:
-    """Two layers of three heads at three steps, [3, 2, 3, 4, 4]; the heads differ in size."""
+    """Return weights of two layers of three heads at three steps, [3, 2, 3, 4, 4]; the heads differ in magnitude."""
     rows = np.random.default_rng(0).random((3, 2, 3, 4, 4)) ** 3
     return rows * np.arange(1, 7).reshape(2, 3, 1, 1)
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_each_head_has_its_place_and_its_colours(weights, shared):
-    """Its colours end at its own percentile, or at that of all heads."""
+def test_each_head_is_drawn_in_its_cell_and_colours(weights, shared):
+    """The colour scale ends at the head's own percentile or, if shared, at the percentile of all heads."""
     image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, "linear", shared, unit=StepUnit.UPDATES)))
     assert image.n_frames == 3
     image.seek(1)
@@ -37,8 +37,8 @@ def test_each_head_has_its_place_and_its_colours(weights, shared):
         np.testing.assert_array_equal(drawn, map_style.colours(COLOURS)[levels])
 
 
-def test_a_frame_tells_what_its_run_counts(weights):
-    """Words where they are counted: the frame differs in its title alone."""
+def test_frame_title_names_the_step_unit(weights):
+    """Runs that count words and runs that count updates get frames that differ only in the title."""
     frames = []
     for unit in (StepUnit.UPDATES, StepUnit.WORDS):
         image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, unit=unit))).convert("RGB")
@@ -49,16 +49,16 @@ def test_a_frame_tells_what_its_run_counts(weights):
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("note", ["", "averaged over 2,075 sentences of a treebank, each row divided by its sum"])
-def test_the_note_is_not_cut_off(weights, scale, shared, note):
-    """Its lines end before the edge of the picture."""
+def test_note_is_not_cut_off(weights, scale, shared, note):
+    """Every line of the note ends before the edge of the picture."""
     picture = all_heads_gif("tiny", STEPS, weights, scale, shared, note=note, unit=StepUnit.UPDATES)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     pixels = np.asarray(image)[TOP + 2 * (SIDE + GAP) :]
     assert (pixels < 200).any() and (pixels[:, -EDGE + 1 :] > 250).all()
 
 
-def test_the_data_are_shown_below_the_maps(weights):
-    """The note has more letters."""
+def test_note_on_the_data_is_drawn_below_the_maps(weights):
+    """More dark pixels are below the maps with a note than without one."""
     ink = []
     for note in ("", "averaged over 2,075 sentences"):
         image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, note=note, unit=StepUnit.UPDATES))).convert(

@@ -1,4 +1,4 @@
-"""The suffix of a file says what is written."""
+"""Tests of writing an animation in the format that the file's suffix names."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from embryo_core.errors import ResultsError
 from embryo_core.share import write_animation
 
 
-def test_the_suffix_says_what_is_written(history, tmp_path):
-    """GIF or HTML, in any case."""
+def test_suffix_selects_the_format(history, tmp_path):
+    """Upper and lower case are accepted."""
     write_animation(history, tmp_path / "head.GIF")
     write_animation(history, tmp_path / "head.html", "log")
     assert (tmp_path / "head.GIF").read_bytes().startswith(b"GIF89a")
@@ -20,7 +20,7 @@ def test_the_suffix_says_what_is_written(history, tmp_path):
     ("name", "message"),
     [("head.mp4", "ends in none of .gif, .html"), ("head", "ends in none"), ("none/head.gif", "cannot be written")],
 )
-def test_what_cannot_be_written_is_refused(history, tmp_path: Path, name, message):
-    """Another suffix, no suffix, no such folder."""
+def test_unwritable_files_are_refused(history, tmp_path: Path, name, message):
+    """The error covers an unknown suffix, a missing suffix and a missing folder."""
     with pytest.raises(ResultsError, match=message):
         write_animation(history, tmp_path / name)

@@ -1,4 +1,4 @@
-"""The GIF of a head: a frame for each step, its map in the colours of all other renderers."""
+"""Tests of the GIF of a head: one frame per step, in the colours of all other renderers."""
 
 import io
 from dataclasses import replace
@@ -13,13 +13,13 @@ from embryo_core.types import StepUnit
 
 
 def opened(history: HeadHistory, scale: str = "linear") -> Image.Image:
-    """Return the history's GIF."""
+    """Open the GIF of a history."""
     return Image.open(io.BytesIO(gif_bytes(history, scale)))
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_gif_has_a_frame_for_each_step_and_repeats(history, scale):
-    """The last frame stays longest."""
+def test_gif_has_one_frame_per_step_and_loops(history, scale):
+    """The last frame is shown longest."""
     image = opened(history, scale)
     assert (image.format, image.n_frames, image.info["loop"]) == ("GIF", 3, 0)
     times = []
@@ -31,7 +31,7 @@ def test_a_gif_has_a_frame_for_each_step_and_repeats(history, scale):
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_each_weight_has_the_colour_of_the_scale(history, scale):
-    """In every frame the middle of each square is the colour nearest to the weight's position."""
+    """In every frame the middle pixel of each square has the colour nearest to the weight's position on the scale."""
     rows = np.random.default_rng(0).dirichlet(np.ones(5), size=(3, 5)).astype(np.float32)
     history = replace(history, weights=rows)
     image = opened(history, scale)
@@ -46,15 +46,15 @@ def test_each_weight_has_the_colour_of_the_scale(history, scale):
         )
 
 
-def test_titles_and_labels_stand_around_the_map(history):
-    """Something dark is above the map, at its left and below it."""
+def test_title_and_labels_surround_the_map(history):
+    """Dark pixels appear above the map, to its left and below it."""
     dark = np.asarray(opened(history).convert("L")) < 100
     left, side = map_style.EDGE + map_style.POSITIONS.left, 440
     assert dark[:HEAD].any() and dark[HEAD : HEAD + side, :left].any() and dark[HEAD + side :].any()
 
 
-def test_the_colour_bar_holds_the_whole_scale(history):
-    """Below the map, from the first colour to the last, evenly."""
+def test_colour_bar_shows_the_whole_scale(history):
+    """The bar is below the map and runs evenly from the first colour to the last."""
     pixels = np.asarray(opened(history).convert("RGB"))
     left = map_style.EDGE + map_style.POSITIONS.left
     levels = np.rint(np.linspace(0, COLOURS - 1, 208)).astype(int)
@@ -63,8 +63,8 @@ def test_the_colour_bar_holds_the_whole_scale(history):
         np.testing.assert_array_equal(row, map_style.colours(COLOURS)[levels])
 
 
-def test_long_sentences_and_foreign_pieces_are_drawn(sentence):
-    """Pieces label the axes; with 230 of them, each a pixel or two, the legend still has its room."""
+def test_long_sentences_and_foreign_tokens_are_drawn(sentence):
+    """Tokens label the axes; with 300 tokens of a pixel or two each, the picture is wide enough for the legend."""
     assert opened(sentence).n_frames == 3
     weights = np.random.default_rng(0).dirichlet(np.ones(300), size=(1, 300)).astype(np.float32)
     long = HeadHistory(
@@ -73,8 +73,8 @@ def test_long_sentences_and_foreign_pieces_are_drawn(sentence):
     assert opened(long, "log").width >= map_style.TOKENS.left + map_style.legend(1.0, "log").room[0]
 
 
-def test_the_still_beginning_is_shortened(history):
-    """Frames that look like the first pass quickly, but for the last of them."""
+def test_unchanging_start_is_shortened(history):
+    """Frames that look like the first pass quickly, except for the last of them."""
     first, middle, last = history.weights
     still = replace(history, steps=np.arange(6), weights=np.stack([first] * 4 + [middle, last]))
     image = opened(still)

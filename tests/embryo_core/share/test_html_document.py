@@ -1,4 +1,4 @@
-"""A document that runs its own scripts and nothing else, whatever its data say."""
+"""Tests of HTML documents that run only their own scripts, whatever text their data contain."""
 
 import base64
 import hashlib
@@ -14,24 +14,24 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><!-- \u
 
 @pytest.fixture
 def page() -> str:
-    """Return a document with hostile text wherever text goes."""
+    """Return a document with hostile text in every place that takes text."""
     return document(HOSTILE, "p { color: red; }", "<p></p>", {"text": HOSTILE, HOSTILE: 1}, ["one();", "two();"])
 
 
 def test_text_never_becomes_markup(page):
-    """The only elements are those of the document: three scripts (the data and two of ours), no image, no comment."""
+    """The document has its own three script elements (the data and two scripts), no image and no comment."""
     assert len(re.findall("<script", page)) == len(re.findall("</script", page)) == 3
     assert "<img" not in page and "<!--" not in page
 
 
-def test_the_data_are_read_as_they_were(page):
-    """What a script parses is what was given."""
+def test_embedded_data_survive_a_round_trip(page):
+    """A script that parses the embedded JSON gets the data that were passed in."""
     embedded = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
     assert json.loads(embedded) == {"text": HOSTILE, HOSTILE: 1}
 
 
-def test_the_policy_allows_its_own_scripts_alone(page):
-    """It names the hash of each script, and no source that a request could go to."""
+def test_policy_allows_only_the_documents_own_scripts(page):
+    """The policy names the hash of each script; its default source is 'none', so no request can leave the page."""
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)[1]
     hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in (b"one();", b"two();")]
     assert policy.startswith("default-src 'none';")

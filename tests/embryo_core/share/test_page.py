@@ -1,4 +1,4 @@
-"""The page of a head: every weight is in it, and no piece becomes markup."""
+"""Tests of the HTML page of a head: it holds every weight, and no token becomes markup."""
 
 import base64
 import json
@@ -11,13 +11,13 @@ from embryo_core.share import html_page, map_style
 
 
 def embedded(page: str) -> dict:
-    """Return the data of a page."""
+    """Return the data that the page embeds."""
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_a_page_holds_every_weight_and_the_style(history, scale):
-    """Weights are shares of the largest in 16 bits; all else is what every renderer draws from."""
+def test_page_holds_every_weight_and_the_style(history, scale):
+    """Weights are stored as 16-bit shares of the largest weight; the rest is the drawing that every renderer uses."""
     data = embedded(html_page(history, scale))
     codes = np.frombuffer(base64.b64decode(data["codes"]), "<u2").reshape(history.weights.shape)
     np.testing.assert_allclose(codes / 65535 * data["maximum"], history.weights, atol=0.5 / 65535)
@@ -26,8 +26,8 @@ def test_a_page_holds_every_weight_and_the_style(history, scale):
     assert history.note in data["note"] and f"Scale: {scale}." in data["note"] and "all 3 steps" in data["note"]
 
 
-def test_pieces_never_become_markup(sentence):
-    """A piece that closes a script stays text."""
+def test_tokens_never_become_markup(sentence):
+    """A token that contains a closing script tag stays text."""
     page = html_page(sentence)
     assert embedded(page)["tokens"] == list(sentence.tokens)
     assert page.count("<script") == page.count("</script>") == 3 and "<img" not in page

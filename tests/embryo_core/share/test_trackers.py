@@ -1,4 +1,4 @@
-"""Scores as files of other tools, read back by those tools."""
+"""Tests of exporting scores to the formats of other tools, read back by those tools."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from embryo_core.share.trackers import export, scalars
 from embryo_core.types import Run
 
 
-def test_tensorboard_reads_each_curve_with_its_steps(tiny_results: Run, tmp_path: Path):
-    """Tags have the metric, the layer and the group; values are those of the scores."""
+def test_tensorboard_reads_every_curve(tiny_results: Run, tmp_path: Path):
+    """A tag names the metric, the layer and the group; the values are those of the scores."""
     loader = pytest.importorskip(
         "tensorboard.backend.event_processing.event_file_loader", reason="tensorboard is absent"
     )
@@ -33,7 +33,7 @@ def test_tensorboard_reads_each_curve_with_its_steps(tiny_results: Run, tmp_path
 
 @pytest.mark.parametrize(("form", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
 def test_tables_have_the_rows_of_the_scores(tiny_results: Run, tmp_path: Path, form: str, read):
-    """Each with its run and n."""
+    """Each row has its run and n."""
     found, scores = read(export(tiny_results, form, tmp_path / form)), results.read_scores(tiny_results)
     assert found[["run", "metric", "step", "group", "n"]].values.tolist() == (
         scores[["run", "metric", "step", "group", "n"]].values.tolist()
@@ -41,16 +41,16 @@ def test_tables_have_the_rows_of_the_scores(tiny_results: Run, tmp_path: Path, f
     assert found["value"].to_numpy() == pytest.approx(scores["value"].to_numpy())
 
 
-def test_tags_are_plain():
-    """TensorBoard refuses blanks and dollars; two tags stay apart by their metric."""
+def test_tags_replace_blanks_and_dollar_signs():
+    """TensorBoard refuses them."""
     rows = pd.DataFrame({"metric": "a", "layer": pd.array([None]), "group": ["PRP$ x"], "step": [1], "value": [0.5]})
     assert [tag for tag, _ in scalars(rows)] == ["a/PRP__x"]
 
 
-def test_a_folder_with_files_and_a_run_without_scores_are_refused(
+def test_full_folder_and_run_without_scores_are_refused(
     tiny_results: Run, tiny_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """With one sentence, and nothing is written."""
+    """Nothing is written in either case."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ResultsError, match="already holds"):
         export(tiny_results, "csv", tmp_path)
