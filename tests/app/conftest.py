@@ -1,4 +1,4 @@
-"""The dashboard without a browser: open a page as a link does, go to another as its navigation does."""
+"""Fixtures that run the dashboard without a browser: a page is opened as by a link, the next as by the navigation."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from app import drawing
 from embryo_core.figures.file_words import TAGS
 from embryo_core.types import Run
 
-# Each AppTest looks through all installed packages for components, which takes longer than a page: once is enough.
+# Each AppTest scans all installed packages for components, which takes longer than a page, so the scan is cached.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 # After each page Streamlit clears Keras's session and collects garbage, a second each where tests of pretraining have
 # loaded TensorFlow. The server does neither: no page loads Keras, and app/.streamlit/config.toml, which AppTest does
@@ -32,7 +32,7 @@ MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
 
 def captions_of(app: AppTest) -> list[str]:
-    """Return all captions of a page as a reader sees them, each with what is behind its info mark."""
+    """Return all captions of a page as a reader sees them, each with the help text of its info mark."""
     return [unescaped(f"{caption.value} {caption.help or ''}".strip()) for caption in app.caption]
 
 
@@ -42,21 +42,21 @@ def unescaped(markdown: str) -> str:
 
 
 def words_of(heatmap: go.Heatmap) -> list[list[str]]:
-    """Return what is written in the cells, whatever its colour."""
+    """Return the texts of the cells without their colour tags."""
     return [[TAGS.sub("", text) for text in row] for row in heatmap.text]
 
 
 class Dashboard:
-    """The whole dashboard, on the data roots that EMBRYO_DATA names."""
+    """Open pages of the whole dashboard on the data roots that EMBRYO_DATA names."""
 
     def open(self, page: str, main: Path = MAIN, **query: str) -> AppTest:
-        """Return a new session that opens this page ("overview", ...) of main.py with these query parameters."""
+        """Return a new session in which this page ("overview", ...) of main.py is open with these query parameters."""
         app = AppTest.from_file(str(main), default_timeout=60)
         app.query_params.update(query)
         return self._run(app, page)
 
     def go(self, app: AppTest, page: str) -> AppTest:
-        """Return the same session on another page; as in the browser, the query parameters are gone on arrival."""
+        """Return the same session on another page; as in a browser, navigation clears the query parameters."""
         for name in list(app.query_params):
             del app.query_params[name]
         return self._run(app, page)
@@ -69,26 +69,26 @@ class Dashboard:
 
 @pytest.fixture(autouse=True)
 def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppTest puts the page in the place of `__main__`, where a process started by a later test would run it again."""
+    """Restore `__main__`, which AppTest replaces by the page: a process started by a later test would run it again."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(autouse=True)
 def seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page looks at its files itself: tests change them and draw again within a second."""
+    """Let each page look at its files anew, since tests change files and draw again within a second."""
     monkeypatch.setattr(drawing, "SEEN_FOR", 0)
 
 
 @pytest.fixture
 def all_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw what is in each menu and each section, as after a reader has opened it."""
+    """Draw the content of every menu and section as if a reader had opened it."""
     for container in (ExpanderContainer, PopoverContainer):
         monkeypatch.setattr(container, "open", property(lambda _: True, lambda _, value: None))
 
 
 @pytest.fixture
 def dashboard() -> Dashboard:
-    """Return the dashboard without any run (see `only_test_data`)."""
+    """Return the dashboard on a data root without runs (see `only_test_data`)."""
     return Dashboard()
 
 
@@ -108,7 +108,7 @@ def dashboard_without_results(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """Open a page of the dashboard on the data root of a run, with parameters in the URL."""
+    """Return a function that opens a page on the data root of a run, with parameters in the URL."""
 
     def open_on(page: str, run: Run, /, **query: str) -> AppTest:
         monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))

@@ -1,4 +1,4 @@
-"""One page is drawn at a time; one that waits releases the lock for others."""
+"""Tests of the lock under which one page is drawn at a time, and which a waiting page releases."""
 
 import threading
 from importlib import import_module
@@ -17,27 +17,27 @@ snapshots = import_module("embryo_core.runs.snapshot")  # runs.snapshot is its f
 
 @pytest.fixture(autouse=True)
 def lock(monkeypatch: pytest.MonkeyPatch) -> threading.Lock:
-    """Make a lock of this test alone."""
+    """Replace the global lock by one that only this test uses."""
     own = threading.Lock()
     monkeypatch.setattr(drawing, "_lock", own)
     return own
 
 
 def free(lock: threading.Lock) -> bool:
-    """Whether another page could be drawn now."""
+    """Return whether another page could be drawn now."""
     return not lock.locked()
 
 
-def test_a_page_keeps_its_turn_until_it_is_drawn(lock: threading.Lock) -> None:
-    """Whether it ends as it should or not."""
+def test_page_holds_lock_until_drawn(lock: threading.Lock) -> None:
+    """A page that fails releases the lock too."""
     with pytest.raises(KeyError), drawing.drawing():
         assert not free(lock)
         raise KeyError
     assert free(lock)
 
 
-def test_a_part_of_a_page_is_drawn_in_the_turn_of_its_page(lock: threading.Lock) -> None:
-    """It waits for none of its own, which would be for ever, and leaves the page its turn."""
+def test_part_of_page_reuses_lock_of_its_page(lock: threading.Lock) -> None:
+    """Acquiring the lock again would deadlock, and the page still holds it after its part has been drawn."""
     with drawing.drawing():
         with drawing.drawing():
             pass
@@ -46,7 +46,7 @@ def test_a_part_of_a_page_is_drawn_in_the_turn_of_its_page(lock: threading.Lock)
 
 
 def test_waiting_releases_the_lock(lock: threading.Lock) -> None:
-    """What has a spinner is read outside the page's turn, other reads are not; afterwards the page has a turn again."""
+    """A read with a spinner releases the lock, another read does not; afterwards the page holds the lock again."""
     slow = cached(lambda run: (), 1, "Reading")(lambda run: free(lock))
     quick = cached(lambda run: (), 1)(lambda run: free(lock))
     run = Run("slow", None, "", "", {}, "", {}, (), "")
@@ -58,10 +58,10 @@ def test_waiting_releases_the_lock(lock: threading.Lock) -> None:
     assert free(lock)
 
 
-def test_a_page_waits_for_another_for_a_limited_time(
+def test_page_waits_for_another_for_limited_time(
     lock: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the page of a run blocks, that of another is drawn beside it; its waiting at several places is summed."""
+    """While one page blocks, another is drawn after MAX_WAIT seconds, although it does not hold the lock."""
     monkeypatch.setattr(drawing, "MAX_WAIT", 0.05)
     entered, go_on = threading.Event(), threading.Event()
 
@@ -86,20 +86,20 @@ def test_a_page_waits_for_another_for_a_limited_time(
         assert not free(lock)
 
 
-def test_each_page_has_its_turn_while_it_is_drawn(
+def test_dashboard_draws_pages_under_lock(
     lock: threading.Lock, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And gives it back."""
+    """The lock is taken while `show` runs and free afterwards."""
     seen = []
     monkeypatch.setattr(overview, "show", lambda: seen.append(free(lock)))
     dashboard.open("overview")
     assert seen == [False] and free(lock)
 
 
-def test_a_page_sees_files_as_the_one_before_it_for_a_moment(
+def test_pages_share_file_listing_for_a_moment(
     lock: threading.Lock, own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For SEEN_FOR seconds, in which a long series would be listed again for each answer; then as they are."""
+    """For SEEN_FOR seconds a page sees the checkpoints listed before, since listing a long series is slow."""
     monkeypatch.setattr(drawing, "SEEN_FOR", 1.0)
     now = [100.0]
     monkeypatch.setattr(snapshots, "monotonic", lambda: now[0])

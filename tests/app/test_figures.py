@@ -1,4 +1,4 @@
-"""Every number that a figure draws is in the table that downloads as its CSV, on every page of the dashboard."""
+"""Tests that every number that a figure draws on any page is in the table that downloads as its CSV."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import Dashboard, captions_of
 
-NO_ROWS = ("equal weight of all layers", "chance")  # lines that stand for no measurement
+NO_ROWS = ("equal weight of all layers", "chance")  # reference lines, which are not measurements
 PAGES = {  # page and parameters: how many figures it has
     ("overview", ()): 2,
     ("overview", (("open", "computed,length,ngrams,objective"),)): 5,
@@ -39,14 +39,14 @@ PAGES = {  # page and parameters: how many figures it has
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
-    """Return the figures that are shown from now on, each with its table."""
+    """Return a list that fills with the figures that are shown, each with its table."""
     found = []
     show_figure = figures.show
 
     def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
         found.append((figure.plot, figure.table))
         expect_written_at_once(figure.drawn.to_dict())
-        json.dumps(figure.file_sizes)  # as Streamlit writes what a component gets
+        json.dumps(figure.file_sizes)  # Streamlit writes the data of a component so
         show_figure(figure, *more, **others)
 
     monkeypatch.setattr(figures, "show", watch_figure)
@@ -54,12 +54,12 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame
 
 
 def numbers(values: Any) -> list[Any]:
-    """Return what a trace or a row holds, as plain Python values."""
+    """Return the values of a trace or a row as plain Python values."""
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
 def same(drawn: Any, stored: Any) -> bool:
-    """Return whether a drawn coordinate is a stored value: as it is, in hundredths, as a rank in a name, or step 0."""
+    """Whether a drawn coordinate is a stored value: equal, as a percentage, as a rank in a name, or as step 0."""
     if isinstance(stored, str) or isinstance(drawn, str):
         both = isinstance(stored, str) and isinstance(drawn, str)
         return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"
@@ -70,7 +70,7 @@ def same(drawn: Any, stored: Any) -> bool:
 
 
 def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
-    """Return the points of a trace; gaps between two curves and entries of the legend alone are none."""
+    """Return the points of a trace, without the gaps between curves and without traces that only fill the legend."""
     if trace.x is None or trace.marker.opacity == 0:
         return []
     pairs = zip(numbers(trace.x), numbers(trace.y))
@@ -78,9 +78,9 @@ def points(trace: go.Scatter) -> list[tuple[Any, Any]]:
 
 
 def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
-    """Return the cells of a heat map: two numbers that say which (layer and step, or layer and head), and its value.
+    """Return the cells of a heat map: two coordinates (layer and step, or layer and head), and the possible values.
 
-    The value is the colour, its square on a scale of square roots, or what is written where the colour is an order.
+    The value is the colour, its square on a scale of square roots, or the written number if the colour is a rank.
     """
     found = []
     for grid in (trace for trace in figure.data if trace.type == "heatmap"):
@@ -97,7 +97,7 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
 
 
 def as_number(written: str) -> float:
-    """Return a number as it is written in a cell; NaN where it is none."""
+    """Return the number that is written in a cell; NaN if the text is not a number."""
     try:
         return float(written.replace(",", ""))
     except ValueError:
@@ -105,7 +105,7 @@ def as_number(written: str) -> float:
 
 
 def marks(figure: go.Figure) -> list[tuple[Any, ...]]:
-    """All that a figure draws of its table, each as values that one row has to hold; a row's name is its y."""
+    """Return the marks that a figure draws, each as the values that one row of its table must hold; y may be a name."""
     shown = (trace for trace in figure.data if trace.type == "scatter" and trace.name not in NO_ROWS)
     names = dict(zip(figure.layout.yaxis.tickvals or (), figure.layout.yaxis.ticktext or ()))
     pairs = [pair for trace in shown for pair in points(trace)]
@@ -113,7 +113,7 @@ def marks(figure: go.Figure) -> list[tuple[Any, ...]]:
 
 
 def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
-    """Each mark has a row that holds all of its values; of a value that is a tuple, one."""
+    """Check that each mark has a row that holds all of its values; a tuple lists alternatives of one value."""
     rows = [numbers(row) for row in data.itertuples(index=False)]
     for mark in marks:
         ways = [value if isinstance(value, tuple) else (value,) for value in mark]
@@ -122,7 +122,7 @@ def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
 
 
 def expect_written_at_once(values: dict[str, Any]) -> None:
-    """Expect that orjson takes the values of a figure as they are, and writes what Python's own module does."""
+    """Check that orjson serialises a figure's values without conversion, and writes what Python's json module does."""
     as_it_is = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     written = orjson.loads(orjson.dumps(values, option=as_it_is))
     assert written == json.loads(plotly.io.to_json(values, validate=False, engine="json"))
@@ -133,7 +133,7 @@ def expect_written_at_once(values: dict[str, Any]) -> None:
 def test_every_drawn_point_has_its_row(
     page: str, query: tuple, smooth: str, dashboard_with_results, drawn: list
 ) -> None:
-    """As measured and smoothed; where curves are smoothed the table says so, and says over how many points."""
+    """This holds for measured and for smoothed curves; table and caption name the points of the running mean."""
     app = dashboard_with_results.open(page, **dict(query), smooth=smooth)
     assert not app.exception and not app.error
     assert len(drawn) >= PAGES[page, query]
@@ -147,16 +147,16 @@ def test_every_drawn_point_has_its_row(
     assert app.query_params.get("smooth") == (None if smooth == "1" else "3")
 
 
-def test_a_point_that_is_not_in_the_table_is_noticed() -> None:
-    """The comparison itself: a mean of three in place of the measurement is found out."""
+def test_comparison_notices_point_missing_in_table() -> None:
+    """The comparison accepts step 0 drawn at 0.5 and rejects running means of three in place of measurements."""
     data = pd.DataFrame({"step": [0, 256, 512], "value": [0.0, 0.0, 0.991]})
     expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=data["value"]))), data)
     with pytest.raises(AssertionError):
         expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)
 
 
-def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits in the queue of the questions; an animation lets light ones go first."""
+def test_file_is_written_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file waits in the queue of questions: a CSV costs less than a light question, an animation more."""
     queue = Queue()
     monkeypatch.setattr(figures, "QUEUE", queue)
     made = [figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.TYPES]
@@ -166,20 +166,16 @@ def test_a_file_is_made_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("smooth", ["1", "3"])
 @pytest.mark.usefixtures("all_opened")
-def test_a_saved_picture_says_how_its_curves_are_smoothed(
-    smooth: str, dashboard_with_results, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In its small print, since the caption stays on the page."""
+def test_saved_picture_states_smoothing(smooth: str, dashboard_with_results, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small print has it, since the caption is not part of the picture."""
     printed = []
     monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
     dashboard_with_results.open("tokens", smooth=smooth)
     assert printed and any("mean of 3 neighbouring points" in words for words in printed) == (smooth == "3")
 
 
-def test_a_menu_of_files_is_drawn_when_it_is_opened(
-    dashboard_with_results: Dashboard, request: pytest.FixtureRequest
-) -> None:
-    """A page has one for each figure, and few readers open any."""
+def test_file_menu_is_drawn_only_when_opened(dashboard_with_results: Dashboard, request: pytest.FixtureRequest) -> None:
+    """Every figure has such a menu, and few readers open one."""
     assert not dashboard_with_results.open("tokens").get("download_button")
     request.getfixturevalue("all_opened")
     assert dashboard_with_results.open("tokens").get("download_button")

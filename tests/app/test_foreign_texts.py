@@ -1,4 +1,4 @@
-"""Text that comes from a run is shown as it is on every page: no image, link, icon, formula or tag is made of it."""
+"""Tests that text from a run is never rendered on a page as an image, link, icon, formula or tag."""
 
 import re
 import shutil
@@ -16,17 +16,17 @@ from tests.hostile import make_hostile
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
 READ_AS_MARKDOWN = "title header caption markdown info warning error success".split()
 FOLDS = "card,computed,embeddings,length,lens,ngrams,objective,phases,similarity"  # of the Overview and Query
-OWN_LINK = f"[Chiang, Huang and Lee, 2020]({PAPER})"  # which the Overview has on purpose
+OWN_LINK = f"[Chiang, Huang and Lee, 2020]({PAPER})"  # the one link that the Overview has on purpose
 
 
 @pytest.fixture
 def hostile(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return the tiny run with its results under a hostile name, with hostile notes of data and a category."""
+    """Return the tiny run with its results, with a hostile name, hostile notes on its data and a hostile category."""
     return make_hostile(tiny_results, tmp_path, monkeypatch)
 
 
 def as_markdown(app: AppTest) -> Iterator[str]:
-    """All texts of a page that the browser reads as Markdown."""
+    """Yield all texts of a page that the browser reads as Markdown."""
     for kind in READ_AS_MARKDOWN:
         yield from (element.value for element in app.get(kind))
     for metric in app.metric:
@@ -37,7 +37,7 @@ def as_markdown(app: AppTest) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_foreign_texts_are_escaped_wherever_they_are_shown(page: str, hostile: Run, dashboard) -> None:
-    """With results, every mark of them is escaped, and what Streamlit makes of addresses and icons is broken up."""
+    """On a run with results, markup is escaped, and addresses and icon names are broken up for Streamlit."""
     app = dashboard.open(page, text="the [MASK] cat .", compare="none", open=FOLDS)
     assert not app.exception and not app.error
     check(app)
@@ -45,7 +45,7 @@ def test_foreign_texts_are_escaped_wherever_they_are_shown(page: str, hostile: R
 
 @pytest.mark.parametrize("page", PAGES)
 def test_foreign_texts_are_escaped_in_messages(page: str, hostile: Run, dashboard) -> None:
-    """Without results, with broken ones and with broken checkpoints, the sentences that name files are escaped."""
+    """Messages that name files of the run are escaped: checkpoints, results or the run are broken or missing."""
     (hostile.path / "checkpoints" / "step8" / "model.safetensors").write_bytes(b"")
     weights = "model.safetensors" if page in ("attention", "query") else ""
     check(dashboard.open(page, text="the [MASK] cat .", step="8", section="sentence", open=FOLDS), weights)
@@ -59,9 +59,9 @@ def test_foreign_texts_are_escaped_in_messages(page: str, hostile: Run, dashboar
 
 
 def check(app: AppTest, file: str = "") -> None:
-    """No text of the page has a mark of the hostile ones unescaped, or an address or icon in one piece.
+    """Check that no text of the page has unescaped markup of the hostile texts, or an unbroken address or icon name.
 
-    A message names the run's `file` where one is given.
+    If `file` is given, a message must name this file of the run.
     """
     assert not app.exception
     messages = [text.value.replace("\\", "") for kind in ("info", "warning", "error") for text in app.get(kind)]

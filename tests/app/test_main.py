@@ -1,4 +1,4 @@
-"""The dashboard as a whole, page by page, without a browser: with results, without, and with broken ones."""
+"""Tests of the whole dashboard, page by page, without a browser: with results, without, and with broken ones."""
 
 import json
 import re
@@ -35,7 +35,7 @@ PAGES = (
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_on_results(page: str, dashboard_with_results) -> None:
-    """Every page opens without an error, at the last step."""
+    """Without parameters the page opens the run of the data root at its last step."""
     app = dashboard_with_results.open(page)
     assert not app.exception
     assert not app.error
@@ -45,8 +45,8 @@ def test_every_page_opens_on_results(page: str, dashboard_with_results) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None:
-    """With no run at all a page shows one sentence and the command of pretraining."""
+def test_page_without_runs_shows_pretraining_command(page: str, dashboard) -> None:
+    """The message names EMBRYO_DATA and every folder that was searched for runs."""
     app = dashboard.open(page)
     assert not app.exception
     assert "no run" in app.info[0].value and literal("EMBRYO_DATA") in app.info[0].value
@@ -55,8 +55,8 @@ def test_without_a_run_a_page_says_how_to_make_one(page: str, dashboard) -> None
 
 
 @pytest.mark.parametrize("card", ["5", "null", '{"name": "![x](https://example.org/x)"}'])
-def test_a_link_to_a_broken_run_says_what_is_wrong(card: str, dashboard_without_results, own_run: Run) -> None:
-    """The run is in the picker, marked; a link to it gives its reason, and the other runs are looked at as ever."""
+def test_link_to_broken_run_names_the_fault(card: str, dashboard_without_results, own_run: Run) -> None:
+    """The picker marks the run as broken, its name is not rendered as Markdown, and without a link another opens."""
     broken = own_run.path.with_name("![a](b)")
     broken.mkdir()
     (broken / "run.json").write_text(card)
@@ -69,8 +69,8 @@ def test_a_link_to_a_broken_run_says_what_is_wrong(card: str, dashboard_without_
 
 
 @pytest.mark.parametrize("page", ["tokens", "attention", "probing", "knowledge"])
-def test_without_results_a_page_says_how_to_evaluate(page: str, dashboard_without_results) -> None:
-    """A run without results gives the command that computes them."""
+def test_page_without_results_shows_evaluation_command(page: str, dashboard_without_results) -> None:
+    """The command that computes the results names the run."""
     app = dashboard_without_results.open(page)
     assert not app.exception
     assert "python -m embryo_core evaluate tiny" in app.code[0].value
@@ -79,10 +79,10 @@ def test_without_results_a_page_says_how_to_evaluate(page: str, dashboard_withou
 @pytest.mark.parametrize(
     ("page", "table"), [("tokens", "scores"), ("tokens", "words"), ("knowledge", "scores"), ("attention", "attention")]
 )
-def test_a_broken_results_file_is_a_message(
+def test_broken_results_file_is_named_in_a_message(
     page: str, table: str, dashboard_with_results, tiny_results: Run, own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A parquet file that is none gives a message that names it, not a traceback."""
+    """Bytes that are not Parquet lead to an error message instead of a traceback."""
     own_run.results.mkdir(parents=True)
     for path in tiny_results.results.glob("*.parquet*"):
         (own_run.results / path.name).write_bytes(path.read_bytes())
@@ -93,8 +93,8 @@ def test_a_broken_results_file_is_a_message(
     assert rf"{table}\.parquet" in app.error[0].value
 
 
-def test_a_run_whose_checkpoints_are_all_broken_says_why(dashboard_without_results, own_run: Run) -> None:
-    """The reason of the first is shown in place of a page that has no step."""
+def test_run_with_only_broken_checkpoints_names_the_fault(dashboard_without_results, own_run: Run) -> None:
+    """There is no step to show, so the page shows what is wrong with a manifest."""
     for manifest in own_run.path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
     app = dashboard_without_results.open("overview")
@@ -103,16 +103,16 @@ def test_a_run_whose_checkpoints_are_all_broken_says_why(dashboard_without_resul
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_run_without_checkpoints_is_a_message(page: str, dashboard_without_results, own_run: Run) -> None:
-    """A run whose pretraining has not written a checkpoint yet says so."""
+def test_run_without_checkpoints_gets_a_message(page: str, dashboard_without_results, own_run: Run) -> None:
+    """This is the state of a run before its pretraining has written the first checkpoint."""
     shutil.rmtree(own_run.path / "checkpoints")
     app = dashboard_without_results.open(page)
     assert not app.exception
     assert "no checkpoint yet" in app.info[0].value
 
 
-def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_results) -> None:
-    """The last step up to it is shown, or the last of all for nonsense; the page says so and keeps the address."""
+def test_missing_step_falls_back_to_last_earlier_one(dashboard_with_results) -> None:
+    """A step that is not a number falls back to the last one; a message says so, and the URL is unchanged."""
     for wanted, shown in (("15", "8"), ("1500", "16"), ("-x", "16"), ("1" * 5000, "16")):
         app = dashboard_with_results.open("overview", step=wanted)
         named = {"1500": "1,500"}.get(wanted, wanted[:20])
@@ -135,8 +135,8 @@ def test_a_step_that_the_run_lacks_becomes_the_last_before_it(dashboard_with_res
         ("query", "pin", "The link has the pin 'zzz', which is not here; showing 'Layer 2 at step 16'."),
     ],
 )
-def test_an_unknown_value_in_a_link_is_reported_on_its_page(dashboard_with_results, page, name, message) -> None:
-    """Its address stays; elsewhere, and once another was chosen, nothing is said."""
+def test_unknown_value_in_link_is_reported_on_its_page_only(dashboard_with_results, page, name, message) -> None:
+    """The value stays in the URL, and another page of the same session does not mention it."""
     app = dashboard_with_results.open(page, **{name: "zzz"})
     assert any(info.value.replace("\\", "").startswith(message) for info in app.info)
     assert app.query_params[name] == "zzz" and not app.exception
@@ -148,37 +148,37 @@ KNOWN = [("axis", "tokens"), ("scale", "linear"), ("smooth", "3"), ("bands", "of
 
 
 @pytest.mark.parametrize(("name", "value"), KNOWN)
-def test_a_known_value_in_a_link_is_not_mentioned(dashboard_with_results, name, value) -> None:
-    """It holds, and is in the address again."""
+def test_known_value_in_link_is_applied_silently(dashboard_with_results, name, value) -> None:
+    """The value is also in the URL that the page writes."""
     app = dashboard_with_results.open("probing", **{name: value})
     assert not any("The link has" in info.value for info in app.info) and app.query_params[name] == value
 
 
-def test_what_a_link_got_wrong_is_shown_beside_the_figures_and_not_in_a_closed_menu(dashboard_with_results) -> None:
-    """The axis is picked below Overlay, which is closed when the page opens."""
+def test_unknown_axis_is_reported_outside_closed_menu(dashboard_with_results) -> None:
+    """The axis is picked in the Overlay menu, where a message would be hidden until a reader opens it."""
     app = dashboard_with_results.open("overview", axis="zzz")
     notes = [info for info in app.info if "The link has the axis" in info.value]
     within = [block for block in app.main if block.type == "popover"]
     assert len(notes) == 1 and not any(notes[0] in list(block.info) for block in within)
 
 
-def test_a_wrong_scale_is_shown_until_another_is_chosen(dashboard_with_results) -> None:
-    """The time bar's choice takes its place in the address."""
+def test_unknown_scale_is_reported_until_another_is_chosen(dashboard_with_results) -> None:
+    """A choice on the time bar replaces the value in the URL and removes the message."""
     app = dashboard_with_results.open("overview", scale="zzz")
     app.session_state["permalink"]["scale"] = "linear"  # as a choice on the time bar does
     app.run()
     assert app.query_params["scale"] == "linear" and not any("The link has" in info.value for info in app.info)
 
 
-def test_an_overlaid_run_is_not_called_unknown_where_no_runs_are_laid_over(dashboard_with_results) -> None:
-    """The Query page is about one run; what the other pages draw beside it exists."""
+def test_query_page_reports_only_overlaid_runs_that_do_not_exist(dashboard_with_results) -> None:
+    """The Query page is about one run; an existing run that other pages draw beside it is not reported."""
     app = dashboard_with_results.open("query", beside="tiny,gone")
     words = [info.value.replace("\\", "") for info in app.info]
     assert [word for word in words if "is not here" in word] == ["Run 'gone' is not here; showing 'tiny' without it."]
 
 
-def test_an_unknown_run_in_a_link_is_reported_until_another_is_chosen(dashboard_with_results) -> None:
-    """A run that is here is shown; the address stays as it was opened."""
+def test_unknown_run_in_link_is_reported_until_another_is_chosen(dashboard_with_results) -> None:
+    """An existing run is shown meanwhile, and the URL keeps the unknown name."""
     app = dashboard_with_results.open("overview", run="zzz")
     assert app.info[0].value == literal("Run 'zzz' is not here; showing 'tiny'.") and app.query_params["run"] == "zzz"
     app.session_state["permalink"]["run"] = "tiny"  # as a choice in the box does
@@ -186,8 +186,8 @@ def test_an_unknown_run_in_a_link_is_reported_until_another_is_chosen(dashboard_
     assert app.query_params["run"] == "tiny" and not app.info
 
 
-def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> None:
-    """The step chosen on one page is that of the next, and in its URL."""
+def test_chosen_step_is_kept_across_pages(dashboard_with_results) -> None:
+    """The next page opens at the step of the one before, and its URL has it."""
     app = dashboard_with_results.open("overview", step="8")
     dashboard_with_results.go(app, "tokens")
     assert app.title[0].value == "Tokens"
@@ -195,16 +195,16 @@ def test_the_step_follows_the_user_from_page_to_page(dashboard_with_results) -> 
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_steps_are_logarithmic_until_the_reader_chooses(page: str, dashboard_with_results) -> None:
-    """A linear scale is a choice that other pages keep."""
+def test_step_scale_is_logarithmic_by_default(page: str, dashboard_with_results) -> None:
+    """A linear scale in the link is kept by the other pages of the session."""
     assert dashboard_with_results.open(page).query_params["scale"] == "log"
     app = dashboard_with_results.open(page, scale="linear")
     dashboard_with_results.go(app, "overview" if page == "tokens" else "tokens")
     assert app.query_params["scale"] == "linear"
 
 
-def test_opening_imports_neither_torch_nor_transformers() -> None:
-    """Whatever main.py and its pages import, it is not a model library, nor another that takes as long as a page."""
+def test_opening_pages_imports_no_model_library() -> None:
+    """main.py and all pages are imported in a new process: libraries that take as long as a page are not loaded."""
     heavy = ["torch", "transformers", "tensorflow", "keras", "sklearn", "scipy", "datasets"]
     pages = [f"app.views.{page.replace('-', '')}" for page in PAGES]
     code = f"import sys, app.main, {', '.join(pages)}; print([name for name in {heavy} if name in sys.modules])"
@@ -212,10 +212,10 @@ def test_opening_imports_neither_torch_nor_transformers() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_page_is_one_file_and_one_line(
+def test_new_page_needs_one_file_and_one_line(
     dashboard_with_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file in app/views and a line in PAGES are a page with the time bar, in the navigation and at its own URL."""
+    """A file in app/views and a line in PAGES give a page with its own URL and the step of the time bar."""
     (tmp_path / "toy.py").write_text(
         "import streamlit as st\nfrom app import widgets\n\n"
         "def show():\n    view = widgets.open_page('Toy')\n    st.write(f'at {view.step}')\n"
@@ -229,12 +229,11 @@ def test_a_page_is_one_file_and_one_line(
     assert not app.exception and app.title[0].value == "Toy" and app.markdown[-1].value == "at 8"
 
 
-def test_every_metric_has_its_page() -> None:
-    """A metric names a page that there is."""
+def test_every_metric_names_an_existing_page() -> None:
     assert {metric.page for metric in METRICS} <= set(PAGES)
 
 
-# === What a step counts ===
+# === Steps that count words ===
 
 IN_WORDS = [
     ("overview", {}),
@@ -258,7 +257,7 @@ NUMBERED = re.compile(  # a step with its number, or the head of such numbers
 
 @pytest.fixture
 def counted_in_words(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the data root is a copy of the run with all its results, whose steps count words."""
+    """Set the data root to a copy of the tiny run with all its results whose steps count words."""
     shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
     card = tmp_path / "data" / "runs" / tiny_results.name / "run.json"
     card.write_text(json.dumps(json.loads(card.read_text()) | {"counted_in": "words"}))
@@ -266,21 +265,21 @@ def counted_in_words(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def everything_in(block) -> Iterator[str]:
-    """Return what each element of a page is sent as, as text."""
+    """Return each element of a page as the text of the message that is sent to the browser."""
     yield str(getattr(block, "proto", ""))
     for child in getattr(block, "children", {}).values():
         yield from everything_in(child)
 
 
-def test_a_step_that_is_not_there_is_named_by_what_steps_count(dashboard, counted_in_words) -> None:
-    """So is the one that is shown."""
+def test_message_about_missing_step_counts_words(dashboard, counted_in_words) -> None:
+    """Both the requested step and the one that is shown are named in words."""
     message = "Run 'tiny' has no checkpoint at 15 words; showing 8 words."
     assert dashboard.open("overview", step="15").info[0].value.replace("\\", "") == message
 
 
 @pytest.mark.parametrize(("page", "query"), IN_WORDS)
-def test_no_page_calls_words_steps(page, query, dashboard, counted_in_words) -> None:
-    """Sentences, heads of tables, hover texts, and the time bar name what the run's steps count."""
+def test_pages_name_the_unit_that_steps_count(page, query, dashboard, counted_in_words) -> None:
+    """No sentence, table head, hover text or time bar calls a number of words a step."""
     app = dashboard.open(page, **query)
     assert not app.exception
     sent = [*everything_in(app.main)]

@@ -1,4 +1,4 @@
-"""Values of the URL."""
+"""Tests of the dashboard's state in the URL."""
 
 import pytest
 from streamlit.runtime.state.query_params import QueryParams
@@ -8,7 +8,7 @@ from app import permalink
 
 
 def page() -> None:
-    """Chooses another view: one value goes, one changes, one comes, two stay."""
+    """Draw another view: one value of the URL goes, one changes, one comes, and two stay."""
     from app import permalink
 
     for name, value in {"goes": None, "changes": "b", "comes": "c", "stays": "s"}.items():
@@ -16,8 +16,8 @@ def page() -> None:
     permalink.publish()
 
 
-def test_a_change_of_the_view_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each message is a place in the browser's history; one that changes nothing isn't sent, other values stay."""
+def test_change_of_view_sends_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each message is an entry in the browser's history, so none is sent if nothing changes; foreign values stay."""
     sent, send = [], QueryParams._send_query_param_msg
     app = AppTest.from_function(page)
     for name, value in {"goes": "g", "stays": "s", "changes": "a", "foreign": ["1", "2"]}.items():
@@ -31,8 +31,8 @@ def test_a_change_of_the_view_is_one_message(monkeypatch: pytest.MonkeyPatch) ->
     assert len(sent) == 1
 
 
-def test_several_values_are_one_and_several_again() -> None:
-    """Whatever they contain; a name without commas stays as it is."""
+def test_joined_values_are_split_again() -> None:
+    """Values may contain commas and percent signs; others stay readable in the URL."""
     names = ["a, b", "50 %", "%2C", "plain"]
     assert permalink.split(permalink.join(names)) == names
     assert permalink.join(["plain", "other"]) == "plain,other"

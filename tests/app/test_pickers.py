@@ -1,4 +1,4 @@
-"""The run picker names the group of each run, and loses none; every typed text has a limit, also in a link."""
+"""Tests of the run picker, which names the group of each run, and of the length limits of typed texts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ WHERE = {  # page and further parameters by the name of the text
 
 
 def test_runs_are_grouped_root_by_root(tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Those of the first root come first, and with them a run that is linked from elsewhere."""
+    """Runs of the first root come first, and with them a run that is linked from elsewhere."""
     roots = tmp_path / "own", tmp_path / "demo"
     monkeypatch.setenv("EMBRYO_DATA", ":".join(map(str, roots)))
 
@@ -44,14 +44,14 @@ def boxes(app) -> list:
     return [*app.text_area, *app.text_input]
 
 
-def test_every_text_has_a_page_here() -> None:
-    """No text is left out below."""
+def test_every_limited_text_is_tested_here() -> None:
+    """The tests below cover each text that has a limit."""
     assert WHERE.keys() == MAX_CHARACTERS.keys()
 
 
 @pytest.mark.parametrize("name", WHERE)
-def test_a_link_with_too_long_a_text_gets_one_sentence(name: str, dashboard_with_results) -> None:
-    """The text is not taken, and the sentence has its length and the limit; the page is there."""
+def test_overlong_text_in_link_is_rejected_with_one_warning(name: str, dashboard_with_results) -> None:
+    """The warning has the text's length and the limit; the text is neither in a box nor in the URL."""
     page, more = WHERE[name]
     app = dashboard_with_results.open(page, **more, **{name: "x" * 400_000})
     assert not app.exception and not app.error
@@ -64,8 +64,8 @@ def test_a_link_with_too_long_a_text_gets_one_sentence(name: str, dashboard_with
 
 @pytest.mark.parametrize("name", WHERE)
 @pytest.mark.usefixtures("all_opened")
-def test_a_text_sent_past_the_browser_is_cut(name: str, dashboard_with_results) -> None:
-    """The server reads no more of a typed text than its box takes, which the browser knows too."""
+def test_overlong_typed_text_is_cut(name: str, dashboard_with_results) -> None:
+    """The server applies the limit of the box too, since a forged message can bypass the browser."""
     page, more = WHERE[name]
     app = dashboard_with_results.open(page, **more)
     box = next(box for box in boxes(app) if box.proto.max_chars == MAX_CHARACTERS[name])

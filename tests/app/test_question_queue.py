@@ -1,4 +1,4 @@
-"""Questions take turns: cheap ones first, a heavy one pauses for them, and abandoned ones are cancelled."""
+"""Tests of the queue of questions: cheap ones go first, heavy ones pause for them, abandoned ones are cancelled."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ CHEAP, DEAR = LIGHT / 2, 20 * LIGHT
 
 
 class Gone(Exception):
-    """The visitor has left."""
+    """Signal that the visitor has left."""
 
 
 @pytest.fixture
 def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
-    """Run functions in threads, all of which have ended when the test does."""
+    """Return a function that runs another in a thread; all threads must have ended when the test does."""
     threads = []
 
     def run(work: Callable[[], object]) -> threading.Thread:
@@ -41,18 +41,18 @@ def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
 
 
 def asked(queue: Queue, count: int) -> None:
-    """Wait until so many questions are in the queue."""
+    """Wait until `count` questions are in the queue."""
     while len(queue._waiting) < count:
         threading.Event().wait(0.001)
 
 
 def another(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
-    """Make a question of another visitor, without a thread."""
+    """Return another visitor's question, which no thread computes."""
     return question_queue._Waiting(cost, place, lambda: None, threading.Condition(queue._lock), begun)
 
 
 def test_cheap_questions_go_first(start) -> None:
-    """Of those that wait, the order is by cost, and by arrival where costs are alike."""
+    """Waiting questions are ordered by cost, and by arrival where costs are equal."""
     queue, order = Queue(), []
 
     def ask(name: str, cost: float) -> None:
@@ -70,7 +70,7 @@ def test_cheap_questions_go_first(start) -> None:
 
 
 def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When one ends, one is called; the others sleep on."""
+    """A question that ends notifies one other, since every thread that wakes competes for the processor."""
     called = []
 
     class Heard(threading.Condition):
@@ -94,13 +94,13 @@ def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
-    """A cheap question begins while a heavy one is at work, which goes on only when that is done."""
+    """A cheap question begins while a heavy one is under way, which resumes only after the cheap one has ended."""
     queue, done, checks = Queue(), [], []
     begun, waiting = threading.Event(), threading.Event()
 
     def wanted() -> None:
         checks.append(None)
-        if begun.is_set() and len(checks) > 3:  # it has checked while it waits
+        if begun.is_set() and len(checks) > 3:  # the heavy question has checked while it waits
             waiting.set()
 
     def ask() -> None:
@@ -117,8 +117,8 @@ def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
         assert done == ["cheap"]
 
 
-def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on a moment after a light one, or at once when its own place has come."""
+def test_heavy_question_waits_while_light_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It resumes DRAW_TIME seconds after the light question, or at once when its own time in the queue has come."""
     queue, now, waited = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
@@ -140,8 +140,8 @@ def test_a_heavy_question_waits_while_a_light_one_is_drawn(monkeypatch: pytest.M
     assert not waited
 
 
-def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cheap question that comes much later is behind it."""
+def test_expensive_question_is_not_postponed_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cheap question that arrives much later is sorted behind it."""
     queue, now, done = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
@@ -157,8 +157,8 @@ def test_a_dear_question_is_not_put_off_for_ever(start, monkeypatch: pytest.Monk
     assert done == ["dear"]
 
 
-def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:
-    """Heavy questions that have begun are let go on before others begin; a light one is never kept waiting by them."""
+def test_number_of_heavy_questions_under_way_is_limited(start) -> None:
+    """Paused questions hold memory: another heavy one waits while MAX_HEAVY are under way, a light one does not."""
     queue, order = Queue(), []
     begun = [another(queue, DEAR, 1e12, begun=True) for _ in range(MAX_HEAVY - 1)]
     queue._waiting += begun
@@ -177,8 +177,8 @@ def test_few_heavy_questions_hold_memory_at_a_time(start) -> None:
     queue._waiting = [other for other in queue._waiting if other not in begun]
 
 
-def test_a_question_that_nobody_waits_for_is_dropped_in_the_queue(start) -> None:
-    """The visitor leaves while it waits: it ends with Streamlit's reason, and the next has its turn."""
+def test_abandoned_question_leaves_the_queue(start) -> None:
+    """The visitor leaves while the question waits: it ends with the error of its check, and the next has its turn."""
     queue, left = Queue(), []
 
     def leave() -> None:
@@ -198,8 +198,8 @@ def test_a_question_that_nobody_waits_for_is_dropped_in_the_queue(start) -> None
         pass
 
 
-def test_the_other_threads_of_a_dropped_question_end_too() -> None:
-    """Once it was dropped in one thread, no thread of it begins another piece."""
+def test_all_threads_of_abandoned_question_end() -> None:
+    """After the check has failed once, no thread of the question begins another chunk."""
     queue, here = Queue(), [True]
 
     def wanted() -> None:
@@ -215,8 +215,8 @@ def test_the_other_threads_of_a_dropped_question_end_too() -> None:
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The visitor leaves while a trace is at work: it goes no further, and none of its threads is left behind."""
+def test_abandoned_trace_ends_between_checkpoints(cores: int, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check fails at its third call, then at most once per further thread; later the answer is complete."""
     monkeypatch.setattr(device, "parallel_passes", lambda: cores)
     before, calls = query.ask(tiny_run, "a [MASK] [MASK] ."), []
 
@@ -235,8 +235,8 @@ def test_a_trace_ends_between_two_checkpoints(cores: int, tiny_run: Run, monkeyp
 # === The budget of a hosted demo ===
 
 
-def test_a_question_above_the_budget_is_refused_with_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence has the cost, the budget and the command that answers it at home; nothing is computed."""
+def test_question_above_budget_is_refused_with_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the cost, the budget and the command that answers the question elsewhere; nothing is computed."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", "20")
     assert in_turn(19, "make app", lambda: "answer") == "answer"
     with pytest.raises(TooCostly, match="about 31 seconds of one core, and this server spends at most 20 ") as error:
@@ -244,15 +244,15 @@ def test_a_question_above_the_budget_is_refused_with_its_cost(monkeypatch: pytes
     assert error.value.command == "make app"
 
 
-def test_without_a_budget_everything_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At home a question may cost anything."""
+def test_without_budget_every_question_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget is meant for hosted demos; on one's computer a question may cost any amount."""
     monkeypatch.delenv("EMBRYO_QUESTION_BUDGET", raising=False)
     assert in_turn(1e9, "", lambda: "answer") == "answer"
 
 
 @pytest.mark.parametrize("received", ["much", "-1", "0", "nan"])
-def test_a_budget_that_is_no_number_is_an_error(received: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence names the variable and what it holds."""
+def test_invalid_budget_is_an_error(received: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget must be a number above 0; the error names the variable and its value."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", received)
     with pytest.raises(ConfigError, match=f"EMBRYO_QUESTION_BUDGET is '{received}'"):
         in_turn(1, "", lambda: None)
@@ -261,8 +261,8 @@ def test_a_budget_that_is_no_number_is_an_error(received: str, monkeypatch: pyte
 # === On a page ===
 
 
-def test_a_dropped_answer_is_computed_when_it_is_asked_again(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit's own request to stop ends the question between two checkpoints, and nothing of it is kept."""
+def test_abandoned_question_is_computed_when_asked_again(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit's request to stop ends the question between two checkpoints, and no partial answer is cached."""
     text, checks = "the dropped [MASK] .", []
 
     def stop() -> None:
@@ -279,16 +279,16 @@ def test_a_dropped_answer_is_computed_when_it_is_asked_again(tiny_run: Run, monk
     assert_frame_equal(found.table, query.ask(tiny_run, text).table)
 
 
-def test_a_question_above_the_budget_is_one_sentence_on_its_page(
+def test_page_shows_question_above_budget_as_warning(
     tiny_run: Run, open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below it is the command; the page goes on without answers."""
+    """The command to run elsewhere is shown below the warning; the pages have no error."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", "1e-9")
     app = open_page("query", tiny_run, text="the dear [MASK] .")
     assert not app.exception and not app.error and not app.metric
     (warning,) = app.warning
     assert "seconds of one core" in warning.value
     assert app.code[0].value == "python -m embryo_core query tiny --step all -- 'the dear [MASK] .'"
-    app = open_page("attention", tiny_run, section="sentence", sentence="the dear cat .")  # which no other test keeps
+    app = open_page("attention", tiny_run, section="sentence", sentence="the dear cat .")  # not cached by another test
     assert not app.exception and not app.error
     assert app.code[0].value == "make app"

@@ -1,4 +1,4 @@
-"""Cached reads see a new evaluation at once."""
+"""Tests of cached reads of results, which see a new evaluation at once."""
 
 from app import results
 from embryo_core import results as store
@@ -8,8 +8,8 @@ from tests.conftest import at
 from tests.probed import write_probes
 
 
-def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
-    """Scores written, replaced or compacted after a read are those of the next read."""
+def test_new_evaluation_invalidates_cached_scores(own_run: Run) -> None:
+    """The next read returns scores that were written, replaced or compacted after the last one."""
 
     def write(value: float) -> None:
         score = Score("mask_prediction", value, 10, "noun")
@@ -25,8 +25,8 @@ def test_a_rerun_of_evaluate_is_seen(own_run: Run) -> None:
     assert list(results.scores(own_run)["value"]) == [0.3]
 
 
-def test_the_training_of_a_probe_is_read_by_itself(own_run: Run) -> None:
-    """Of one task, layer and step, the control beside it; one that was not trained has no rows."""
+def test_probe_training_is_read_per_task_layer_and_step(own_run: Run) -> None:
+    """The rows include those of the control task, and a probe that was not trained has none."""
     write_probes(own_run)
     table = results.probes(own_run, "srl", 2, 8)
     assert len(table) == 8 and set(table["control"]) == {False, True}
@@ -34,16 +34,16 @@ def test_the_training_of_a_probe_is_read_by_itself(own_run: Run) -> None:
     assert results.probes(own_run, "coref", 2, 8).empty
 
 
-def test_the_log_is_read_again_when_it_grows(own_run: Run) -> None:
-    """A row that pretraining appends is in the next read."""
+def test_growing_log_is_read_again(own_run: Run) -> None:
+    """The next read has the row that pretraining appended."""
     rows = len(overview.training_log(own_run))
     with (own_run.path / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write('{"split": "train", "step": 20, "loss": 5.0}\n')
     assert len(overview.training_log(own_run)) == rows + 1
 
 
-def test_what_is_made_of_results_is_made_again_when_they_change(own_run: Run) -> None:
-    """The scores of heads as the figures take them follow the next evaluation."""
+def test_new_evaluation_invalidates_derived_head_scores(own_run: Run) -> None:
+    """The table of head scores that figures use is cached too, and computed again after an evaluation."""
     assert results.head_scores(own_run).empty
     for value in (0.1, 0.2):
         score = Score("head_behaviour_same", value, 10, group="1", layer=1)
@@ -51,7 +51,7 @@ def test_what_is_made_of_results_is_made_again_when_they_change(own_run: Run) ->
         assert list(results.head_scores(own_run)["value"]) == [value]
 
 
-def test_runs_of_one_name_in_two_roots_are_reported_apart(tiny_results: Run, own_run: Run) -> None:
-    """What is kept for one is not given for the other."""
+def test_runs_with_equal_names_have_separate_caches(tiny_results: Run, own_run: Run) -> None:
+    """Two runs in different roots share a name; only one of them has results."""
     assert tiny_results.name == own_run.name
     assert not results.scores(tiny_results).empty and results.scores(own_run).empty

@@ -1,4 +1,4 @@
-"""What a browser's message raises is a short line of the server's log, and rare; own faults keep their traceback."""
+"""Tests of the server's log: an error from a browser's message is one short line, an error in own code a traceback."""
 
 import logging
 from collections.abc import Callable
@@ -8,21 +8,21 @@ import pytest
 from app import server_log
 from embryo_core.errors import exit_status
 
-READING = "/packages/streamlit/runtime/state/common.py"  # where Streamlit reads what a browser sent
+READING = "/packages/streamlit/runtime/state/common.py"  # where Streamlit parses values from a browser
 
 
 def forged() -> None:
-    """Raise what Streamlit raises for a forged message."""
+    """Raise an error like Streamlit's for a forged message."""
     raise ValueError("no JSON: " + "{" * 5000 + "\nat its start")
 
 
 def fault() -> None:
-    """Raise an error in own code."""
+    """Raise an error in this project's own code."""
     exit_status(lambda: 1 // 0, "")
 
 
 def within(file: str, call: Callable[[], object]) -> Callable[[], object]:
-    """Return a function of another file that makes a call."""
+    """Return a function that makes a call and whose code belongs to `file`."""
     calling = lambda: call()
     calling.__code__ = calling.__code__.replace(co_filename=file)
     return calling
@@ -30,7 +30,7 @@ def within(file: str, call: Callable[[], object]) -> Callable[[], object]:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what a logger of Streamlit's writes."""
+    """Return the list of lines that a logger of Streamlit writes."""
     monkeypatch.setattr(server_log, "_SHORTEN", server_log._Shorten())
     logger, lines = logging.getLogger("streamlit.of.this.test"), []
     handler = logging.Handler()
@@ -42,15 +42,15 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def log(raising: Callable[[], object]) -> None:
-    """Log what a call raises, as Streamlit does."""
+    """Log the error that a call raises, as Streamlit does."""
     try:
         raising()
     except Exception as error:
         logging.getLogger("streamlit.of.this.test").error("Uncaught app execution of\x1b[31m", exc_info=error)
 
 
-def test_a_forged_message_is_one_line_a_minute(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether Streamlit reads it before a page is drawn or while one is; control characters are escaped."""
+def test_forged_messages_write_one_line_per_minute(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds before a page is drawn and while own code draws one; control characters are escaped."""
     now = [100.0]
     monkeypatch.setattr(server_log, "monotonic", lambda: now[0])
     for raising in (within(READING, forged), lambda: exit_status(within(READING, forged), "")):
@@ -66,8 +66,8 @@ def test_a_forged_message_is_one_line_a_minute(written: list[str], monkeypatch: 
     assert len(written) == 2
 
 
-def test_own_faults_keep_their_traceback(written: list[str]) -> None:
-    """Also in a callback, which Streamlit calls where it reads values; once a minute for each line of code."""
+def test_errors_in_own_code_keep_traceback(written: list[str]) -> None:
+    """This includes callbacks, which Streamlit calls while it parses values; each line of code logs once a minute."""
     for raising in (fault, within(READING, fault), fault):
         log(raising)
     (traceback,) = written
@@ -76,8 +76,8 @@ def test_own_faults_keep_their_traceback(written: list[str]) -> None:
     assert len(written) == 2 and "errors.py" not in written[1]
 
 
-def test_what_is_no_warning_is_logged_as_it_is(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address of the server, for instance."""
+def test_records_below_warning_are_unchanged(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Information such as the server's address is neither shortened nor dropped when repeated."""
     logger = logging.getLogger("streamlit.of.this.test")
     for _ in range(2):
         logger.handle(logger.makeRecord(logger.name, logging.INFO, __file__, 1, "x" * 1000, (), None))

@@ -1,10 +1,10 @@
-"""One figure alone, and the command that publishes a view."""
+"""Tests of sharing: one figure alone on its page, and the command that publishes a view."""
 
 from tests.app.conftest import Dashboard
 
 
-def test_one_figure_alone_hides_the_others(dashboard_with_results: Dashboard):
-    """A style names the figure, without a sign that could end it; without the parameter there is none."""
+def test_figure_parameter_hides_other_figures(dashboard_with_results: Dashboard):
+    """A style names the figure, with characters that could end it replaced; without the parameter there is no style."""
     app = dashboard_with_results.open("tokens", figure="tiny-mask_prediction</style>")
     styles = [one.proto.body for one in app.get("html") if "st-key-figure_" in one.proto.body]
     assert len(styles) == 1 and ".st-key-figure_tiny-mask_prediction--style-" in styles[0]
@@ -12,8 +12,8 @@ def test_one_figure_alone_hides_the_others(dashboard_with_results: Dashboard):
     assert not [one for one in app.get("html") if "st-key-figure_" in one.proto.body]
 
 
-def test_an_unknown_figure_is_one_sentence_with_those_that_exist(dashboard_with_results: Dashboard):
-    """It names what was asked for and what the page has; a figure that exists needs none."""
+def test_unknown_figure_is_reported_with_known_ones(dashboard_with_results: Dashboard):
+    """The message names the requested figure and those of the page; a figure that exists gets no message."""
     app = dashboard_with_results.open("tokens", figure="nonsense")
     (sentence,) = [one.value.replace("\\", "") for one in app.info if "nonsense" in one.value]
     name = sentence.split("it has: ")[1].split(",")[0].rstrip(".")
@@ -21,8 +21,8 @@ def test_an_unknown_figure_is_one_sentence_with_those_that_exist(dashboard_with_
     assert not [one for one in app.info if name in one.value]
 
 
-def test_the_command_names_the_run_and_the_view(dashboard_with_results: Dashboard):
-    """The address has the page, the run and the step."""
+def test_publish_command_names_run_and_view(dashboard_with_results: Dashboard):
+    """The address of the view in the site has the page, the run and the step."""
     app = dashboard_with_results.open("tokens", step="8")
     (words,) = app.text
     assert (

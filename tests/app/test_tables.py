@@ -1,4 +1,4 @@
-"""Searches in the tables of pages."""
+"""Tests of the search in the tables of pages."""
 
 import pandas as pd
 
@@ -14,13 +14,13 @@ TABLE = pd.DataFrame(
 COLUMNS = ("word", "category", "why")
 
 
-def test_a_search_finds_a_text_in_any_column_whichever_its_case():
+def test_search_ignores_case_in_all_given_columns():
     assert [*search(TABLE, COLUMNS, "NOUNS")["word"]] == ["Dog", "cat"]
     assert [*search(TABLE, COLUMNS, " never in ")["word"]] == ["zoo"]
     assert [*search(TABLE, ["word"], "DO")["word"]] == ["Dog"]
 
 
-def test_a_search_is_literal_and_of_nothing_finds_all():
+def test_search_is_literal_and_empty_search_finds_all_rows():
     assert [*search(TABLE, COLUMNS, "<b>")["word"]] == ["<b>a</b>"]
     assert search(TABLE, COLUMNS, "(.*").empty
     assert search(TABLE, COLUMNS, "nan").empty

@@ -1,4 +1,4 @@
-"""The data of a fine-tuning task are found where they are, and read again when they change."""
+"""Tests of the data of fine-tuning tasks, which are searched for, and read again when they change."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.tuned import store_tuning
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the tasks whose data are searched for, which reads them completely."""
+    """Record the tasks whose data are searched for; a search reads the data completely."""
     found, find = [], task_folders.find_data
 
     def counted(run: Run, task: str, roots: list[Path]) -> Path | None:
@@ -28,7 +28,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder outside all data roots in which this user fine-tuned, as the user's settings remember."""
+    """Return a folder of task data outside all data roots, which the user's settings remember."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     folder = tmp_path / "elsewhere" / "rte"
@@ -39,8 +39,8 @@ def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return folder
 
 
-def test_data_are_looked_for_once(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
-    """While they and the results stay as they are; files elsewhere in the data root change nothing."""
+def test_unchanged_data_are_searched_for_once(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+    """New files elsewhere in the data root start no further search."""
     for _ in range(2):
         assert task_data.read_texts(own_run, "rte")["sentence1"].tolist() == list("abcd")
         assert len(task_data.read_examples(own_run, "rte", 1)) == 4
@@ -48,17 +48,17 @@ def test_data_are_looked_for_once(own_run: Run, elsewhere: Path, searches: list[
     assert searches == ["rte"]
 
 
-def test_data_that_change_or_go_are_noticed(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
-    """In a folder that is only remembered too: other texts are not those of the results."""
+def test_changed_data_are_no_longer_shown(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+    """The folder is only remembered by the settings; its new texts are not those behind the results."""
     assert task_data.read_texts(own_run, "rte") is not None
     write_split(elsewhere, "validation", sentence1=list("efgh"), sentence2=list("dcba"), label=[1, 1, 0, 1])
     assert task_data.read_texts(own_run, "rte") is None and len(searches) == 2
 
 
-def test_data_that_come_are_noticed(
+def test_restored_data_are_found_after_retry_interval(
     own_run: Run, elsewhere: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After some seconds, in which they are not looked for at each step."""
+    """Missing data are searched for only every RETRY_AFTER seconds, not at each step."""
     away = shutil.move(elsewhere, elsewhere.with_name("away"))
     for _ in range(3):
         assert task_data.read_texts(own_run, "rte") is None

@@ -1,4 +1,4 @@
-"""What every page is made of: the view and the one rule that chooses a step."""
+"""Tests of what all pages share: the view, the choice of a step, and messages about what a run lacks."""
 
 import json
 
@@ -13,15 +13,16 @@ from embryo_core.types import Change, Run, StepUnit
 @pytest.mark.parametrize(
     ("chosen", "shown"), [(0, 4), (3, 4), (4, 4), (7, 4), (8, 8), (100, 16)], ids=lambda step: f"{step}"
 )
-def test_the_last_evaluated_step_up_to_the_chosen_one_is_shown(chosen: int, shown: int) -> None:
-    """Before the first evaluated step, it is the first; steps come in any order and more than once."""
+def test_last_evaluated_step_up_to_chosen_one_is_shown(chosen: int, shown: int) -> None:
+    """A choice before the first evaluated step shows the first; the steps may be unordered and repeated."""
     assert View(None, (), chosen, "log").evaluated_step([8, 4, 16, 4]) == shown
 
 
-def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> None:
-    """The last one before it that has weights, as the page says; with no weights left, the page says that.
+def test_step_without_weights_is_answered_by_earlier_checkpoint(open_page, own_run: Run) -> None:
 
-    A line of the same height is empty at the others: what follows stays in its place while time goes on.
+"""The page names the last earlier checkpoint that has weights, or says that no checkpoint has any.
+
+    At other steps the line is empty but has the same height, so that nothing below moves while time is played.
     """
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
     assert not any("no weights" in caption.value for caption in page.caption)
@@ -37,8 +38,8 @@ def test_at_a_step_without_weights_another_is_asked(open_page, own_run: Run) -> 
     assert "No checkpoint" in page.info[0].value and not page.exception
 
 
-def test_weights_removed_on_purpose_are_shown_in_small_print(open_page, own_run: Run) -> None:
-    """A checkpoint that is damaged is a warning beside it."""
+def test_removed_weights_are_a_caption_and_damaged_ones_a_warning(open_page, own_run: Run) -> None:
+    """Weights of step 0 were removed on purpose, those of step 8 are damaged."""
     runs.remove_weights(runs.checkpoint(own_run, 0))
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"damaged")
     page = open_page("query", own_run, text="The [MASK] runs .")
@@ -48,8 +49,8 @@ def test_weights_removed_on_purpose_are_shown_in_small_print(open_page, own_run:
     assert "step8" in warning.value and not page.exception
 
 
-def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(own_run: Run) -> None:
-    """It also has the changes in training, as soon as the run has them."""
+def test_axis_of_view_follows_run_step_and_scale(own_run: Run) -> None:
+    """The axis also has the changes in training that the run's configuration records."""
     assert View(own_run, (), 8, "linear").axis == StepAxis("linear", step_unit=StepUnit.UPDATES)
     own_run.config["short_steps"] = 8
     runs.write_run(own_run)
@@ -67,8 +68,8 @@ def test_the_axis_of_a_view_is_that_of_its_run_step_and_scale(own_run: Run) -> N
         ("attention", "sentence", {"model_type": "fnet"}, "give no attention weights"),
     ],
 )
-def test_what_models_do_not_give_is_shown_without_a_command(open_page, own_run, page, section, config, sentence):
-    """A page that shows what the run's models lack says so; no command could compute it."""
+def test_unsupported_measures_are_explained_without_command(open_page, own_run, page, section, config, sentence):
+    """The page says what the run's architecture cannot give; no command could compute it."""
     file = runs.checkpoints(own_run)[-1].path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | config))
     found = open_page(page, own_run, **({"section": section} if section else {}))
@@ -76,8 +77,8 @@ def test_what_models_do_not_give_is_shown_without_a_command(open_page, own_run, 
     assert [sentence in info.value for info in found.info] == [True]
 
 
-def test_models_whose_config_cannot_be_read_are_taken_for_the_usual_kind(open_page, own_run):
-    """The command is shown that computes what the page has; it names the file that is damaged."""
+def test_unreadable_model_config_does_not_hide_command(open_page, own_run):
+    """The page shows the command that computes its results, as for a model that predicts words."""
     (runs.checkpoints(own_run)[-1].path / "config.json").write_text("{")
     (command,) = open_page("knowledge", own_run).code
     assert "--metrics world_knowledge --lama PATH" in command.value

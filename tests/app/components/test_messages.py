@@ -1,4 +1,4 @@
-"""Whatever a browser sends, a page is drawn as before: malformed messages of any type are ignored."""
+"""Tests of messages from the browser: malformed ones of any type change nothing and raise nothing."""
 
 import json
 import math
@@ -37,12 +37,12 @@ EVERYTHING = set(EVENTS) | {"layer"}  # parameters of the URL that a message cou
 
 
 def drawn(app: AppTest, kind: str) -> list[str]:
-    """Return the ids of all elements of this kind on the page."""
+    """Return the IDs of all elements of this kind on the page."""
     return [element.proto.id for element in app.get(kind) if element.proto.id]
 
 
 def send(app: AppTest, **values: object) -> AppTest:
-    """Run the page again with these values of its elements, by their ids with the field of the value."""
+    """Run the page again with these values of its elements; each key is an element's ID, "=" and the value's field."""
     states = WidgetStates()
     for name, value in values.items():
         element, kind = name.rsplit("=", 1)
@@ -51,7 +51,7 @@ def send(app: AppTest, **values: object) -> AppTest:
 
 
 def to_components(app: AppTest, message: object) -> AppTest:
-    """Every component of the page sends this message: as each of the events, as a value, and as all that it sends."""
+    """Send this message from every component of the page: as each of its events, as its value, and by itself."""
     values = {}
     for component in drawn(app, "bidi_component"):
         events = [{"event": event, "value": message} for event in EVENTS]
@@ -62,7 +62,7 @@ def to_components(app: AppTest, message: object) -> AppTest:
 
 @pytest.mark.parametrize("section", ["maps", "sentence"])
 def test_components_ignore_malformed_messages(section: str, dashboard_with_results) -> None:
-    """Time bar, maps, history, copy button and figure files: no such message chooses anything, and none fails."""
+    """Time bar, maps, history, copy button and figure files leave the URL unchanged and show no error."""
     app = dashboard_with_results.open("attention", section=section, step="16")
     before = {name: app.query_params.get(name) for name in EVERYTHING}
     assert len(drawn(app, "bidi_component")) >= 4
@@ -72,8 +72,8 @@ def test_components_ignore_malformed_messages(section: str, dashboard_with_resul
         assert {name: app.query_params.get(name) for name in EVERYTHING} == before, message
 
 
-def test_components_take_what_they_send(dashboard_with_results) -> None:
-    """The same way, a step that the run has and a layer and head that the maps have are chosen."""
+def test_components_accept_well_formed_messages(dashboard_with_results) -> None:
+    """The same route chooses an existing step and layer, so that the malformed messages do reach their handlers."""
     app = dashboard_with_results.open("attention", step="16")
     to_components(app, {"step": 8, "passing": False, "layer": 2, "head": 1})
     assert app.query_params["step"] == "8" and app.query_params["layer"] == "2"
@@ -81,7 +81,7 @@ def test_components_take_what_they_send(dashboard_with_results) -> None:
 
 @pytest.mark.parametrize("page", ["knowledge", "tokens", "probing"])
 def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_results) -> None:
-    """Whatever comes as the customdata of a point, or as the number of a row, nothing is chosen and nothing fails."""
+    """Malformed customdata of a point or number of a row leaves the URL unchanged and shows no error."""
     app = dashboard_with_results.open(page, step="16")
     before = dict(app.query_params)
     for message in MALFORMED:
@@ -93,8 +93,8 @@ def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_re
         assert dict(app.query_params) == before, message
 
 
-def test_a_message_counts_by_its_own_type() -> None:
-    """True and 1.0 are no layer 1; an object's field is read of an object alone."""
+def test_messages_are_compared_with_their_type() -> None:
+    """True and 1.0 do not equal layer 1, and a field is read only from an object."""
     assert member(1, (1, 2)) == 1
     assert [member(message, (1, 2)) for message in (True, 1.0, "1", [1], 3, None)] == [None] * 6
     assert member("log", ("linear", "log"), str) == "log"
@@ -102,8 +102,8 @@ def test_a_message_counts_by_its_own_type() -> None:
     assert [field(message, "step") for message in (None, [], "step", 8, {})] == [None] * 5
 
 
-def test_a_click_brings_what_the_handler_is_annotated_with() -> None:
-    """The first of the point's customdata, of those types; a row in the table."""
+def test_clicked_values_match_types_of_handler() -> None:
+    """A point's leading customdata count if they have the annotated types, a cell if its row or column exists."""
 
     def handler(name: str, step: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The Findings page in Streamlit's own test runner: with results and without, and a click that leads on."""
+"""Tests of the Findings page: with results, without, and the button that opens another page."""
 
 import json
 
@@ -10,8 +10,8 @@ from embryo_core.findings import FINDINGS, judge
 from tests.app.conftest import captions_of
 
 
-def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
-    """The table has the verdicts of `judge`; each finding of a link is shown with its counts."""
+def test_every_finding_has_row_and_counts(open_page, tiny_results):
+    """The table has the verdicts of `judge`, and a link to a finding shows its verdict, counts and prediction."""
     judgements = judge(tiny_results)
     for judgement in judgements:
         test = open_page("findings", tiny_results, finding=judgement.finding.name)
@@ -24,15 +24,14 @@ def test_every_finding_has_its_row_and_its_figure(open_page, tiny_results):
             assert any(judgement.finding.predicts in caption for caption in captions_of(test))
 
 
-def test_the_longest_verdict_has_room(open_page, tiny_results):
-    """In the column of its table."""
+def test_verdict_column_fits_longest_verdict(open_page, tiny_results):
     columns = json.loads(open_page("findings", tiny_results).dataframe[0].proto.columns)
     assert columns["verdict"]["width"] >= len(verdict_name("partly")) * LETTER * 0.9
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.name)
-def test_a_finding_leads_to_its_page(open_page, tiny_results, finding):
-    """The button opens the page that shows it, at the place that the finding names."""
+def test_button_opens_page_of_finding(open_page, tiny_results, finding):
+    """The page opens with the parameters of the finding's `view`."""
     test = open_page("findings", tiny_results, finding=finding.name)
     button = next(one for one in test.button if one.label.startswith("See it on"))
     assert finding.page in button.label
@@ -42,8 +41,8 @@ def test_a_finding_leads_to_its_page(open_page, tiny_results, finding):
         assert test.query_params[name] in (value, [value])
 
 
-def test_a_run_without_results_says_what_to_run(open_page, own_run):
-    """Nothing can be said, and the chosen finding names its command."""
+def test_page_without_results_shows_evaluation_command(open_page, own_run):
+    """The chosen finding names the command that computes what it needs."""
     test = open_page("findings", own_run)
     assert not test.exception and not test.error
     assert any(one.value.startswith("python -m embryo_core evaluate") for one in test.code)

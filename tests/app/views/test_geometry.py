@@ -1,4 +1,4 @@
-"""The Geometry page in Streamlit's own test runner: every measure, a chosen step, another run, and without results."""
+"""Tests of the Geometry page: every measure, a chosen step, and a run without results."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,12 +12,12 @@ from tests.app.conftest import captions_of, unescaped
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "geometry")
 
 
 def test_every_measure_is_drawn(look, tiny_results):
-    """Those that the states have are in the picker; layers are compared with a step that the reader chooses."""
+    """The picker lists the measures of hidden states; CKA compares layers with a step that the reader chooses."""
     test = look(tiny_results)
     assert not test.exception and not test.error
     assert any("effective rank of the last layer" in line.value for line in test.markdown)
@@ -29,6 +29,6 @@ def test_every_measure_is_drawn(look, tiny_results):
     assert any("same words" in caption for caption in captions_of(test))
 
 
-def test_a_run_without_results_says_what_to_run(look, own_run):
+def test_page_without_results_shows_evaluation_command(look, own_run):
     test = look(own_run)
     assert "--metrics geometry --treebank PATH" in test.code[0].value

@@ -1,4 +1,4 @@
-"""The Query page of models that predict next words: a text is continued, beside the filling of masks by others."""
+"""Tests of the Query page on decoders, which continue a text, alone and beside encoders, which fill masks."""
 
 import shutil
 from collections.abc import Callable
@@ -24,13 +24,13 @@ STEPS = (0, 5, 10)
 
 @pytest.fixture(scope="module")
 def decoder(shared: Callable[..., Path]) -> Run:
-    """Return a run of tiny decoders."""
+    """Return a run whose checkpoints are tiny GPT-2 decoders."""
     return runs.read_run(shared("page-gpt2", lambda root: add_series(root, "gpt2", STEPS)) / "runs" / "gpt2")
 
 
 @pytest.fixture
 def app(decoder: Run, tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """Open the page on the decoders, beside the tiny run of encoders, not yet drawn."""
+    """Return the page on the decoders, not yet drawn; the data root also has the tiny run of encoders."""
     for run in (decoder, tiny_run):
         shutil.copytree(run.path, tmp_path / "runs" / run.name)
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
@@ -41,22 +41,22 @@ def app(decoder: Run, tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """List the Figures that the page shows."""
+    """Return a list that fills with the Figures that the page shows."""
     found, show = [], figures.show
     monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
     return found
 
 
-def test_the_page_opens_on_a_text_to_continue(app: AppTest) -> None:
-    """It says which of the two it does, and its examples have no [MASK]."""
+def test_page_opens_on_text_to_continue(app: AppTest) -> None:
+    """The box is labelled for continuing a text, and no example has a [MASK]."""
     app.run()
     assert not app.exception and not app.error and not app.warning and app.metric
     assert app.text_area[0].label == query_ask.CONTINUE.label and app.text_area[0].value == query.START
     assert not any("MASK" in button.label for button in app.button)
 
 
-def test_answers_and_continuations_are_those_of_the_library(app: AppTest, decoder: Run, shown: list[Figure]) -> None:
-    """The next pieces and the greedy continuation at the chosen step; a row for the continuation at each step."""
+def test_answers_and_continuations_match_library(app: AppTest, decoder: Run, shown: list[Figure]) -> None:
+    """The page shows next pieces and greedy continuation at the chosen step, and a table of continuations by step."""
     ask(app, TEXT, step="5", word="rivers", open="lens")
     found = query.ask(decoder, TEXT)
     best, (greedy,) = found.best(5), found.best(5, TOGETHER)
@@ -73,16 +73,16 @@ def test_answers_and_continuations_are_those_of_the_library(app: AppTest, decode
 
 
 @pytest.mark.parametrize(("text", "said"), [("The cat sat on the [MASK] .", "continues a text"), ("", "is empty")])
-def test_a_text_that_cannot_be_continued_gets_one_sentence(app: AppTest, text: str, said: str) -> None:
-    """A [MASK] is not filled, and an empty text is not asked."""
+def test_text_that_cannot_be_continued_gets_one_message(app: AppTest, text: str, said: str) -> None:
+    """Decoders do not fill a [MASK], and an empty text is not asked."""
     ask(app, text)
     (message,) = [*app.warning, *app.info]
     assert said in message.value and not app.metric
 
 
 @pytest.mark.parametrize(("first", "other"), [("gpt2", "tiny"), ("tiny", "gpt2")])
-def test_an_encoder_and_a_decoder_side_by_side(app: AppTest, first: str, other: str) -> None:
-    """Each is asked the text in its own form: with [MASK] after it, or up to it."""
+def test_encoder_and_decoder_are_compared_side_by_side(app: AppTest, first: str, other: str) -> None:
+    """Each model gets the text in its form: the encoder with a [MASK], the decoder up to the place of the mask."""
     forms = {"gpt2": "The capital of France is", "tiny": "The capital of France is [MASK] ."}
     ask(app, forms[first], run=first, compare="run", other=other)
     assert not app.warning and not app.error and box(app, "The other run").value == other

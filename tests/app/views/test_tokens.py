@@ -1,4 +1,4 @@
-"""The tokens page: what its pickers show, and the words behind a point."""
+"""Tests of the Tokens page: its pickers, and the words behind a point."""
 
 from app.views import tokens
 from embryo_core import results
@@ -9,8 +9,8 @@ from tests.app.conftest import captions_of, unescaped
 from tests.conftest import at
 
 
-def test_a_link_restores_every_picker(dashboard_with_results) -> None:
-    """Task, unit, bands, categories, words and search come back from the URL."""
+def test_link_restores_every_picker(dashboard_with_results) -> None:
+    """Task, unit, bands, categories, words and search are read from the URL and written to it again."""
     wanted = {
         "step": "8",
         "scale": "linear",
@@ -27,8 +27,8 @@ def test_a_link_restores_every_picker(dashboard_with_results) -> None:
     assert page.selectbox(key="pick_words").options == ["determiner", "noun"]
 
 
-def test_a_choice_is_kept_in_the_url(dashboard_with_results) -> None:
-    """Choosing a category puts it into the URL, and it survives a visit to another page."""
+def test_choice_is_kept_in_url_and_session(dashboard_with_results) -> None:
+    """A chosen category is in the URL of the page, and is restored after a visit to another page."""
     page = dashboard_with_results.open("tokens")
     page.selectbox(key="pick_words").set_value("noun").run()
     assert page.query_params["words"] == "noun"
@@ -38,18 +38,18 @@ def test_a_choice_is_kept_in_the_url(dashboard_with_results) -> None:
     assert page.selectbox(key="pick_words").value == "noun"
 
 
-def test_defaults_of_long_pickers_stay_out_of_the_url(dashboard_with_results) -> None:
-    """The categories are in the URL only where they are not all of the family's."""
+def test_default_categories_are_not_in_url(dashboard_with_results) -> None:
+    """The URL lists categories only if the reader has chosen some of the family's."""
     page = dashboard_with_results.open("tokens")
     assert "parts_of_speech" not in page.query_params
     page.button_group(key="pick_parts_of_speech").set_value(["noun"]).run()
     assert page.query_params["parts_of_speech"] == "noun"
 
 
-def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: Run) -> None:
-    """The table holds exactly the words of the category at the step, counted without case for an uncased model.
+def test_word_table_matches_stored_results(dashboard_with_results, tiny_results: Run) -> None:
+    """The table has the words of one category at one step, with the names of their tags.
 
-    Tags have their names.
+    For an uncased model, words that differ only in case are counted together.
     """
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
@@ -60,8 +60,8 @@ def test_the_words_are_those_of_the_store(dashboard_with_results, tiny_results: 
     assert shown["correct"].sum() == expected["correct"].sum()
 
 
-def test_search_looks_in_all_categories(dashboard_with_results) -> None:
-    """It keeps the words that hold the text, whatever its case, and takes it literally; each row has its category."""
+def test_search_covers_all_categories(dashboard_with_results) -> None:
+    """A search ignores case and takes its text literally; each row has its category."""
     page = dashboard_with_results.open("tokens", words="noun", search="E")
     found = page.dataframe[0].value
     assert len(found) and all("e" in word.lower() for word in found["word"])
@@ -71,23 +71,21 @@ def test_search_looks_in_all_categories(dashboard_with_results) -> None:
     assert len(page.dataframe[0].value) == 0
 
 
-def test_the_caption_names_the_data_and_n(dashboard_with_results) -> None:
-    """The caption of the curves says what they were computed on."""
+def test_caption_names_data_and_n(dashboard_with_results) -> None:
+    """The curves are computed on a treebank, which their caption names."""
     captions = [caption for caption in captions_of(dashboard_with_results.open("tokens"))]
     assert any("treebank" in caption and "n = " in caption for caption in captions)
 
 
 class VowelPrediction(Metric):
-    """A toy metric of the Tokens page, with categories that no other has."""
+    """A toy metric of the Tokens page, whose categories no other metric has."""
 
     name, page, source, needs = "vowel_prediction", "tokens", "treebank", frozenset()
     read = compute = None  # its results are written by the test
 
 
-def test_a_metric_of_the_page_is_there_without_a_line_in_the_page(
-    dashboard_without_results, own_run: Run, monkeypatch
-) -> None:
-    """A metric in METRICS whose page is "tokens" has its title, its own categories and its curve."""
+def test_new_metric_appears_without_change_to_page(dashboard_without_results, own_run: Run, monkeypatch) -> None:
+    """A metric in METRICS whose page is "tokens" gets a title and its categories; the Overview has its command."""
     for module in (tokens, coverage):
         monkeypatch.setattr(module, "METRICS", (VowelPrediction(),))
     monkeypatch.setattr(coverage, "get_metrics", lambda names: (VowelPrediction(),))

@@ -1,4 +1,4 @@
-"""The Words page in Streamlit's own test runner: with results, without, and with a search."""
+"""Tests of the Words page: with results, without, with a search, and with two runs."""
 
 import shutil
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from tests.embryo_core.figures.test_words import plant
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "words")
 
 
-def test_the_page_shows_one_word_and_every_word(look, own_run):
-    """With its age; words without one are listed too, and a search finds them."""
+def test_page_shows_chosen_word_and_list_of_all(look, own_run):
+    """The caption has the word's age of acquisition; words without an age are listed too, and a search finds them."""
     plant(own_run)
     test = look(own_run, listed_word="dog")
     assert not test.exception and not test.error
@@ -30,7 +30,7 @@ def test_the_page_shows_one_word_and_every_word(look, own_run):
 
 
 def test_two_runs_are_compared(look, own_run):
-    """The captions have the agreement of their orders."""
+    """The captions name the other run."""
     copy = runs.read_run(shutil.copytree(own_run.path, own_run.path.with_name("later")))
     plant(own_run)
     plant(copy, 0.3)
@@ -39,6 +39,6 @@ def test_two_runs_are_compared(look, own_run):
     assert any("later" in caption for caption in captions_of(test))
 
 
-def test_a_run_without_surprisals_says_what_to_run(look, own_run):
+def test_run_without_surprisals_shows_evaluation_command(look, own_run):
     test = look(own_run)
     assert "--metrics word_surprisal --words PATH --text PATH" in test.code[0].value
