@@ -1,4 +1,4 @@
-"""A checkpoint of a family that the tiny run is not of."""
+"""A checkpoint of ELECTRA, a family other than that of the tiny run."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from tests.conftest import copy_run
 
 @pytest.fixture(scope="session")
 def electra(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """Step 16 as an ELECTRA of random weights with its generator inside."""
+    """Return step 16 as an ELECTRA of random weights that contains its generator."""
     checkpoint = runs.checkpoint(copy_run(tiny_run, tmp_path_factory.mktemp("electra")), 16)
     torch.manual_seed(3)
     sizes = {"vocab_size": 700, "embedding_size": 16, "num_hidden_layers": 2, "initializer_range": 0.4}

@@ -1,4 +1,4 @@
-"""The errors: one tree, drawn in the docstring, and messages that say what to do."""
+"""Tests of errors: they form one tree, which their docstring draws, and their messages say what to do."""
 
 import inspect
 import re
@@ -15,12 +15,12 @@ CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__modu
 
 @pytest.mark.parametrize("error", CLASSES, ids=lambda error: error.__name__)
 def test_every_error_is_an_embryo_error(error: type[Exception]):
-    """One except clause at the command line catches all that a user can mend."""
+    """One except clause on the command line catches every error that a user can correct."""
     assert issubclass(error, EmbryoError)
 
 
-def test_the_drawn_tree_is_the_tree():
-    """The docstring of errors.py draws every class under the class that it derives from."""
+def test_docstring_draws_the_tree_of_errors():
+    """Every class of errors.py appears below the class that it derives from."""
     drawn = {}
     parents = {}
     for line in errors.__doc__.splitlines():
@@ -33,13 +33,13 @@ def test_the_drawn_tree_is_the_tree():
     assert drawn == actual
 
 
-def test_a_message_is_one_line_without_control_characters():
-    """It may quote the name or the file of a stranger."""
+def test_message_is_one_line_without_control_characters():
+    """A message may quote names or files from other people."""
     assert str(EmbryoError("a\x1b[2J 場所 é\n\udcff")) == "a\\x1b[2J 場所 é\\n\\udcff"
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_known_one():
-    """The message holds what was received, what is near, what exists, and what to do next."""
+def test_unknown_name_suggests_the_nearest_known_one():
+    """The message has the received name, a similar one, all known ones, and what to do next."""
     message = unknown("preset", "albert-smal", ["tiny", "albert-small"], "See python -m pretrain --help.")
     assert message == (
         "Unknown preset 'albert-smal'. Did you mean 'albert-small'? Known: tiny, albert-small. "
@@ -47,13 +47,12 @@ def test_an_unknown_name_is_answered_with_the_nearest_known_one():
     )
 
 
-def test_a_name_that_is_near_nothing_gets_no_suggestion():
+def test_name_without_similar_one_gets_no_suggestion():
     """No hint is better than a wrong one."""
     assert unknown("run", "zzz", ["albert"]) == "Unknown run 'zzz'. Known: albert."
 
 
-def test_nothing_known_is_said_plainly():
-    """An empty list of names reads as none."""
+def test_empty_list_of_known_names_reads_none():
     assert unknown("run", "demo", []) == "Unknown run 'demo'. Known: none."
 
 
@@ -62,8 +61,8 @@ def test_nothing_known_is_said_plainly():
     [("Out of range.", "Out of range."), ("One.\nTwo.", "One."), ("\r\n \n Two.\n", "Two.")]
     + [(blank, "ValueError") for blank in ("", " ", "\n", "\n\n ")],
 )
-def test_the_first_line_of_an_exception_says_something(text: str, expected: str):
-    """Blank lines are passed over, and an exception without words is named by its class."""
+def test_first_line_of_an_exception_is_never_blank(text: str, expected: str):
+    """Blank lines are skipped, and an exception without a message is named by its class."""
     assert first_line(ValueError(text)) == expected
 
 
@@ -75,8 +74,8 @@ def test_the_first_line_of_an_exception_says_something(text: str, expected: str)
         (KeyboardInterrupt(), 130, "Stopped; all stays.\n"),
     ],
 )
-def test_what_ends_a_command_is_one_sentence(capsys, reason: BaseException, status: int, said: str):
-    """On stderr, with its exit status; both command lines say it alike."""
+def test_failed_command_prints_one_sentence(capsys, reason: BaseException, status: int, said: str):
+    """It goes to stderr, and the exit status depends on the exception; both command lines use this function."""
 
     def command() -> int:
         raise reason
@@ -86,15 +85,15 @@ def test_what_ends_a_command_is_one_sentence(capsys, reason: BaseException, stat
     assert output.err.startswith(said) and output.err.count("\n") == 1 and not output.out
 
 
-def test_a_command_that_ends_by_itself_has_its_own_status(capsys):
-    """Nothing is added, and an error of our own making keeps its traceback."""
+def test_returned_status_and_other_exceptions_pass_through(capsys):
+    """Nothing is printed, and a programming error keeps its traceback."""
     assert exit_status(lambda: 1, "") == 1 and capsys.readouterr().err == ""
     with pytest.raises(ZeroDivisionError):
         exit_status(lambda: 1 // 0, "")
 
 
-def test_a_reader_that_closes_the_output_ends_a_command_quietly():
-    """As `head` does: no message, and the status of a command that SIGPIPE ended."""
+def test_closed_output_ends_a_command_silently():
+    """A reader such as `head` closes it; the status is that of a command ended by SIGPIPE."""
     code = (
         "import sys; from embryo_core.errors import exit_status\n"
         "def command():\n"

@@ -1,4 +1,4 @@
-"""Figures for notebooks are those of embryo_core/figures, with the dashboard's choices; unknown names are errors."""
+"""Tests of figures for notebooks: they are those of embryo_core/figures with the dashboard's options."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,8 @@ from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
 
 
-def test_a_figure_is_that_of_its_function(tiny_results: Run):
-    """With the paper's parts of speech that were measured, on the chosen axis."""
+def test_plot_equals_the_figure_function(tiny_results: Run):
+    """By default it shows the paper's parts of speech that were measured, on the chosen axis."""
     plot = embryo.open(tiny_results.path).plot
     figure = plot("linear").tokens()
     groups = [group for group in tokens.SETS["parts of speech"] if group in set(figure.table["group"])]
@@ -43,15 +43,15 @@ def test_a_figure_is_that_of_its_function(tiny_results: Run):
         ("lens", {"text": "The [MASK] sat ."}),
     ],
 )
-def test_every_figure_has_rows_and_a_caption(tiny_results: Run, name: str, options: dict):
-    """Each displays in a notebook."""
+def test_every_figure_has_rows_and_caption(tiny_results: Run, name: str, options: dict):
+    """Each figure can be displayed in a notebook."""
     figure = getattr(Plots((tiny_results,)), name)(**options)
     assert len(figure.table) and figure.caption.summary
     assert {"text/html", "text/plain"} <= set(figure._repr_mimebundle_())
 
 
-def test_a_slider_has_the_map_of_each_step(tiny_results: Run):
-    """And opens at the last."""
+def test_attention_slider_has_the_map_of_each_step(tiny_results: Run):
+    """It opens at the last step."""
     figure = Plots((tiny_results,)).attention(2, 1)
     history = share.read_averaged(tiny_results, 2, 1)
     (slider,) = figure.plot.layout.sliders
@@ -63,7 +63,7 @@ def test_a_slider_has_the_map_of_each_step(tiny_results: Run):
 
 
 def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
-    """As the dashboard overlays them; a choice of design has a figure of what it changed."""
+    """The dashboard overlays them in the same way; a choice of design has a figure of what it changed."""
     runs = []
     for name, layers in (("a", 2), ("b", 3)):
         config = tiny_run.config | {"num_hidden_layers": layers}
@@ -92,14 +92,13 @@ def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
         ("finetuning", {"tasks": ["nonsense"]}, "rte"),
     ],
 )
-def test_what_is_unknown_is_answered_with_what_exists(tiny_results: Run, name: str, options: dict, known: str):
-    """No figure is empty without a word."""
+def test_unknown_option_lists_the_known_ones(tiny_results: Run, name: str, options: dict, known: str):
+    """An unknown option never gives an empty figure."""
     with pytest.raises(EmbryoError, match=known):
         getattr(Plots((tiny_results,)), name)(**options)
 
 
-def test_one_run_has_nothing_to_compare(tiny_results: Run):
-    """Neither differences nor early signals."""
+def test_single_run_has_no_differences_or_early_signals(tiny_results: Run):
     plot = Plots((tiny_results,))
     assert plot.differences() == []
     with pytest.raises(FigureError, match="measure"):

@@ -1,4 +1,4 @@
-"""An audit names every planted fault of a copied run, and finds none in the demo."""
+"""Tests of the audit: it names every fault planted in a copied run, and finds none in the demo."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def some_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(some_steps: Path, tmp_path: Path) -> Run:
-    """Return that copy, for one test to damage."""
+    """Return a copy of these checkpoints for one test to damage."""
     return runs.read_run(Path(shutil.copytree(some_steps, tmp_path / "runs" / "demo")))
 
 
@@ -51,7 +51,7 @@ def weights(run: Run, step: int) -> Path:
 
 
 def sign(run: Run) -> None:
-    """Manifests with the hashes of what is there now, as whoever made the mistake would have written them."""
+    """Write manifests with the hashes of the current files, as whoever made the mistake would have done."""
     for path in run.path.glob("checkpoints/*/manifest.json"):
         manifest = json.loads(path.read_text())
         manifest["sha256"] = {name: runs.sha256(path.parent / name) for name in manifest["sha256"]}
@@ -74,18 +74,18 @@ def swap(run: Run, one: int, other: int) -> None:
 
 
 def found(run: Run) -> set[tuple[str, tuple[int, ...]]]:
-    """Kind and steps of each fault."""
+    """Return kind and steps of each fault."""
     return {(fault.kind, fault.steps) for fault in audit(run).faults}
 
 
-def test_the_demo_has_no_fault(tmp_path):
-    """In any of its checkpoints with weights."""
+def test_demo_has_no_fault(tmp_path):
+    """All of its checkpoints with weights are audited."""
     run = runs.read_run(Path(shutil.copytree(demo.PATH, tmp_path / "runs" / "demo")))
     assert audit(run) == runs.read_audit(run) == runs.Audit((), len(runs.loadable(run)))
 
 
 def test_equal_first_steps_are_named_unless_the_log_explains_them(run):
-    """A learning rate of 0 up to the second does; without a log they look like a copy."""
+    """A learning rate of 0 up to the second step explains them; without a log they look like a copy."""
     weights(run, 64).write_bytes(weights(run, 0).read_bytes())
     sign(run)
     assert found(run) == {("equal", (0, 64))}
@@ -101,15 +101,15 @@ def test_equal_first_steps_are_named_unless_the_log_explains_them(run):
 @pytest.mark.parametrize(
     ("one", "other"), [(0, 64), (256, 1024), (64, 8192), (0, 20643), (10321, 16384), (16384, 20643)]
 )
-def test_swapped_steps(run, one, other):
-    """Both are named, and no other step, at the ends too."""
+def test_swapped_steps_are_named(run, one, other):
+    """Both steps are named and no other one, also at the ends of the series."""
     swap(run, one, other)
     sign(run)
     assert found(run) == {("swapped", (one, other))}
 
 
 def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = LAYER) -> Callable[[Run], None]:
-    """Return a change of one tensor at one step."""
+    """Return a function that changes one tensor at one step."""
     return lambda run: change(run, step, how, name)
 
 
@@ -132,16 +132,16 @@ def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = L
     ],
     ids="negated|small|first|last|zero|mixed last|permuted|NaN|infinite|neighbours|equal|truncated|missing".split("|"),
 )
-def test_one_fault_is_named_and_nothing_else(run, how, faults):
-    """At its step, whatever the manifest says."""
+def test_single_fault_is_the_only_one_named(run, how, faults):
+    """Its step is found although the manifest agrees with the damaged file."""
     how(run)
     sign(run)
     assert found(run) == faults
 
 
 @pytest.mark.parametrize(("step", "other"), [(2048, 256), (10321, 4096), (256, 20643), (20643, 1024)])
-def test_a_tensor_of_another_step(run, step, other):
-    """It is named with the step that it comes from, and only where it does not belong."""
+def test_tensor_of_another_step_is_named(run, step, other):
+    """The fault names the step that the tensor comes from, and only the step where it is wrong."""
     tensor = load_file(weights(run, other))[LAYER]
     change(run, step, lambda _: tensor)
     sign(run)
@@ -149,8 +149,8 @@ def test_a_tensor_of_another_step(run, step, other):
     assert fault.steps == (step,) and fault.what.startswith(f"{LAYER} at step {step:,} is that at step {other:,}, ")
 
 
-def test_the_weights_of_another_pretraining(run):
-    """They fit nowhere in the series."""
+def test_weights_of_another_pretraining_are_out_of_line(run):
+    """The numbers of every tensor are permuted, so they fit nowhere in the series."""
     tensors = load_file(weights(run, 4096))
     rows = torch.Generator().manual_seed(1)
     other = {name: tensor.flatten()[torch.randperm(tensor.numel(), generator=rows)] for name, tensor in tensors.items()}
@@ -159,8 +159,8 @@ def test_the_weights_of_another_pretraining(run):
     assert found(run) == {("out of line", (4096,))}
 
 
-def test_several_faults_at_once(run):
-    """Each is named as if it were alone."""
+def test_several_faults_are_named_separately(run):
+    """Each fault is named as if it were alone."""
     swap(run, 256, 1024)
     change(run, 8192, torch.neg)
     shutil.rmtree(weights(run, 2048).parent)
@@ -169,8 +169,8 @@ def test_several_faults_at_once(run):
 
 
 @pytest.mark.parametrize("unit", list(StepUnit)[::3])
-def test_faults_name_steps_in_their_unit(run, unit):
-    """Each names its checkpoint: files that are missing or of another model, and tensors of all kinds of faults."""
+def test_faults_name_steps_in_the_unit_of_the_run(run, unit):
+    """Missing steps, other files and all kinds of faults in tensors name their checkpoints in this unit."""
     card = json.loads((run.path / "run.json").read_text())
     (run.path / "run.json").write_text(json.dumps(card | {"counted_in": unit}))
     swap(run, 256, 1024)
@@ -190,8 +190,8 @@ def test_faults_name_steps_in_their_unit(run, unit):
         assert re.sub("{(.+?)}", named[unit == StepUnit.UPDATES], name) in what
 
 
-def test_missing_steps_are_named_up_to_a_number(run):
-    """The others are counted."""
+def test_missing_steps_are_named_up_to_a_limit(run):
+    """The remaining steps are counted."""
     for unit, named in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:
@@ -200,8 +200,8 @@ def test_missing_steps_are_named_up_to_a_number(run):
         assert f"no checkpoint at {named}" in fault.what
 
 
-def test_another_config(run):
-    """Its fields that differ are named."""
+def test_differing_config_is_named(run):
+    """The fault names the fields that differ."""
     path = weights(run, 8192).with_name("config.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-5}))
     sign(run)
@@ -209,23 +209,23 @@ def test_another_config(run):
     assert (fault.kind, fault.steps) == ("config", (8192,)) and "in layer_norm_eps; " in fault.what
 
 
-def test_another_tokenizer_beside_the_weights(run):
-    """Checkpoints without one are no fault."""
+def test_differing_tokenizer_of_a_checkpoint_is_named(run):
+    """Checkpoints without a tokenizer are no fault."""
     for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
     assert found(run) == {("tokenizer", (2048,))}
 
 
 @pytest.mark.parametrize("name", ["spm.model", "tokenizer.model", "added_tokens.json"])
-def test_another_file_of_a_tokenizer(run, name):
-    """Whatever form transformers keeps it in."""
+def test_every_form_of_a_tokenizer_is_compared(run, name):
+    """These are other files in which transformers stores a tokenizer."""
     for step, content in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name(name).write_text(content)
     assert found(run) == {("tokenizer", (2048,))}
 
 
-def test_another_setting_of_a_tokenizer(run):
-    """That decides about pieces, with the same vocabulary; others, and the form of a special token, change nothing."""
+def test_settings_that_change_pieces_are_compared(run):
+    """The vocabulary is the same. Other settings, and the form of a special token, do not matter."""
     settings = {"do_lower_case": False, "mask_token": "[MASK]", "model_max_length": 64, "strip_accents": None}
     marked = {"mask_token": {"content": "[MASK]", "lstrip": False}, "model_max_length": 512}
     for step, change in ((64, {}), (1024, marked), (4096, {}), (2048, {"do_lower_case": True})):
@@ -234,8 +234,8 @@ def test_another_setting_of_a_tokenizer(run):
     assert found(run) == {("tokenizer", (2048,))}
 
 
-def test_another_config_of_a_generator(run):
-    """Masked words of that step are those of another model."""
+def test_differing_config_of_a_generator_is_named(run):
+    """The generator of such a step predicts the masked words of another model."""
     for step in (64, 1024, 2048):
         folder = weights(run, step).with_name("generator")
         folder.mkdir()
@@ -245,8 +245,8 @@ def test_another_config_of_a_generator(run):
     assert (fault.kind, fault.steps) == ("config", (1024,)) and "in generator.hidden_act; " in fault.what
 
 
-def test_fields_without_effect_are_no_fault(run):
-    """Ids that no layer reads, fields of another version of transformers, and null, which is the default."""
+def test_config_fields_without_effect_are_no_fault(run):
+    """Such are ids that no layer reads, fields of another transformers version, and null, which is the default."""
     path = weights(run, 1024).with_name("config.json")
     more = {"bos_token_id": 7, "eos_token_id": 8, "transformers_version": "4.1", "use_cache": False, "chunk_size": None}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
@@ -257,16 +257,16 @@ def test_fields_without_effect_are_no_fault(run):
     assert found(run) == {("config", (1024,))}
 
 
-def test_a_tokenizer_that_was_only_used_is_the_same(run):
-    """tokenizer.json keeps how texts were cut and filled up last."""
+def test_truncation_setting_of_a_tokenizer_is_ignored(run):
+    """A tokenizer.json stores how texts were last truncated and padded."""
     for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
         content = {"truncation": used, "model": {"vocab": {"a": 0}}}
         weights(run, step).with_name("tokenizer.json").write_text(json.dumps(content))
     assert not found(run)
 
 
-def test_another_tokenizer_of_the_run(run):
-    """No checkpoint can be asked with it, and no step is at fault."""
+def test_changed_tokenizer_of_the_run_is_named(run):
+    """No checkpoint can be asked with it, so the fault names no step."""
     path = run.path / "tokenizer" / "tokenizer.json"
     path.write_text(path.read_text() + " ")
     (fault,) = audit(run).faults
@@ -274,8 +274,8 @@ def test_another_tokenizer_of_the_run(run):
 
 
 @pytest.mark.parametrize("content", ["{", None])
-def test_a_tokenizer_that_cannot_be_read(run, content):
-    """Other faults are found all the same."""
+def test_unreadable_tokenizer_does_not_hide_other_faults(run, content):
+    """A truncated checkpoint is found as well."""
     path = run.path / "tokenizer" / "tokenizer.json"
     path.unlink() if content is None else path.write_text(content)
     weights(run, 2048).write_bytes(weights(run, 2048).read_bytes()[:-8])
@@ -284,8 +284,8 @@ def test_a_tokenizer_that_cannot_be_read(run, content):
     assert kinds["tokenizer"].steps == () and "tokenizer.json" in kinds["tokenizer"].what
 
 
-def test_exchanged_folders(run):
-    """Each has the manifest of the other's step, by which it is read."""
+def test_exchanged_folders_are_named(run):
+    """Each folder has the manifest of the other step, and its weights are read as of that step."""
     one, other = (weights(run, step).parent for step in (1024, 4096))
     one.rename(other.with_name("aside"))
     other.rename(one)
@@ -293,24 +293,24 @@ def test_exchanged_folders(run):
     assert found(run) == {("swapped", (1024,)), ("swapped", (4096,))}
 
 
-def test_weights_without_tensors(run):
-    """As where a whole training state was saved: nothing was measured, and nothing is said to be equal."""
+def test_weights_without_tensors_are_unreadable(run):
+    """A file that stores a whole training state reads like this; empty checkpoints are not reported as equal."""
     for step in STEPS[:2]:
         save_file({}, weights(run, step))
     sign(run)
     assert found(run) == {("unreadable", (STEPS[0],)), ("unreadable", (STEPS[1],))}
 
 
-def test_the_command_prints_each_fault(run, capsys):
-    """Status 1 where there is one, 0 where there is none."""
+def test_command_prints_faults_and_sets_the_status(run, capsys):
+    """The exit status is 1 with a fault and 0 without."""
     assert main(["audit", str(run.path)]) == 0 and capsys.readouterr().out == "No fault in 10 checkpoints.\n"
     weights(run, 2048).unlink()
     assert main(["audit", str(run.path)]) == 1
     assert capsys.readouterr().out.startswith("unreadable: ")
 
 
-def test_a_run_without_a_head_says_what_it_gives(own_run, capsys):
-    """By its class in config.json, or the tensors that the file lacks: no question can be asked of it."""
+def test_command_reports_missing_heads(own_run, capsys):
+    """The class in config.json, or tensors missing from the file, show that no question can be asked."""
     for step in (0, 8, 16):
         path = weights(own_run, step)
         tensors = {name: value for name, value in load_file(path).items() if not name.startswith("predictions")}
@@ -327,8 +327,8 @@ def test_a_run_without_a_head_says_what_it_gives(own_run, capsys):
     assert "no head for words; checkpoints give attentions and states." in capsys.readouterr().out
 
 
-def test_the_command_names_steps_without_weights(run, capsys):
-    """They are not looked at, which is no fault."""
+def test_command_counts_steps_without_weights(run, capsys):
+    """Such steps are not audited, which is no fault."""
     runs.remove_weights(runs.checkpoint(run, 2048))
     assert main(["audit", str(run.path)]) == 0
     assert capsys.readouterr().out == "No fault in 9 checkpoints.\n9 of 10 checkpoints kept their weights.\n"
@@ -337,15 +337,15 @@ def test_the_command_names_steps_without_weights(run, capsys):
     assert main(["audit", str(run.path)]) == 0 and capsys.readouterr().out.startswith("Nothing was audited")
 
 
-# === Single checkpoints, made up ===
+# === Synthetic checkpoints ===
 
 
 @pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("rates", ["00x", "0x0", "x00", "0_0", "xx", ""])
-def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates, added, own_run):
-    """From after the one step up to the other: "x" is a rate above 0, "_" one that was not logged.
+def test_zero_rates_explain_equal_steps(monkeypatch, rates, added, own_run):
+    """The rates after the first step up to the second have to be 0: "x" is a rate above 0, "_" was not logged.
 
-    A Trainer logs the rate of the next update; that of the first is 0 unless the first two rates show no warm-up.
+    A Trainer logs the rate of the next update; the rate of the first is 0 unless the first two rates show no warm-up.
     """
     known = {"0": {"learning_rate": 0.0}, "x": {"learning_rate": 0.1}, "_": {}}
     rows = [{"split": "train", "step": step, **known[rate]} for step, rate in enumerate(rates, start=1)]
@@ -361,7 +361,7 @@ def test_nothing_was_to_move_where_every_rate_between_is_0(monkeypatch, rates, a
 
 
 def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:
-    """Checkpoints of two tensors, the first known by its content and the second its negative; sketches are twice it."""
+    """Return checkpoints of two tensors, each a content and its negative; sketches are twice the content."""
     shapes = tuple((name, contents[0].shape) for name in ("one", "other"))
     made = []
     for step, content in enumerate(contents):
@@ -372,8 +372,8 @@ def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics
     return made
 
 
-def test_distances_are_those_that_were_measured_or_else_of_sketches():
-    """Whichever of two steps is named first."""
+def test_distances_are_measured_or_taken_from_sketches():
+    """The order of the two steps does not matter."""
     contents = np.random.default_rng(0).normal(size=(4, 30))
     for exact, times in ((True, 1), (False, 2)):
         series = auditing._series(measured(*contents, exact=exact))
@@ -383,8 +383,8 @@ def test_distances_are_those_that_were_measured_or_else_of_sketches():
             assert series.sketched(i, j) == pytest.approx(np.full(2, 2 * distance))
 
 
-def test_three_checkpoints_can_be_compared():
-    """Of two, nothing is said."""
+def test_at_least_three_checkpoints_are_compared():
+    """Two equal checkpoints alone are no fault."""
     first, second = np.random.default_rng(0).normal(size=(2, 30))
     (fault,) = judge(measured(first, first, second), lambda one, other: False, "updates")
     assert (fault.kind, fault.steps) == ("equal", (0, 1))
@@ -392,8 +392,8 @@ def test_three_checkpoints_can_be_compared():
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])
-def test_a_tensor_out_of_line_is_shown_with_its_norms_and_cosines(step: int):
-    """Its own, those of the neighbours on either side, and those to the first step, as numpy has them."""
+def test_fault_of_a_tensor_shows_norms_and_cosines(step: int):
+    """They equal numpy's: its own, those of the neighbours on either side, and those to the first step."""
     contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
     units = contents / np.linalg.norm(contents, axis=1, keepdims=True)
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)

@@ -1,4 +1,4 @@
-"""Series of a decoder that is trained here: a clean one has no fault, and a planted fault is one line at its step."""
+"""Tests of the audit on decoders trained here: a clean series has no fault, and a planted fault is one line."""
 
 import json
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from embryo_core.audit import audit
 from embryo_core.types import Run
 
 STEPS = (0, 1, 2, 4, 8, 16, 24, 32, 40)
-LATER = 48  # trained as well, and left out of the run
+LATER = 48  # also trained, but left out of the run
 
 Weights = dict[str, torch.Tensor]
 Series = dict[int, Weights]
 
 
 def train(seed: int, rate: float, decay: float) -> Series:
-    """Train a GPT-2, two layers deep, on pairs of numbers; return its weights by step. The first rate is 0."""
+    """Train a GPT-2 with two layers on pairs of numbers; return its weights by step. The first learning rate is 0."""
     torch.manual_seed(seed)
     config = GPT2Config(vocab_size=60, n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
     model = GPT2LMHeadModel(config)
@@ -70,13 +70,13 @@ def judged(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
     return judge
 
 
-def test_a_clean_series_has_no_fault(trained, judged):
-    """Though the first update, of rate 0, moved nothing."""
+def test_clean_series_has_no_fault(trained, judged):
+    """The first update, with a learning rate of 0, moved nothing."""
     assert judged(trained[0]) == []
 
 
 def shard(series: Series, step: int, source: Weights) -> Series:
-    """Return the series with the first half of the tensors of a step from elsewhere."""
+    """Return the series with the first half of the tensors of a step replaced by those of `source`."""
     names = sorted(source)[: len(source) // 2]
     return series | {step: series[step] | {name: source[name] for name in names}}
 
@@ -101,6 +101,6 @@ def shard(series: Series, step: int, source: Weights) -> Series:
     ids="swapped|seed first|seed first two|seed inside|seed last|shard later|shard earlier|shard last|shard next|"
     "shard of no step|shard of a seed|NaN|final early".split("|"),
 )
-def test_a_planted_fault_is_one_line(trained, judged, plant, kind, steps):
-    """At its step alone, whatever number of tensors is wrong."""
+def test_planted_fault_is_one_line(trained, judged, plant, kind, steps):
+    """Its steps are the damaged ones, however many tensors are wrong."""
     assert [(fault.kind, fault.steps) for fault in judged(plant(*trained))] == [(kind, steps)]

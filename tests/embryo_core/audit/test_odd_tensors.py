@@ -1,4 +1,4 @@
-"""A tensor of the wrong sign is named at its step, however small; one that turns by itself is not."""
+"""Tests of odd tensors: one with the wrong sign is named, however small, and one that turns in training is not."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +13,7 @@ from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.series import Series
 from tests.demo import FOLDER
 
-FEWEST = 100  # numbers whose cosine of 1/2 is no chance
+FEWEST = 100  # with this size, a cosine of 1/2 is not due to chance
 TOWARDS_ZERO = torch.finfo(torch.float16).eps
 
 
@@ -29,7 +29,7 @@ def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tu
 
 
 def negated(series: Series, tensor: int, step: int) -> Series:
-    """Return the series with one tensor negated at one step, by the geometry of its norms and distances."""
+    """Return the series with one tensor negated at one step, computed from norms and distances."""
 
     def apart(i: int, j: int) -> np.ndarray:
         moves = series.apart(i, j)
@@ -45,7 +45,7 @@ SERIES = [path for path in sorted((FOLDER / "runs").iterdir()) if len([*path.glo
 
 @pytest.fixture(scope="module", params=SERIES, ids=lambda path: path.name)
 def demo(request: pytest.FixtureRequest) -> Series:
-    """Return the tensors of a run of the demo that has the weights of many steps."""
+    """Return the tensors of a demo run that has the weights of many steps."""
     checkpoints = runs.loadable(runs.read_run(request.param))
     tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
     names = tuple(sorted(tensors[0]))
@@ -54,8 +54,8 @@ def demo(request: pytest.FixtureRequest) -> Series:
 
 
 @pytest.mark.slow
-def test_every_negated_tensor_of_the_demo_that_hardly_turns_is_named(demo: Series):
-    """One at a time, at every third step inside the series; and no other with it."""
+def test_every_negated_steady_tensor_of_the_demo_is_named(demo: Series):
+    """Tensors are negated one at a time, at every third inner step, and no other one is named."""
     every = tuple(range(len(demo.steps)))
     assert odd_tensors(demo, every) == []
     tried = 0
@@ -71,7 +71,7 @@ def test_every_negated_tensor_of_the_demo_that_hardly_turns_is_named(demo: Serie
 
 @pytest.fixture
 def walk() -> list[list[np.ndarray]]:
-    """Three tensors of 200 numbers at nine steps: two that grow on their way, and one that starts at zero."""
+    """Return three tensors of 200 numbers at nine steps: two random walks with drift, and one that starts at zero."""
     rng = np.random.default_rng(0)
     ways = [np.cumsum(rng.normal(size=(9, 200)) + 2 * rng.normal(size=200), axis=0) for _ in range(3)]
     ways[2] -= ways[2][0]
@@ -79,16 +79,16 @@ def walk() -> list[list[np.ndarray]]:
 
 
 @pytest.mark.parametrize(("tensor", "step"), [(2, 1), (2, 4), (0, 8)])
-def test_the_first_update_and_the_last_step(walk: list[list[np.ndarray]], tensor: int, step: int):
-    """After zeros, inside, and at the end."""
+def test_negated_tensor_is_named_at_any_step(walk: list[list[np.ndarray]], tensor: int, step: int):
+    """The steps are the first after zeros, an inner one, and the last."""
     steps = tuple(2**i for i in range(9))
     assert odd_tensors(series_of(walk, steps), range(9)) == []
     walk[step][tensor] = -walk[step][tensor]
     assert odd_tensors(series_of(walk, steps), range(9)) == [(tensor, step)]
 
 
-def test_one_that_goes_to_and_fro_is_no_fault(walk: list[list[np.ndarray]]):
-    """As the numbers behind the sentence loss do, which move together."""
+def test_oscillating_tensor_is_no_fault(walk: list[list[np.ndarray]]):
+    """The parameters of the sentence loss oscillate together in this way."""
     line = np.random.default_rng(1).normal(size=200)
     for step, along in enumerate((0.5, 0.3, -0.4, 0.3, -0.5, 0.4, -0.3, 0.5, 0.4)):
         walk[step][0] = along * line

@@ -1,4 +1,4 @@
-"""Made-up ways of weights through training: what is swapped is named, what is noise is not."""
+"""Tests of the audit on synthetic series: swapped steps and odd tensors are named, and noise is not."""
 
 import gc
 import weakref
@@ -31,23 +31,23 @@ def series(tensors: list[np.ndarray]) -> Series:
 
 
 def walk(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return a random walk with a drift, its speed that of the log of steps."""
+    """Return a random walk with drift whose speed is that of the logarithm of steps."""
     moves = rng.normal(0.3, 1, (len(STEPS), size)) * np.diff(np.log1p([0, *STEPS]))[:, None] * 0.1
     return rng.normal(0, 1, size) + np.cumsum(moves, axis=0)
 
 
 def drift(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return a straight way, even in steps, with a little noise."""
+    """Return a straight path, linear in steps, with a little noise."""
     return rng.normal(0, 1, size) + np.outer(STEPS, rng.normal(0, 0.01, size)) + rng.normal(0, 1e-4, (len(STEPS), size))
 
 
 def noise(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return a point with noise around it: no order."""
+    """Return a point with noise around it, which has no order."""
     return rng.normal(0, 1, size) + rng.normal(0, 0.1, (len(STEPS), size))
 
 
 def decay(rng: np.random.Generator, size: int, rate: float = 0.03) -> np.ndarray:
-    """Return a way that weight decay pulls to 0 until noise alone is left, which it forgets as fast."""
+    """Return a path that weight decay pulls to 0 until only noise is left, which it forgets at the same rate."""
     way = [rng.normal(0, 1, size)]
     for kept in np.exp(-rate * np.diff(STEPS)):
         way.append(kept * way[-1] + 0.05 * np.sqrt(1 - kept**2) * rng.normal(0, 1, size))
@@ -58,23 +58,23 @@ Kind = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
-    """Tensors of a made-up run."""
+    """Return the tensors of a synthetic run."""
     rng = np.random.default_rng(seed)
     return [kind(rng, size) for size in SIZES]
 
 
 @pytest.mark.parametrize("kind", [walk, drift, noise])
 @pytest.mark.parametrize("seed", range(5))
-def test_nothing_is_found_where_nothing_is_wrong(kind, seed):
-    """Neither an order nor a tensor."""
+def test_sound_series_has_no_fault(kind, seed):
+    """Neither the order nor a tensor is reported."""
     found = series(made(kind, seed))
     assert misplaced(found, ALL) == Misplaced() and odd_tensors(found, ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift])
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (0, 11), (3, 4), (2, 9), (10, 11)])
-def test_swapped_steps(kind, one, other):
-    """Neighbours, steps far apart, and those at the ends."""
+def test_swapped_steps_are_named(kind, one, other):
+    """The steps are neighbours, far apart, or at the ends."""
     order = list(ALL)
     order[one], order[other] = other, one
     assert misplaced(series([tensor[order] for tensor in made(kind)]), ALL) == Misplaced(((one, other),))
@@ -82,8 +82,8 @@ def test_swapped_steps(kind, one, other):
 
 @pytest.mark.parametrize("step", [0, 5, 11])
 @pytest.mark.parametrize("kind", [walk, drift])
-def test_a_tensor_of_the_wrong_sign(kind, step):
-    """At the ends too; the order is not touched by it."""
+def test_tensor_of_the_wrong_sign_is_named(kind, step):
+    """It is found at the ends too, and does not affect the order of steps."""
     tensors = made(kind)
     tensors[1][step] *= -1
     found = series(tensors)
@@ -91,8 +91,8 @@ def test_a_tensor_of_the_wrong_sign(kind, step):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_tensor_that_swings_along_a_line_is_no_fault(seed):
-    """As what only the sentence loss trains does: all its numbers move together, to and fro."""
+def test_oscillating_tensor_is_no_fault(seed):
+    """Parameters that only the sentence loss trains behave so: all their numbers move together, back and forth."""
     rng = np.random.default_rng(seed)
     tensors = made(walk)
     swing = np.outer(rng.uniform(0.1, 0.2, len(STEPS)) * (-1) ** np.arange(len(STEPS)), rng.normal(0, 1, SIZES[0]))
@@ -100,22 +100,22 @@ def test_a_tensor_that_swings_along_a_line_is_no_fault(seed):
     assert odd_tensors(series(tensors), ALL) == []
 
 
-def test_what_is_known_to_be_wrong_is_no_neighbour():
-    """Nor is it reported again."""
+def test_known_faults_are_not_compared():
+    """A known fault neither serves as a neighbour nor is reported again."""
     tensors = made(drift)
     tensors[1][5] *= -1
     assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
 
 
-def test_a_turn_is_shown_apart_from_its_exchange():
-    """Straight on, at right angles, back; and where nothing moved."""
+def test_turn_is_the_cosine_of_two_moves():
+    """It is 1 straight on, 0 at right angles, -1 back, and 0 if nothing moved."""
     straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
     assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])
     assert turn(np.zeros(1), still, still)[0] == 0
 
 
-def test_distances_tell_what_the_numbers_do():
-    """Cosines, how far a tensor is from another's negative, and from a point on the way between two."""
+def test_distances_agree_with_the_vectors():
+    """Cosines, distances to a tensor's negative, and distances to a point between two tensors are compared."""
     tensors = made(walk)
     found = series(tensors)
     for i, j, k in ((0, 3, 7), (11, 5, 2)):
@@ -129,15 +129,15 @@ def test_distances_tell_what_the_numbers_do():
                 assert residual(ab, bc, ac, share)[t] == pytest.approx(aside, abs=1e-6)
 
 
-def test_moves_grow_as_those_of_most_tensors_do():
-    """Of those that made both moves."""
+def test_growth_is_the_median_over_moving_tensors():
+    """A tensor that did not move in one of the two intervals is ignored."""
     assert growth(np.array([2.0, 0.0, 6.0, 5.0, 4.0]), np.array([1.0, 3.0, 2.0, 0.0, 1.0])) == 3.0
     assert growth(np.array([2.0, 0.0]), np.array([0.0, 3.0])) == 0.0
 
 
 def test_large_tensors_are_measured_by_their_own_moves():
-    """Those above the median size, each in units of its median move between neighbours; not one that does not move."""
-    tensors = made(walk)[:9]  # of which the fifth is of the median size
+    """Tensors above the median size are measured in units of their median move; one that never moves is left out."""
+    tensors = made(walk)[:9]  # the fifth has the median size
     tensors[1][:] = tensors[1][0]
     found = series(tensors)
     among = (0, 2, 5, 6, 11)
@@ -150,8 +150,8 @@ def test_large_tensors_are_measured_by_their_own_moves():
         assert large.norms[place, 4] == pytest.approx(np.linalg.norm(tensors[k][4]) / np.median(moves))
 
 
-def test_nothing_of_a_series_stays_behind():
-    """Its distances, 170 MB of a long run of many tensors, go with it."""
+def test_series_is_freed_after_use():
+    """The distances of a long run with many tensors take 170 MB."""
     tensors = made(drift)
     tensors[0][[3, 4]] = tensors[0][[4, 3]]
     found = series(tensors)
@@ -162,15 +162,15 @@ def test_nothing_of_a_series_stays_behind():
     assert kept() is None
 
 
-def test_equal_steps_in_a_row_may_be_explained():
-    """As by a learning rate of 0; others may not."""
+def test_zero_rates_explain_equal_neighbours():
+    """A learning rate of 0 between two equal neighbours explains them, but no equal step elsewhere."""
     contents = [("a",), ("a",), ("b",), ("a",)]
     assert equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
     assert equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]
 
 
 def twins(tensors: list[np.ndarray]) -> list[Twins]:
-    """Tensors with the numbers of another step."""
+    """Return the tensors that have the numbers of another step."""
     hashes = [tuple(tensor[step].tobytes().hex() for tensor in tensors) for step in ALL]
     return equal_tensors(series(tensors), hashes, ALL)
 
@@ -187,8 +187,8 @@ def test_a_tensor_with_the_numbers_of_another_step(kind: Kind, step: int, like: 
     assert twins(tensors) == [Twins((1, 5), step, like)]
 
 
-def test_a_tensor_that_stood_still_may_do_so_longer():
-    """Where it did not move just before, or just after, its next step is equal by right."""
+def test_tensor_that_stands_still_is_no_fault():
+    """If it did not move just before or just after, equal numbers at the next step are expected."""
     tensors = made(drift)
     tensors[1][:5] = tensors[1][0]
     tensors[2][7:] = tensors[2][7]
@@ -199,20 +199,20 @@ def test_a_tensor_that_stood_still_may_do_so_longer():
 
 
 def large(kind: Kind, seed: int = 0) -> list[np.ndarray]:
-    """Return tensors that are too large for chance to hide what they keep."""
+    """Return tensors large enough that chance cannot hide what they preserve."""
     return made(lambda rng, size: kind(rng, 16 * size), seed)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
-def test_what_decay_forgets_is_of_the_same_training(rate):
-    """Though a step keeps nothing of the one before it, the intervals beside forget as fast."""
+def test_decaying_weights_belong_to_the_same_training(rate):
+    """A step may preserve nothing of the previous one, if the neighbouring intervals forget as fast."""
     assert foreign_steps(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift, lambda rng, size: decay(rng, size, 0.001)])
 @pytest.mark.parametrize("planted", [(0,), (0, 1), (0, 1, 2), (10, 11), (11,)])
-def test_steps_of_another_training(kind, planted):
-    """Another seed's first or last steps; the path shows one inside."""
+def test_steps_of_another_training_are_named(kind, planted):
+    """They are the first or last steps of another seed; one inside the series is found by the path."""
     tensors = [
         np.array([other[i] if i in planted else one[i] for i in ALL])
         for one, other in zip(large(kind), large(kind, 1), strict=True)

@@ -1,4 +1,4 @@
-"""The tiles of the Overview hold what was stored, at the places where the axis has it."""
+"""Tests of the tiles of the Overview: they contain the stored numbers at the positions of the axis."""
 
 import json
 
@@ -11,22 +11,22 @@ from embryo_core.curves.step_scales import SCALES
 from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 
 
-def test_an_empty_tile_stays_away() -> None:
-    """The browser hides what it is not given."""
+def test_empty_tile_is_left_out() -> None:
+    """The browser hides a tile that is not in the payload."""
     payload = growth.growth_payload({}, ({}, b""), growth.curves_tile(CURVES, "log"))
     length = int.from_bytes(payload[:4], "little")
     assert list(json.loads(payload[4 : 4 + length])) == ["curves"] and len(payload) == 4 + length
 
 
-def test_a_sentence_has_its_answers_at_each_step() -> None:
-    """Around the mask, with none where nothing was probable."""
+def test_sentence_tile_has_answers_of_each_step() -> None:
+    """The tile has the text on both sides of the mask, and no answers where no word was probable."""
     answers = [BestAnswers(0, {}), BestAnswers(8, {"a": 0.5, "b": 0.25})]
     tile = growth.sentence_tile(ExampleQuestion("It is [MASK] cat .", "a", 8, answers))
     assert (tile["before"], tile["after"], tile["steps"]) == ("It is ", " cat.", [0, 8])
     assert tile["answers"] == [{}, {"a": 0.5, "b": 0.25}]
 
 
-def test_a_head_is_coloured_up_to_one_weight() -> None:
+def test_colours_of_a_head_end_at_a_percentile() -> None:
     """The 99th percentile of all its maps has the last colour."""
     weights = np.random.default_rng(0).random((3, 6, 6)).astype(np.float32)
     about, codes = growth.head_tile("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
@@ -41,8 +41,8 @@ CURVES = pd.DataFrame(
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_curves_are_where_the_axis_has_their_steps(scale) -> None:
-    """From the first step to the last, whatever the scale."""
+def test_curves_have_the_positions_of_the_axis(scale) -> None:
+    """Positions run from 0 at the first step to 1 at the last, on every scale."""
     tile = growth.curves_tile(CURVES, scale)
     assert [curve["values"] for curve in tile["curves"]] == [[0.0, 0.1, 0.4], [0.0, 0.2, 0.3]]
     middle = 1 / 16 if scale == "linear" else np.log(2) / np.log(32)

@@ -1,4 +1,4 @@
-"""What travels to the attention maps of the browser can be read back, and is what every other renderer draws."""
+"""Tests of the payloads of attention maps: they can be read back, and agree with the other renderers."""
 
 import json
 
@@ -13,24 +13,24 @@ from embryo_core.share import HeadHistory, map_style
 from embryo_core.types import StepUnit
 
 STEPS = np.array([0, 8, 16])
-LARGE = np.full((24, 16, 128, 128), 1 / 128, np.float32)  # the maps of a step
+LARGE = np.full((24, 16, 128, 128), 1 / 128, np.float32)  # maps of one step
 
 
 @pytest.fixture
 def maps() -> np.ndarray:
-    """Weights [S, layers, heads, L, L] whose rows sum to one."""
+    """Return weights [S, layers, heads, L, L] whose rows sum to one."""
     weights = np.random.default_rng(0).random((3, 2, 4, 6, 6)).astype(np.float32) ** 4
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def read(payload: bytes) -> tuple[dict, bytes]:
-    """Header and body of a payload, as the browser reads them."""
+    """Return the header and body of a payload as the browser reads them."""
     length = int.from_bytes(payload[:4], "little")
     return json.loads(payload[4 : 4 + length]), payload[4 + length :]
 
 
-def test_a_history_travels_to_the_digit(maps):
-    """The large map's weights arrive as stored, with the facts that the drawing needs."""
+def test_history_is_transferred_exactly(maps):
+    """The weights of the large map arrive as stored, with what the drawing needs."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3], step_unit=StepUnit.UPDATES)
     header, body = read(head_maps.history_payload(history, "log", "file"))
     assert header["steps"] == [0, 8, 16] and header["name"] == "file"
@@ -40,8 +40,8 @@ def test_a_history_travels_to_the_digit(maps):
 
 
 @pytest.mark.parametrize("scale", step_scales.SCALES)
-def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
-    """Colours, decades, margins, labels and legend arrive as Python has them, in the large map and in the grid."""
+def test_browser_draws_in_the_style_of_all_renderers(maps, scale):
+    """Colours, decades, margins, labels and legend come from Python, for the large map and the grid."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3], step_unit=StepUnit.UPDATES)
     header, _ = read(head_maps.history_payload(history, scale, "file"))
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
@@ -51,14 +51,14 @@ def test_the_browser_gets_the_style_of_all_renderers(maps, scale):
     assert grid["decades"] == map_style.DECADES
 
 
-def test_the_colours_are_those_of_plotly():
-    """The figures of the page use Plotly's scale of the same name."""
+def test_colours_are_those_of_plotly():
+    """The figures of the page use Plotly's Viridis."""
     stops = [colors.hex_to_rgb(stop) for stop in colors.sequential.Viridis]
     assert np.array_equal(map_style.VIRIDIS, stops)
 
 
-def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
-    """A code of the grid is the weight of its step, head and positions to 1.4 %, or for less than 0.1 %."""
+def test_grid_codes_are_within_the_stated_error(maps):
+    """A code gives a weight, relative to its head's maximum, to 1.4 %; below 0.1 % it is at most 0.101 %."""
     header, body = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
     picture = np.frombuffer(body, np.uint8).reshape(3, 2 * 6, 4 * 6).astype(float)
     share = np.where(picture == 0, 0, 10 ** (header["decades"] * ((picture - 1) / 254 - 1)))
@@ -72,8 +72,8 @@ def test_the_grid_keeps_each_weight_within_its_stated_error(maps):
             assert header["maxima"][layer][head] == pytest.approx(maps[:, layer, head].max(), abs=1e-6)
 
 
-def test_a_head_without_any_weight_is_drawn_dark():
-    """Maps of zeros give codes of zero, not a division by zero."""
+def test_head_without_weights_is_drawn_dark():
+    """Maps of zeros give codes of zero instead of a division by zero."""
     _, body = read(
         head_maps.grid_payload(
             "tiny", head_maps.grid(STEPS, np.zeros((3, 1, 1, 4, 4), np.float32)), unit=StepUnit.UPDATES
@@ -82,8 +82,8 @@ def test_a_head_without_any_weight_is_drawn_dark():
     assert set(body) == {0}
 
 
-def test_the_grid_knows_where_the_colours_of_each_head_end(maps):
-    """At the percentile of the large map's; and at one of all heads together, where the reader shares it."""
+def test_grid_has_the_colour_limits_of_each_head(maps):
+    """They are the percentile and maximum of the large map; a shared limit is the percentile of all heads together."""
     header, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
     for layer, head in np.ndindex(2, 4):
         history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head], step_unit=StepUnit.UPDATES)
@@ -92,8 +92,8 @@ def test_the_grid_knows_where_the_colours_of_each_head_end(maps):
     assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))
 
 
-def test_a_step_that_is_added_is_a_grid_of_its_own(maps):
-    """Its maps are those of a grid of this step alone, under the name of the run's grid."""
+def test_added_step_equals_a_grid_of_that_step(maps):
+    """It has the name of the run's grid, so that the browser adds it there."""
     header, body = read(head_maps.added_payload("tiny", 8, maps[1], 4.5))
     alone, codes = read(head_maps.grid_payload("tiny", head_maps.grid([8], maps[1:2]), unit=StepUnit.UPDATES))
     assert body == codes
@@ -105,10 +105,10 @@ def test_a_step_that_is_added_is_a_grid_of_its_own(maps):
     assert read(head_maps.added_payload("tiny")) == ({"name": alone["name"], "step": None, "at": None}, b"")
 
 
-def test_a_large_model_over_a_long_series_stays_within_20_megabytes():
-    """24 layers of 16 heads, sentences of 128 pieces: what one more step adds, at as many steps as a page has.
+def test_payload_of_a_large_model_stays_within_20_megabytes():
+    """The model has 24 layers of 16 heads and 128 pieces; one step's share is multiplied by the number of maps.
 
-    And another step of the time bar brings a seventh of it: the grid stays in the browser.
+    Moving the time bar sends at most a seventh of it, since the grid stays in the browser.
     """
 
     def sizes(steps: int) -> tuple[int, int]:

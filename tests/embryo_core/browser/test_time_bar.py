@@ -1,4 +1,4 @@
-"""The time bar is given places that agree with the axes of the figures."""
+"""Tests of the time bar: its positions agree with the axes of the figures."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step !=
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
-    """A mark's share of the bar, to half a place, is that of its point between the ends of a figure."""
+def test_marks_have_the_positions_of_points_in_a_figure(scale) -> None:
+    """A mark's share of the bar, to half a unit, is that of its point between the ends of a figure."""
     data = bar_data(CHECKPOINTS, 8, StepAxis("log", step_unit=StepUnit.UPDATES))
     x = np.array(StepAxis(scale, step_unit=StepUnit.UPDATES).values(STEPS))
     x = np.log10(x) if scale == "log" else x  # as Plotly draws it
@@ -25,28 +25,28 @@ def test_marks_divide_the_bar_as_points_divide_a_figure(scale) -> None:
     assert data["values"][scale] == StepAxis(scale, step_unit=StepUnit.UPDATES).values(STEPS)
 
 
-def test_the_bar_shows_the_chosen_step_on_the_chosen_scale() -> None:
-    """What the browser draws first is what the page was opened with."""
+def test_bar_has_the_chosen_step_and_scale() -> None:
+    """The browser first draws what the page was opened with."""
     data = bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))
     assert (data["step"], data["scale"], data["steps"]) == (8, "linear", STEPS)
     assert data["tokens"] == [0, 10, 80, 7000]
 
 
-def test_playing_takes_the_steps_with_data() -> None:
-    """All of them where none of these is a checkpoint."""
+def test_playing_stops_at_steps_with_data() -> None:
+    """If no step with data is a checkpoint, playing stops at every checkpoint."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     assert bar_data(CHECKPOINTS, 8, axis, stops={700, 1, 9})["stops"] == [1, 700]
     assert bar_data(CHECKPOINTS, 8, axis)["stops"] == bar_data(CHECKPOINTS, 8, axis, stops={9})["stops"] == STEPS
 
 
-def test_a_checkpoint_without_weights_is_hollow() -> None:
-    """The browser receives which of the steps have results alone."""
+def test_checkpoints_without_weights_are_hollow() -> None:
+    """The browser receives the steps that have only results."""
     assert bar_data(CHECKPOINTS, 8, StepAxis("linear", step_unit=StepUnit.UPDATES))["hollow"] == [8]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
-    """Where a checkpoint at that step would have its mark; one beyond the last checkpoint is left out."""
+def test_change_of_training_has_the_position_of_its_step(scale) -> None:
+    """A change after the last checkpoint is left out."""
     changes = (Change(8, "corpus: domain.txt"), Change(701, "learning rate falls"))
     data = bar_data(CHECKPOINTS, 8, StepAxis(scale, changes, step_unit=StepUnit.UPDATES))
     (mark,) = data["changes"]
@@ -55,8 +55,8 @@ def test_a_change_of_training_has_its_place_between_the_steps(scale) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
-    """What began before the first checkpoint begins with it; what begins at the last is left out."""
+def test_phases_reach_between_the_marks_of_their_steps(scale) -> None:
+    """A phase that ends after the last checkpoint reaches to its mark; one that begins after it is left out."""
     phases = [Phase("start", 0, 0, 0, 8, 0.0), Phase("first fall", 8, 4, 16, 900, 1.0)]
     phases.append(Phase("plateau", 900, 800, 950, 999, 0.1))
     data = bar_data(CHECKPOINTS, 8, StepAxis(scale, step_unit=StepUnit.UPDATES), phases)
@@ -67,8 +67,8 @@ def test_a_phase_lies_between_the_marks_of_its_steps(scale) -> None:
     assert data["phases"][1]["what"] == "first fall: steps 8 to 900"
 
 
-def test_a_bar_of_words_says_so() -> None:
-    """In the marks of changes and phases as in the reading, which the browser writes; steps need no unit."""
+def test_bar_names_its_unit() -> None:
+    """Changes, phases and the reading of the browser name the words; updates need no unit."""
     axis = StepAxis("linear", (Change(8, "corpus: domain.txt"),), step_unit=StepUnit.WORDS)
     data = bar_data(CHECKPOINTS, 8, axis, [Phase("start", 0, 0, 0, 8, 0.0)])
     assert data["counted"] == "words" and data["changes"][0]["what"] == "8 words: corpus: domain.txt"

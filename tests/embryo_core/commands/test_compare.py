@@ -1,4 +1,4 @@
-"""`compare` prints the designs of runs, their orders of acquisition, and the agreement of these, as text or as JSON."""
+"""Tests of `compare`: it prints designs, orders of acquisition and their agreement, as text or as JSON."""
 
 import json
 import shutil
@@ -23,8 +23,8 @@ def two(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> l
     return [runs.open_run(name) for name in ("tiny", "twin")]
 
 
-def test_json_holds_what_the_library_computes(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """Designs, onsets and agreements, and which rows differ."""
+def test_json_equals_the_library_results(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+    """Designs, onsets and agreements are compared, and the rows that differ."""
     assert main(["compare", "tiny", "twin", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [row["row"] for row in printed["design"] if row["differs"]] == ["seed"]
@@ -34,8 +34,8 @@ def test_json_holds_what_the_library_computes(two: list[Run], capsys: pytest.Cap
     assert [(row["first"], row["second"]) for row in printed["agreement"]] == pairs
 
 
-def test_text_marks_what_differs(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """The seed, and no other row."""
+def test_text_marks_only_differing_rows(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+    """The two runs differ only in their seed."""
     assert main(["compare", "tiny", "twin", "--metric", "token_reconstruction"]) == 0
     lines = capsys.readouterr().out.splitlines()
     _, *marked = [line.split()[1] for line in lines if line.startswith("≠")]
@@ -43,8 +43,8 @@ def test_text_marks_what_differs(two: list[Run], capsys: pytest.CaptureFixture) 
     assert max(map(len, lines)) <= 100
 
 
-def test_what_a_run_does_not_record_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """Such as the masked share of a run whose card has none."""
+def test_unrecorded_setting_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+    """The masked share is missing from the run card."""
     card = two[1].path / "run.json"
     found = json.loads(card.read_text())
     del found["config"]["masked_share"]
@@ -54,16 +54,15 @@ def test_what_a_run_does_not_record_is_a_dash(two: list[Run], capsys: pytest.Cap
     assert row == ["≠", "masked", "share", str(two[0].config["masked_share"]), "-"]
 
 
-def test_a_run_named_twice_is_compared_once(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """As if it were named once."""
+def test_repeated_run_is_compared_once(two: list[Run], capsys: pytest.CaptureFixture) -> None:
     assert main(["compare", "tiny", "tiny"]) == 0
     twice = capsys.readouterr().out
     assert main(["compare", "tiny"]) == 0
     assert capsys.readouterr().out == twice
 
 
-def test_what_was_not_computed_is_said(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """No table without rows, and a dash where an onset or an agreement is not known; numbers are as they were."""
+def test_missing_results_are_printed_plainly(two: list[Run], capsys: pytest.CaptureFixture) -> None:
+    """Unknown onsets and agreements print no NA, and empty tables are replaced by what to run."""
     assert main(["compare", "tiny", "twin", "--order", "paper"]) == 0
     printed = capsys.readouterr().out
     assert not any(word in printed for word in ("<NA>", "None", "nan", "Empty DataFrame"))

@@ -41,7 +41,7 @@ def write(run: Run, model: torch.nn.Module) -> Checkpoint:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) -> None:
-    """Logits after each piece, states and attentions agree, as do a layer's logits through final norm and head."""
+    """Logits after each piece, states and attentions agree; the lens agrees before the final norm."""
     checkpoint = write(own_run, decoders.make(family))
     model = load(checkpoint)
     own = AutoModelForCausalLM.from_pretrained(checkpoint.path, attn_implementation="eager").eval()

@@ -217,8 +217,8 @@ def test_vocabulary_smaller_than_the_tokenizer_is_refused(own_run):
     ],
 )
 @pytest.mark.parametrize("stored", [torch.float16, torch.float32])
-def test_masked_language_models_of_every_make(own_run, kind, settings, stored):
-    """Logits at one mask are transformers' own: shared and unshared layers, activations, tied or not, as stored."""
+def test_masked_language_model_variants_agree_with_transformers(own_run, kind, settings, stored):
+    """Variants differ in shared layers, activation, tied embeddings and stored type; logits are those at one mask."""
     torch.manual_seed(2)
     sizes = {"hidden_size": 132, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 150}
     config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.1, **sizes, **settings)

@@ -1,4 +1,4 @@
-"""What is computed on Ray gives the files of one process, byte for byte, whoever computes and whoever dies."""
+"""Tests of evaluation on Ray: it writes the same bytes as one process, even if workers or nodes die."""
 
 import importlib.util
 import os
@@ -46,7 +46,7 @@ def cluster() -> Iterator[Any]:
 
 
 def on(cluster: Any) -> Compute:
-    """Return the function that computes on this cluster."""
+    """Return a function that computes on this cluster."""
     return partial(run_on_ray, address=cluster.address)
 
 
@@ -57,15 +57,15 @@ def node() -> dict:
 
 @pytest.fixture
 def expected(own_run: Run) -> dict[str, bytes]:
-    """Return the files of an evaluation without Ray, which are then removed."""
+    """Return the files of an evaluation without Ray, and remove them."""
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3) == ALL
     found = files(own_run)
     shutil.rmtree(own_run.results)
     return found
 
 
-def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Not before, when the weights would be fetched once more and left there."""
+def test_worker_discards_fetched_weights_after_computing(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """If it discarded them earlier, they would be fetched again and left in the cache."""
     order = []
 
     def ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[tuple[Checkpoint, None]]:
@@ -85,7 +85,7 @@ def test_a_worker_discards_what_it_fetched_when_it_has_computed(own_run: Run, mo
 
 @pytest.mark.slow
 @with_ray
-def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expected):
+def test_one_and_two_nodes_write_the_files_of_one_process(cluster, own_run, expected):
     """Sources, scores, words, maps and facts are identical."""
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on(cluster)) == ALL
     assert files(own_run) == expected
@@ -99,8 +99,8 @@ def test_one_worker_and_two_nodes_give_the_files_of_none(cluster, own_run, expec
 
 @pytest.mark.slow
 @with_ray
-def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, expected):
-    """What it computed is computed by another; no result is lost, and none comes twice."""
+def test_killed_node_loses_no_result(cluster, own_run, expected):
+    """Another node computes its checkpoints, and no result is written twice."""
     second = cluster.add_node(**node())
 
     def compute(pending: Sequence[Work]) -> Outcomes:
@@ -115,8 +115,8 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing(cluster, own_run, exp
 
 @pytest.mark.slow
 @with_ray
-def test_fine_tunings_on_a_cluster_give_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
-    """Tasks that begin from MNLI's weights, and one that does not; the weights go once all are done."""
+def test_fine_tuning_on_ray_writes_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
+    """Two tasks use MNLI's weights and one does not; the weights are removed once all are done."""
     for task, settings in task_specs.PAPER.items():
         monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
     folders = {
@@ -133,7 +133,7 @@ def test_fine_tunings_on_a_cluster_give_the_files_of_one_process(cluster, own_ru
 
 
 class Dying(Attention):
-    """Ends the process that computes it at step 8."""
+    """Metric that kills its process at step 8."""
 
     def compute(self, model, data):
         if model.checkpoint.step == 8:
@@ -143,8 +143,8 @@ class Dying(Attention):
 
 @pytest.mark.slow
 @with_ray
-def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(cluster, own_run, monkeypatch):
-    """One sentence says which, and that the same command goes on."""
+def test_checkpoint_that_kills_its_workers_is_given_up(cluster, own_run, monkeypatch):
+    """The other checkpoints are kept; the failure names the step and says that the same command continues."""
     monkeypatch.setattr("embryo_core.metrics.METRICS", [Dying()])
     treebank = {"treebank": SAMPLE_DATA["treebank"]}
     report = evaluate(own_run, treebank, limit=3, compute=on(cluster))
@@ -155,8 +155,8 @@ def test_a_checkpoint_whose_workers_all_die_is_given_up_and_the_others_are_kept(
 
 @pytest.mark.slow
 @with_ray
-def test_what_is_wrong_in_a_worker_is_shown_as_it_is_here(cluster, own_run, tmp_path):
-    """A treebank that cannot be read, and a checkpoint that is damaged."""
+def test_errors_of_a_worker_are_reported_as_local_ones(cluster, own_run, tmp_path):
+    """The errors are a treebank that cannot be read and a damaged checkpoint."""
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):
         evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=on(cluster))
@@ -168,8 +168,8 @@ def test_what_is_wrong_in_a_worker_is_shown_as_it_is_here(cluster, own_run, tmp_
 
 @with_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
-def test_an_address_where_nobody_answers_gets_one_sentence(own_run, monkeypatch, tmp_path, address):
-    """At once, with a remedy; nothing is written. A user with a token learns how to send it."""
+def test_unreachable_cluster_is_reported_at_once(own_run, monkeypatch, tmp_path, address):
+    """The error has a remedy, and nothing is written. A user with a token learns how to send it."""
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray tries for minutes"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
@@ -183,8 +183,7 @@ def test_an_address_where_nobody_answers_gets_one_sentence(own_run, monkeypatch,
     assert not own_run.results.exists()
 
 
-def test_without_ray_the_command_that_installs_it_is_named(own_run, monkeypatch):
-    """Nothing else needs it."""
+def test_missing_ray_names_the_command_that_installs_it(own_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install -r requirements-cluster\.txt"):
         evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=partial(run_on_ray, address="local"))

@@ -1,4 +1,4 @@
-"""An evaluation computes what is missing, passes over what is broken, mixes no data, and survives being killed."""
+"""Tests of evaluation: it computes what is missing, skips what is broken, mixes no data, and survives being killed."""
 
 import json
 import lzma
@@ -25,7 +25,7 @@ from embryo_core.results.tables import TABLES
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, copy_run, shorten_probing
 
-LACKING = {"replaced_tokens", "next_words"}  # which no ALBERT gives
+LACKING = {"replaced_tokens", "next_words"}  # no ALBERT has these capabilities
 NAMES = [metric.name for metric in METRICS if not LACKING & metric.needs]
 TREEBANK, PROBING = SAMPLE_DATA["treebank"], SAMPLE_DATA["probing"]
 evaluate = partial(evaluate_all, limit=3)  # a few sentences, facts and examples
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.usefixtures("short_probing")
 
 
 def files(run: Run) -> dict[str, bytes]:
-    """Every file of a run's results, by its path."""
+    """Return the content of every file of a run's results by its path."""
     return {str(p.relative_to(run.results)): p.read_bytes() for p in sorted(run.results.rglob("*")) if p.is_file()}
 
 
 @pytest.fixture(scope="module")
 def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a copy of the tiny run, evaluated on everything at once; to be read only."""
+    """Return a copy of the tiny run evaluated on all data at once; tests only read it."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("evaluated"))
     with pytest.MonkeyPatch.context() as patch:
         shorten_probing(patch)
@@ -48,8 +48,8 @@ def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def test_all_metrics_at_all_checkpoints(evaluated):
-    """By default everything is computed, compacted, and noted with its data."""
+def test_all_metrics_are_computed_at_all_checkpoints(evaluated):
+    """By default every metric is computed and compacted, and its data are recorded."""
     assert all(results.done(evaluated)[name] == {0, 8, 16} for name in NAMES)
     own = {table.name for table in TABLES if table.command == "evaluate"} - {"variants"}  # no fact is right
     written = ["facts", "counts", "positions", *own]
@@ -61,7 +61,7 @@ def test_all_metrics_at_all_checkpoints(evaluated):
     assert "3 sentences of treebank.conllu" in noted["note"]
 
 
-def test_what_is_done_is_skipped(own_run):
+def test_finished_results_are_skipped(own_run):
     """A second evaluation computes nothing, needs no data, and leaves every byte as it was."""
     evaluate(own_run, SAMPLE_DATA, ["attention"], steps=[8])
     assert evaluate(own_run, SAMPLE_DATA, ["attention"]) == Report(computed=2, done_before=1)
@@ -70,7 +70,7 @@ def test_what_is_done_is_skipped(own_run):
     assert files(own_run) == before
 
 
-def test_order_of_evaluations_leaves_no_trace(own_run, evaluated):
+def test_order_of_evaluations_does_not_matter(own_run, evaluated):
     """Metric by metric and step by step gives the files of one evaluation, byte for byte."""
     for name in reversed(NAMES):
         evaluate(own_run, SAMPLE_DATA, [name], steps=[16])
@@ -81,7 +81,7 @@ def test_order_of_evaluations_leaves_no_trace(own_run, evaluated):
 
 
 def test_overwrite_computes_again(own_run):
-    """To the same files."""
+    """The repeated evaluation writes the same files."""
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     before = files(own_run)
     assert evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], overwrite=True).computed == 3
@@ -91,8 +91,8 @@ def test_overwrite_computes_again(own_run):
 # === Broken checkpoints, wrong requests ===
 
 
-def test_broken_checkpoints_are_reported_and_passed_over(own_run):
-    """A truncated file and an unreadable manifest cost their own step only; a rerun after mending fills the gap."""
+def test_broken_checkpoints_are_reported_and_skipped(own_run):
+    """A truncated file and an unreadable manifest cost only their own step; after a repair a rerun fills the gap."""
     weights = runs.checkpoint(own_run, 8).path / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:1000])
@@ -106,8 +106,8 @@ def test_broken_checkpoints_are_reported_and_passed_over(own_run):
     assert evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[8, 16]) == Report(computed=1, done_before=1)
 
 
-def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypatch):
-    """An unexpected error is reported with metric and step."""
+def test_failing_metric_does_not_stop_the_others(own_run, monkeypatch):
+    """The failure names the metric and the step."""
 
     def fail(*_):
         raise ArithmeticError("out of numbers")
@@ -117,8 +117,8 @@ def test_a_metric_that_fails_is_reported_and_the_others_go_on(own_run, monkeypat
     assert report == Report(len(NAMES) - 1, 0, [f"Metric '{NAMES[0]}' failed at step 8: out of numbers"])
 
 
-def test_metrics_that_share_a_pass_fail_alone(own_run, monkeypatch):
-    """Attention is computed once for both; where one of them fails, the other is computed by itself."""
+def test_metrics_with_a_shared_pass_fail_separately(own_run, monkeypatch):
+    """Attentions are computed once for both metrics; if one fails, the other is computed alone."""
     batches = []
     attentions = Model.attentions
     monkeypatch.setattr(Model, "attentions", lambda *a: batches.append(1) or attentions(*a))
@@ -135,8 +135,8 @@ def test_metrics_that_share_a_pass_fail_alone(own_run, monkeypatch):
     assert report == Report(1, 0, ["Metric 'head_behaviour' failed at step 0: out of numbers"])
 
 
-def test_the_treebank_is_read_once(own_run, monkeypatch):
-    """For all metrics that read it, over the three checkpoints."""
+def test_treebank_is_read_once(own_run, monkeypatch):
+    """All metrics that use it share one reading, over the three checkpoints."""
     reading = [one for one in METRICS if one.source == "treebank" and one.needs <= MASKED_LANGUAGE_MODEL]
     read = []
     read_treebank = corpora.read_treebank
@@ -146,8 +146,8 @@ def test_the_treebank_is_read_once(own_run, monkeypatch):
     assert read == [TREEBANK]
 
 
-def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run):
-    """With the nearest known name or step."""
+def test_unknown_names_and_steps_are_refused_before_writing(own_run):
+    """The error suggests the nearest known name or step."""
     with pytest.raises(UnknownMetric, match="Did you mean 'attention'"):
         evaluate(own_run, SAMPLE_DATA, ["atention"])
     with pytest.raises(UnknownStep, match="nearest is 8"):
@@ -155,15 +155,14 @@ def test_unknown_names_and_steps_are_refused_before_anything_is_written(own_run)
     assert not own_run.results.exists()
 
 
-def test_a_run_without_checkpoints_is_reported(own_run):
-    """There is nothing to evaluate yet."""
+def test_run_without_checkpoints_is_reported(own_run):
     shutil.rmtree(own_run.path / "checkpoints")
     with pytest.raises(UnknownStep, match="has no checkpoint yet"):
         evaluate(own_run, SAMPLE_DATA)
 
 
-def test_missing_data_tell_what_to_run(own_run):
-    """Neither a treebank nor facts come with the repository's code."""
+def test_missing_data_name_the_fetch_command(own_run):
+    """Facts do not come with the repository's code."""
     with pytest.raises(CorpusError, match="--lama PATH, or run: python -m embryo_core fetch lama"):
         evaluate(own_run, {}, ["world_knowledge"])
 
@@ -179,8 +178,8 @@ def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
         evaluate(own_run, SAMPLE_DATA, ["attention", "world_knowledge"])
 
 
-def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
-    """ELECTRA's discriminator has no masked words: all that needs states or attention alone is computed."""
+def test_discriminator_gets_metrics_of_states_and_attention(own_run):
+    """ELECTRA's discriminator predicts no masked words, so metrics that need them are left out."""
     torch.manual_seed(1)
     sizes = {"vocab_size": 700, "hidden_size": 24, "embedding_size": 16, "intermediate_size": 48}
     model = ElectraForPreTraining(ElectraConfig(**sizes, num_hidden_layers=2, num_attention_heads=2))
@@ -195,8 +194,8 @@ def test_a_discriminator_is_probed_and_its_attention_shown(own_run):
     assert set(scores["layer"]) == {0, 1, 2} and scores["value"].between(0, 1).all()
 
 
-def test_a_config_that_cannot_be_read_stops_no_other_checkpoint(own_run):
-    """It is a failure of its checkpoint alone, as weights that cannot be read are."""
+def test_unreadable_config_fails_only_its_checkpoint(own_run):
+    """Weights that cannot be read are handled the same way."""
     (own_run.path / "checkpoints" / "step8" / "config.json").write_text("{")
     found = evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[0, 8])
     assert found.computed == 1 and "config.json" in found.failures[0]
@@ -205,8 +204,8 @@ def test_a_config_that_cannot_be_read_stops_no_other_checkpoint(own_run):
 # === One set of data ===
 
 
-def test_other_data_are_never_mixed_in(own_run):
-    """Another limit or another file needs --overwrite, which then replaces all steps, not the asked ones alone."""
+def test_results_of_other_data_are_never_mixed_in(own_run):
+    """Another limit or file needs --overwrite, which then replaces all steps, not only the requested ones."""
     names = ["token_reconstruction", "mask_prediction", "attention"]
     evaluate(own_run, SAMPLE_DATA, names[1:])
     evaluate(own_run, SAMPLE_DATA, names[:1], steps=[8])
@@ -220,15 +219,15 @@ def test_other_data_are_never_mixed_in(own_run):
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
 
 
-def test_the_same_treebank_fetched_is_the_same_data(own_run, tmp_path):
-    """Compressed or not, under whatever name, it is what the results at hand are of."""
+def test_compressed_treebank_counts_as_the_same_data(own_run, tmp_path):
+    """Neither compression nor the file's name matters."""
     (tmp_path / "packed.conllu.xz").write_bytes(lzma.compress(TREEBANK.read_bytes()))
     evaluate(own_run, {"treebank": tmp_path / "packed.conllu.xz"}, ["attention"], steps=[8])
     assert evaluate(own_run, {"treebank": TREEBANK}, ["attention"]) == Report(computed=2, done_before=1)
 
 
-def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
-    """Other data do not matter to what is done, but a path has to exist; what is pending goes on."""
+def test_finished_metrics_need_no_data(own_run, tmp_path):
+    """Other data do not matter to finished metrics, but a given path has to exist; pending metrics continue."""
     evaluate(own_run, {"treebank": TREEBANK}, ["attention"])
     (tmp_path / "other").mkdir()
     assert evaluate(own_run, {"treebank": tmp_path / "other"}, ["attention"]) == Report(done_before=3)
@@ -238,8 +237,8 @@ def test_metrics_with_nothing_pending_ask_for_nothing(own_run, tmp_path):
     assert evaluate(own_run, {"lama": SAMPLE_DATA["lama"]}, ["attention", "world_knowledge"]).computed == 3
 
 
-def test_bad_new_data_cost_nothing(own_run, tmp_path):
-    """A treebank that cannot be read is reported before any result makes room for it."""
+def test_unreadable_new_data_keep_old_results(own_run, tmp_path):
+    """A treebank that cannot be read is reported before --overwrite removes any result."""
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"])
     before = files(own_run)
     (tmp_path / "bad.conllu").write_text("nothing\n")
@@ -248,11 +247,11 @@ def test_bad_new_data_cost_nothing(own_run, tmp_path):
     assert files(own_run) == before
 
 
-# === Edge probing, and tasks of the user's ===
+# === Edge probing, and tasks of the user ===
 
 
 def test_metrics_without_data_are_left_out_unless_named(own_run):
-    """By default what can be computed is. A metric that is named without its data is an error; so is no data at all."""
+    """A metric that is named without its data is an error; so is an evaluation without any data."""
     report = evaluate(own_run, {"treebank": TREEBANK}, steps=[8])
     without = "world_knowledge lama_variants minimal_pairs word_surprisal edge_probing ngram_divergence".split()
     assert report == Report(len(NAMES) - len(without), left_out=without)
@@ -263,8 +262,8 @@ def test_metrics_without_data_are_left_out_unless_named(own_run):
         evaluate(own_run, {}, steps=[16])
 
 
-def test_a_task_of_the_users_is_an_evaluation_by_itself(own_run):
-    """It is done, noted, and replaced by itself; its scores have its name for their group."""
+def test_probing_task_of_the_user_is_evaluated_separately(own_run):
+    """It is finished, recorded and replaced independently of edge probing; the group of its scores is its name."""
     evaluate(own_run, SAMPLE_DATA, ["edge_probing"], steps=[16])
     before = results.read_scores(own_run)
     mine = {"probing:mine": PROBING / "srl"}
@@ -284,8 +283,8 @@ def test_a_task_of_the_users_is_an_evaluation_by_itself(own_run):
     assert kept[kept["group"] != "mine"].reset_index(drop=True).equals(before)
 
 
-def test_two_protocols_never_mix(own_run):
-    """As two sets of data do not; other metrics know no protocol."""
+def test_protocols_are_never_mixed(own_run):
+    """The protocols of edge probing differ like two sets of data; other metrics ignore the protocol."""
     evaluate(own_run, SAMPLE_DATA, ["edge_probing", "attention"], steps=[16])
     paper = {"protocol": "paper"}
     with pytest.raises(ResultsError, match=r"limit 3, fast protocol\), received .*limit 3, paper protocol"):
@@ -294,8 +293,8 @@ def test_two_protocols_never_mix(own_run):
 
 
 @pytest.mark.parametrize("name", ["pos", "my task", "../x", ""])
-def test_names_that_a_task_cannot_have_are_reported(own_run, name):
-    """Those of the four, and those that are no word."""
+def test_invalid_task_names_are_reported(own_run, name):
+    """A task may not have the name of a built-in task, and its name has to be a word."""
     with pytest.raises(CorpusError, match=f"cannot be named '{name}'"):
         evaluate(own_run, {f"probing:{name}": PROBING / "pos"})
 
@@ -320,8 +319,8 @@ def evaluate_and_die(run: Run, written: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_and_resumed_gives_identical_files(own_run, evaluated):
-    """What was written stays, and what was not is computed by the next; in the end nothing is missing."""
+def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated):
+    """Written results stay, and the next evaluation computes the rest, after three kills by SIGKILL."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
     for written in (0, 3, 5):
@@ -333,8 +332,8 @@ def test_killed_again_and_again_and_resumed_gives_identical_files(own_run, evalu
     assert files(own_run) == files(evaluated)
 
 
-def test_a_family_that_no_metric_reads_is_named(own_run, sample):
-    """It is one sentence, and nothing is written."""
+def test_unsupported_family_is_named(own_run, sample):
+    """Nothing is written."""
     for checkpoint in runs.checkpoints(own_run):
         config = checkpoint.path / "config.json"
         config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": "t5"}))

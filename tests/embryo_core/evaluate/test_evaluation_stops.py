@@ -1,4 +1,4 @@
-"""An evaluation that can write no more stops at once: the disk is full, or another evaluates on other data."""
+"""Tests of an evaluation that cannot write: a full disk, or another evaluation on other data, stops it at once."""
 
 import errno
 
@@ -17,8 +17,8 @@ NAME = "token_reconstruction"
 TREEBANK = {"treebank": SAMPLE_DATA["treebank"]}
 
 
-def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsys):
-    """After the first result that cannot be written nothing more is computed, and what was written stays."""
+def test_full_disk_stops_the_evaluation(own_run: Run, monkeypatch, capsys):
+    """After the first result that cannot be written nothing more is computed, and written results stay."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     evaluate(own_run, TREEBANK, [NAME], steps=[0], limit=3)
     tried = []
@@ -40,8 +40,8 @@ def test_a_full_disk_stops_it_with_one_sentence(own_run: Run, monkeypatch, capsy
     assert results.done(own_run)[NAME] == {0, 8, 16}
 
 
-def test_of_two_that_begin_together_with_other_data_one_goes_on(own_run: Run, monkeypatch):
-    """Both find no results; one notes its data and writes, and the other is refused at its first write."""
+def test_only_one_of_two_concurrent_evaluations_continues(own_run: Run, monkeypatch):
+    """Both find no results; one records its data and writes, and the other is refused at its first write."""
     read = TokenReconstruction.read
 
     def read_last(self, *arguments):
@@ -60,7 +60,7 @@ def test_of_two_that_begin_together_with_other_data_one_goes_on(own_run: Run, mo
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, overwrite: bool):
-    """An evaluation whose data another replaced stops at its next write, even with overwrite."""
+    """An evaluation whose data another one replaced stops at its next write, even with --overwrite."""
     write = results.write
     alone = runs.read_run(own_run.path)
 

@@ -1,4 +1,4 @@
-"""Live questions: what a run needs to be asked in a browser, and what is said of one that cannot be asked."""
+"""Tests of live questions: the files with which a browser asks a run, and the errors for runs that cannot be asked."""
 
 import json
 import shutil
@@ -19,12 +19,12 @@ from embryo_core.types import Run
 
 @pytest.fixture
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the JavaScript of others."""
+    """Leave out third-party JavaScript."""
     monkeypatch.setattr(live, "add_packages", lambda packages, folder: None)
 
 
 def change(run: Run, step: int, dtype: torch.dtype, positions: int | None = None) -> None:
-    """Store the weights of a step in another type, or only some of the positions."""
+    """Store the weights of a step in another type, or with only the first positions."""
     folder = runs.checkpoint(run, step).path
     path = folder / "model.safetensors"
     tensors = {name: tensor.to(dtype) for name, tensor in load_file(path).items()}
@@ -36,8 +36,8 @@ def change(run: Run, step: int, dtype: torch.dtype, positions: int | None = None
 
 
 @pytest.mark.usefixtures("without_packages")
-def test_a_run_has_graph_weights_tokenizer_and_pieces(tiny_run: Run, tmp_path: Path) -> None:
-    """The weights are those of its checkpoints, byte for byte; the graph names their tensors and holds none."""
+def test_live_run_has_graph_weights_and_pieces(tiny_run: Run, tmp_path: Path) -> None:
+    """Weights are those of the checkpoints, byte for byte; the graph names their tensors and contains none."""
     assert write_live([tiny_run], tmp_path, 2) == {"tiny": {"folder": "live/1"}}
     folder = tmp_path / "live" / "1"
     about = json.loads((folder / "about.json").read_text())
@@ -50,8 +50,8 @@ def test_a_run_has_graph_weights_tokenizer_and_pieces(tiny_run: Run, tmp_path: P
 
 
 @pytest.mark.usefixtures("without_packages")
-def test_a_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Path, monkeypatch) -> None:
-    """Its weights and JavaScript are files of a site; without the option they are gone."""
+def test_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Path, monkeypatch) -> None:
+    """Its weights and JavaScript count as files of the site; without the option the weights are removed."""
     monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
     for count in (2, 3, 0):
         site.write_site([tiny_results], tmp_path / "site", live=count)
@@ -62,8 +62,8 @@ def test_a_site_with_live_questions_is_replaced(tiny_results: Run, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("without_packages")
-def test_a_step_that_differs_from_the_last_is_left_out(own_run: Run, tmp_path: Path) -> None:
-    """One of another shape, and one whose file is damaged, each named."""
+def test_incompatible_or_damaged_steps_are_left_out(own_run: Run, tmp_path: Path) -> None:
+    """One step has weights of another shape, the other a damaged file; both are named."""
     change(own_run, 8, torch.float32, positions=8)
     (runs.checkpoint(own_run, 0).path / "model.safetensors").write_bytes(b"damaged")
     write_live([own_run], tmp_path, 3)
@@ -73,8 +73,8 @@ def test_a_step_that_differs_from_the_last_is_left_out(own_run: Run, tmp_path: P
 
 
 @pytest.mark.usefixtures("without_packages")
-def test_runs_that_cannot_be_asked_are_named(own_run: Run, tiny_run: Run, tmp_path: Path) -> None:
-    """Of another family, of a type that browsers lack, without weights: with a run that can, and alone."""
+def test_reason_is_given_for_runs_that_cannot_be_asked(own_run: Run, tiny_run: Run, tmp_path: Path) -> None:
+    """The reasons are an unsupported family, a type that browsers lack, and missing weights."""
     folder = runs.checkpoint(own_run, 16).path
     sizes = {"vocab_size": 700, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
     RobertaForMaskedLM(RobertaConfig(**sizes, intermediate_size=48)).save_pretrained(folder)
@@ -92,16 +92,16 @@ def test_runs_that_cannot_be_asked_are_named(own_run: Run, tiny_run: Run, tmp_pa
         write_live([own_run], tmp_path / "lost", 1)
 
 
-def test_without_npm_and_network_the_archives_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence with the version, the address and the place in the cache; nothing is left there."""
+def test_missing_npm_is_reported_with_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the version and the file's name; nothing is left in the cache or the site."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SiteError, match=r"onnxruntime-web@1\.30\.0.*npm.*onnxruntime-web-1\.30\.0\.tgz"):
         packages.add_packages(packages.LIVE, tmp_path / "site", tmp_path / "cache")
     assert not [*(tmp_path / "cache").iterdir()] and not (tmp_path / "site").exists()
 
 
-def test_without_npm_a_site_has_the_whole_plotly(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The one of Plotly's Python package, byte for byte."""
+def test_site_falls_back_to_the_plotly_of_python(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without npm plotly.min.js is that of Plotly's Python package, byte for byte."""
     monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -110,8 +110,8 @@ def test_without_npm_a_site_has_the_whole_plotly(tiny_results: Run, tmp_path: Pa
     assert (tmp_path / "site" / "assets" / "plotly.min.js").read_bytes() == own.read_bytes()
 
 
-def test_another_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An npm that sends other bytes is not believed."""
+def test_archive_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here npm delivers other bytes than expected."""
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
     npm.write_text('#!/bin/sh\necho other > "$6/onnxruntime-web-1.30.0.tgz"\n')

@@ -1,4 +1,4 @@
-"""A static site: its data are the figures of the dashboard, and a folder is replaced whole or not at all."""
+"""Tests of the static site: its data are the dashboard's figures, and its folder is replaced whole or not at all."""
 
 import base64
 import gzip
@@ -24,7 +24,7 @@ from tests.conftest import copy_run
 
 
 def read(path: Path) -> Any:
-    """Return the value of a file of data, as a page reads it."""
+    """Return the value of a data file as a page reads it."""
     packed = re.fullmatch(r'embryo\.add\(".*", "(.*)"\);\n', path.read_text()).group(1)
     found = json.loads(gzip.decompress(base64.b64decode(packed)))
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def short_site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a site of one page, which tests copy."""
+    """Return a site of one page for tests to copy."""
     made = tmp_path_factory.mktemp("short") / "site"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site, "PAGES", {"query": PAGES["query"]})
@@ -50,19 +50,19 @@ def short_site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def own_site(short_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the site of one page, which the test may write anew."""
+    """Return a copy of the site of one page for the test to change."""
     monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     return Path(shutil.copytree(short_site, tmp_path / "site"))
 
 
 def data(folder: Path) -> Path:
-    """Return the data of the only view."""
+    """Return the data folder of the only view."""
     (found,) = (folder / "data").glob("*/")
     return found
 
 
-def test_every_page_has_its_file_and_its_data(tiny_site: Path):
-    """Each names itself, and its data have a panel for what was computed."""
+def test_every_page_has_its_file_and_data(tiny_site: Path):
+    """The data of Tokens and Probing have their panels, and the site has its title."""
     names = {path.stem for path in tiny_site.glob("*.html")}
     assert names == {*PAGES, "index"} - {"overview"}
     shown = {name: [part.get("name") for part in read(data(tiny_site) / f"{name}.js")["parts"]] for name in PAGES}
@@ -70,8 +70,8 @@ def test_every_page_has_its_file_and_its_data(tiny_site: Path):
     assert read(tiny_site / "data" / "site.js")["title"] == "A site & more"
 
 
-def test_numbers_of_a_figure_are_the_scores(tiny_site: Path, tiny_results: Run):
-    """The CSV of a page has the values that the evaluation wrote."""
+def test_csv_of_a_figure_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
+    """Its plots have both scales of the axis."""
     panel = next(part for part in read(data(tiny_site) / "tokens.js")["parts"] if part["name"] == "accuracy")
     choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
     figure = read(tiny_site / "data" / f"{choice['file']}.js")
@@ -83,8 +83,8 @@ def test_numbers_of_a_figure_are_the_scores(tiny_site: Path, tiny_results: Run):
     )
 
 
-def test_runs_keep_their_order_whatever_their_names(tiny_results: Run, tmp_path: Path, monkeypatch):
-    """JavaScript would put whole numbers first."""
+def test_runs_keep_their_order(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """JavaScript would put names that are whole numbers first."""
     monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     made = []
     for name in ("tiny", "7", "10", "2"):
@@ -94,14 +94,13 @@ def test_runs_keep_their_order_whatever_their_names(tiny_results: Run, tmp_path:
     assert read(tmp_path / "site" / "data" / "site.js")["names"] == ["tiny", "7", "10", "2"]
 
 
-def test_no_address_of_another_host_is_loaded(tiny_site: Path):
-    """Pages and scripts name files of the folder alone."""
+def test_pages_load_nothing_from_other_hosts(tiny_site: Path):
     for path in tiny_site.glob("*.html"):
         assert not re.search(r"""(src|href)=["'](https?:)?//""", path.read_text())
 
 
-def test_only_views_with_new_results_are_drawn_anew(tiny_results: Run, tmp_path: Path, monkeypatch):
-    """An unchanged run is taken over, a changed one is not, and the folder is whole each time."""
+def test_only_changed_runs_are_redrawn(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """The view of an unchanged run is reused, and the folder is complete each time."""
     monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     run = copy_run(tiny_results, tmp_path / "copy")
     shutil.copytree(tiny_results.results, run.results)
@@ -112,10 +111,10 @@ def test_only_views_with_new_results_are_drawn_anew(tiny_results: Run, tmp_path:
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
-def test_a_foreign_folder_and_a_run_without_results_are_refused(
+def test_foreign_folder_and_run_without_results_are_refused(
     own_run: Run, tiny_results: Run, tmp_path: Path, monkeypatch
 ):
-    """One sentence each, and what is there stays; a fault of the program is none of them."""
+    """The error names the folder or run, and existing files stay; a fault of the program keeps its own exception."""
     kept = tmp_path / "mine" / "thesis.txt"
     kept.parent.mkdir()
     kept.write_text("mine")
@@ -134,8 +133,8 @@ def test_a_foreign_folder_and_a_run_without_results_are_refused(
 
 
 @pytest.mark.parametrize("name", [".git/config", "CNAME", "data/mine/thesis.txt", "assets/linked.js"])
-def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, own_site: Path, name: str):
-    """They would be lost."""
+def test_site_with_foreign_files_is_not_replaced(tiny_results: Run, own_site: Path, name: str):
+    """Replacing it would delete the user's files."""
     other = own_site / name
     other.parent.mkdir(exist_ok=True)
     other.symlink_to(own_site / "query.html") if "linked" in name else other.write_text("mine")
@@ -144,15 +143,14 @@ def test_a_site_with_files_of_others_is_not_replaced(tiny_results: Run, own_site
     assert other.exists() and (own_site / "query.html").exists()
 
 
-def test_a_manifest_that_is_none_does_no_harm(tiny_results: Run, own_site: Path):
-    """The site is drawn anew."""
+def test_invalid_manifest_redraws_the_site(tiny_results: Run, own_site: Path):
     (own_site / site.MANIFEST).write_text("[" * 100_000)
     assert len(write_site([tiny_results], own_site)) == 1
     assert write_site([tiny_results], own_site) == []
 
 
-def test_a_folder_has_one_writer(tiny_results: Run, tmp_path: Path, monkeypatch):
-    """A second one is refused while the first writes, and may write afterwards."""
+def test_concurrent_writer_is_refused(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """A second process may write the folder once the first has finished."""
     monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     folder, refused = tmp_path / "site", []
 
@@ -170,8 +168,8 @@ def test_a_folder_has_one_writer(tiny_results: Run, tmp_path: Path, monkeypatch)
     assert refused and [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
-def test_long_tables_have_every_row_in_a_file(tiny_site: Path, tiny_results: Run):
-    """Words and facts of the last step, with their numbers as they were stored."""
+def test_long_tables_are_stored_completely(tiny_site: Path, tiny_results: Run):
+    """Words and facts of the last step have their stored numbers."""
     page = read(data(tiny_site) / "tokens.js")
     about = next(part for part in page["parts"] if part.get("columns"))
     rows = pd.DataFrame(read(tiny_site / "data" / f"{about['file']}.js"), columns=about["columns"])
@@ -184,8 +182,8 @@ def test_long_tables_have_every_row_in_a_file(tiny_site: Path, tiny_results: Run
     assert sorted(rows["subject"]) == sorted(histories["subject"]) and (rows["p(answer)"] > 0).all()
 
 
-def test_an_axis_of_tokens_has_the_tokens_of_each_checkpoint(tiny_site: Path, tiny_results: Run):
-    """The counts are those of the manifests; zero has a place of its own on a log axis."""
+def test_token_axis_has_the_counts_of_the_checkpoints(tiny_site: Path, tiny_results: Run):
+    """Zero has a positive position on the log axis."""
     about = read(tiny_site / "data" / "site.js")["runs"][tiny_results.name]
     tokens = about["units"]["tokens"]
     assert tokens["counts"] == about["bar"]["tokens"] == tokens["values"]["linear"]
@@ -193,8 +191,8 @@ def test_an_axis_of_tokens_has_the_tokens_of_each_checkpoint(tiny_site: Path, ti
     assert tokens["axes"]["log"]["type"] == "log" and "flops" in about["units"]
 
 
-def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, own_site: Path, monkeypatch):
-    """The error names the folder, and nothing half written is left."""
+def test_full_disk_leaves_the_site_unchanged(tiny_results: Run, own_site: Path, monkeypatch):
+    """The error says why, and no partial folder is left."""
     before = sorted(path.name for path in own_site.rglob("*"))
 
     def full(*_: Any) -> None:
@@ -207,8 +205,8 @@ def test_a_full_disk_leaves_the_site_as_it_was(tiny_results: Run, own_site: Path
     assert [path.name for path in own_site.parent.iterdir() if "site" in path.name] == ["site"]
 
 
-def test_a_hundred_numbers_are_the_stored_scores(tiny_site: Path, tiny_results: Run):
-    """The CSV files of Tokens, Knowledge and Grammar have the values and counts of the evaluation."""
+def test_csv_files_of_three_pages_have_the_stored_scores(tiny_site: Path, tiny_results: Run):
+    """Values and counts of Tokens, Knowledge and Grammar are compared, over 100 numbers."""
     compared = 0
     for page, panel, metric, key, value in (
         ("tokens", "accuracy", "mask_prediction", "group", "accuracy"),

@@ -1,4 +1,4 @@
-"""A tokenizer's file is bounded before the tokenizers library, which may abort the process, reads it."""
+"""Tests of the bounds on a tokenizer.json, checked before the tokenizers library reads it and may abort the process."""
 
 import dataclasses
 import json
@@ -23,13 +23,13 @@ def check(run: Run) -> None:
 
 
 def write_part(run: Run, name: str, part: Any) -> None:
-    """Put a normaliser, cutter or decoder into the run's tokenizer.json."""
+    """Write a normaliser, pre-tokenizer, decoder or model into the run's tokenizer.json."""
     path = run.tokenizer / "tokenizer.json"
     runs.write_json(path, json.loads(path.read_text()) | {name: part})
 
 
 def replace(pattern: str, content: str) -> dict[str, Any]:
-    """Return a step that replaces matches."""
+    """Return a step that replaces the matches of a pattern."""
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
@@ -39,7 +39,7 @@ def sequence(*steps: dict[str, Any]) -> dict[str, Any]:
 
 
 def charsmap(replacement: str) -> dict[str, Any]:
-    """Return a step with a table of characters: the bytes of its trie, none here, and texts that replace characters."""
+    """Return a step with a table of characters: the bytes of its trie (here empty) and the replacing texts."""
     return {
         "type": "Precompiled",
         "precompiled_charsmap": b64encode(b"\0\0\0\0" + replacement.encode() + b"\0b\0").decode(),
@@ -48,7 +48,7 @@ def charsmap(replacement: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("vocab", [dict.fromkeys(map(str, range(300_001)), 1), [[str(i), 0.5] for i in range(300_001)]])
 def test_pieces_are_counted_before_the_library_reads_them(own_run: Run, vocab: Any, monkeypatch):
-    """In either form; a vocabulary of 64 MB takes gigabytes and minutes."""
+    """The vocabulary is a dictionary or a list; one of 64 MB would take gigabytes and minutes."""
     monkeypatch.setattr(tokenizer.tokenizers, "Tokenizer", lambda: pytest.fail("read"))
     write_part(own_run, "model", {"type": "Unigram", "vocab": vocab})
     with pytest.raises(BrokenRun, match="300,001 pieces"):
@@ -62,15 +62,15 @@ def test_pieces_are_counted_before_the_library_reads_them(own_run: Run, vocab: A
         ({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"] * 2_000_001}, "merges"),
     ],
 )
-def test_models_are_bounded(own_run: Run, model: Any, message: str):
-    """By the bytes of their pieces, and their merges."""
+def test_size_of_the_model_is_limited(own_run: Run, model: Any, message: str):
+    """The bytes of the pieces and the number of merges have limits."""
     write_part(own_run, "model", model)
     with pytest.raises(BrokenRun, match=message):
         check(own_run)
 
 
-def test_the_longest_replacement_of_public_tables_is_that_of_nfkc(tmp_path):
-    """SentencePiece's own tables, by which most public tokenizers normalise, are read."""
+def test_normalisation_tables_of_sentencepiece_pass(tmp_path):
+    """Most public tokenizers normalise with one of these four tables."""
     (tmp_path / "text").write_text("a b c d e f g h\n" * 100)
     for rule in ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf"):
         sentencepiece.SentencePieceTrainer.train(
@@ -84,8 +84,8 @@ def test_the_longest_replacement_of_public_tables_is_that_of_nfkc(tmp_path):
         check_tokenizer(tmp_path / "tokenizer.json", tmp_path, BrokenRun)
 
 
-def test_what_encoding_raises_is_one_sentence(own_run: Run):
-    """A panic of the library's Rust code names the file."""
+def test_panic_while_encoding_is_reported(own_run: Run):
+    """The error names the file and has the first line of what the library's Rust code says."""
     found = tokenizer.Tokenizer(own_run.tokenizer / "tokenizer.json", own_run.special_tokens)
     found._tokenizer = Mock()
     found._tokenizer.encode.side_effect = BaseException("a\nb")
@@ -93,8 +93,8 @@ def test_what_encoding_raises_is_one_sentence(own_run: Run):
         found.encode_text("The river")
 
 
-def test_parts_may_be_absent(own_run: Run):
-    """Not every tokenizer normalises, cuts or decodes; one that pretraining writes is within all bounds."""
+def test_missing_parts_pass(own_run: Run):
+    """Not every tokenizer has a normaliser, pre-tokenizer or decoder; the one that pretraining writes passes too."""
     check(own_run)
     for name in ("normalizer", "pre_tokenizer", "decoder", "post_processor"):
         write_part(own_run, name, None)
@@ -103,14 +103,14 @@ def test_parts_may_be_absent(own_run: Run):
 
 @pytest.mark.parametrize(("name", "characters"), [("normalizer", "20,000,000,000"), ("decoder", "10,000,000,000")])
 def test_nested_replacements_are_refused(own_run: Run, name: str, characters: str):
-    """Ten characters for each, ten times over, would be ten billion of one: the library aborts the process."""
+    """Ten steps that each write ten characters for one make ten billion of one, which aborts the process."""
     write_part(own_run, name, sequence(*[replace("a", "a" * 10)] * 10))
     with pytest.raises(BrokenRun, match=f"turn one character into {characters}"):
         check(own_run)
 
 
-def test_a_text_grows_by_what_both_parts_insert(own_run: Run):
-    """What the normaliser inserts, the cutter may replace again."""
+def test_growth_of_normaliser_and_pre_tokenizer_is_multiplied(own_run: Run):
+    """The pre-tokenizer may replace again what the normaliser inserted."""
     for name in ("normalizer", "pre_tokenizer"):
         write_part(own_run, name, replace(r"a|\p{N}+", "a" * 9))
     with pytest.raises(BrokenRun, match="into 81"):
@@ -144,8 +144,8 @@ def test_a_text_grows_by_what_both_parts_insert(own_run: Run):
         "large",
     ),
 )
-def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message: str | None):
-    """Steps are known and few, and what they insert is bounded, in tables of characters too."""
+def test_normalisers_that_could_take_all_memory_are_refused(own_run: Run, part: Any, message: str | None):
+    """Steps are few and known, and the length of what they insert is bounded, also in tables of characters."""
     write_part(own_run, "normalizer", part)
     if message is None:
         check(own_run)
@@ -154,7 +154,7 @@ def test_what_could_take_all_memory_is_refused(own_run: Run, part: Any, message:
         check(own_run)
 
 
-def test_deep_parts_are_refused(own_run: Run):
+def test_deeply_nested_parts_are_refused(own_run: Run):
     """The library would read them by recursion."""
     path = own_run.tokenizer / "tokenizer.json"
     content = json.dumps(json.loads(path.read_text()) | {"normalizer": "deep"})
@@ -164,7 +164,7 @@ def test_deep_parts_are_refused(own_run: Run):
 
 
 def test_patterns_of_public_tokenizers_pass(own_run: Run):
-    """Classes of characters, code points and small repeats are no counted repeats of a large number."""
+    """Character classes, code points and small repeats are allowed."""
     write_part(own_run, "pre_tokenizer", {"type": "Split", "pattern": {"Regex": r"\p{N}{1,3}|\x{10FFFF}| ?\p{L}+|\s+"}})
     check(own_run)
 
@@ -179,8 +179,8 @@ def test_patterns_of_public_tokenizers_pass(own_run: Run):
         ("added_tokens", [{"content": 5}]),
     ],
 )
-def test_kinds_that_the_library_does_not_know_are_refused(own_run: Run, name: str, part: Any):
-    """By the library itself, in a sentence that names the file."""
+def test_unknown_kinds_of_parts_are_refused(own_run: Run, name: str, part: Any):
+    """The library itself refuses them, and the error names the file."""
     write_part(own_run, name, part)
     with pytest.raises(BrokenRun, match=r"tokenizer\.json cannot be read as a tokenizer"):
         own = runs.sha256(own_run.tokenizer / "tokenizer.json")
@@ -188,8 +188,8 @@ def test_kinds_that_the_library_does_not_know_are_refused(own_run: Run, name: st
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "{}"])
-def test_what_is_no_tokenizer_is_reported(own_run: Run, content: str):
-    """One sentence with the file."""
+def test_file_that_is_no_tokenizer_is_reported(own_run: Run, content: str):
+    """The error names the file."""
     (own_run.tokenizer / "tokenizer.json").write_text(content)
     with pytest.raises(BrokenRun, match=r"tokenizer\.json is not valid"):
         check(own_run)

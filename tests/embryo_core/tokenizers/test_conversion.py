@@ -1,4 +1,4 @@
-"""Tokenizers of other families become a tokenizer.json of the run's, which cuts text as transformers does."""
+"""Tests of converting other tokenizers to a tokenizer.json that cuts text as transformers does."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ TEXT = "The river runs to the sea ."
 
 
 def wordpiece(folder: Path) -> None:
-    """BERT's vocab.txt."""
+    """Write a WordPiece tokenizer with BERT's vocab.txt."""
     trained = BertWordPieceTokenizer()
     trained.train([str(SAMPLE / "text.txt")], vocab_size=500, show_progress=False)
     trained.save_model(str(folder))
@@ -40,7 +40,7 @@ def wordpiece(folder: Path) -> None:
 
 
 def sentence_piece(folder: Path) -> None:
-    """ALBERT's spiece.model, and nothing else that transformers would prefer."""
+    """Write ALBERT's spiece.model and no other file that transformers would prefer."""
     special = "--pad_id=0 --unk_id=1 --bos_id=-1 --eos_id=-1 --control_symbols=[CLS],[SEP] "
     special += "--user_defined_symbols=[MASK]"
     sentencepiece.SentencePieceTrainer.train(
@@ -51,7 +51,7 @@ def sentence_piece(folder: Path) -> None:
 
 
 def byte_level(folder: Path) -> None:
-    """RoBERTa's vocab.json and merges.txt."""
+    """Write a byte-level BPE tokenizer with RoBERTa's vocab.json and merges.txt."""
     trained = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=special, show_progress=False)
@@ -62,13 +62,13 @@ def byte_level(folder: Path) -> None:
 
 @pytest.fixture(params=[wordpiece, sentence_piece, byte_level], ids=lambda make: make.__name__)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Make a folder with a tokenizer of one kind."""
+    """Return a folder with a tokenizer of one kind."""
     request.param(tmp_path)
     return tmp_path
 
 
 def read(folder: Path) -> Tokenizer:
-    """Return the tokenizer as a run has it."""
+    """Return the converted tokenizer as a run reads it."""
     text, special, _ = convert_tokenizer(folder)
     path = folder / "kept.json"
     path.write_text(text, encoding="utf-8")
@@ -76,7 +76,7 @@ def read(folder: Path) -> Tokenizer:
 
 
 def test_text_is_cut_as_by_transformers(folder):
-    """Ids of a text with a mask, special tokens around it included; words joined are the running text."""
+    """Ids agree for a masked text with its special tokens, and for words joined to running text."""
     own, theirs = read(folder), AutoTokenizer.from_pretrained(folder)
     masked = TEXT.replace("river", "[MASK]")
     assert own.encode_text(masked).tolist() == theirs(masked.replace("[MASK]", theirs.mask_token)).input_ids
@@ -86,7 +86,7 @@ def test_text_is_cut_as_by_transformers(folder):
 
 
 def test_pairs_are_framed_as_by_transformers(folder):
-    """Ids, segments and mask of one text and of pairs, padded: BERT's, ALBERT's, and RoBERTa's two separators."""
+    """Ids, segments and mask agree for padded texts and pairs; RoBERTa has two separators."""
     own, theirs = read(folder), AutoTokenizer.from_pretrained(folder)
     pairs = [(TEXT, "The king sat ."), ("A house", TEXT)]
     for texts in (pairs, [(TEXT,), ("A house",)]):
@@ -98,8 +98,8 @@ def test_pairs_are_framed_as_by_transformers(folder):
     assert list(map(len, cut)) == encode(pairs, own, 12).lengths.tolist() == [12, 12]
 
 
-def test_a_tokenizer_that_does_not_frame_pairs_has_the_runs_own_tokens(folder):
-    """[CLS] first [SEP] second [SEP], the second in a segment of its own."""
+def test_pairs_without_post_processor_get_the_special_tokens(folder):
+    """The frame is [CLS] first [SEP] second [SEP], with segment 1 for the second text."""
     tokenizer = read(folder)
     tokenizer._tokenizer.post_processor = None
     one, two = tokenizer.frame(1), tokenizer.frame(2)
@@ -107,8 +107,8 @@ def test_a_tokenizer_that_does_not_frame_pairs_has_the_runs_own_tokens(folder):
     assert (len(one.ids), one.first, two.first) == (2, None, 1)
 
 
-def test_pieces_are_read_by_how_a_word_begins(folder):
-    """Whatever marks it, a word's first piece is shown plain, and a piece inside a word after "##"."""
+def test_pieces_inside_words_are_marked_in_every_kind(folder):
+    """The first piece of a word is shown plain, later ones after "##", whatever marks them in the vocabulary."""
     tokenizer = read(folder)
     shown = readable(tokenizer, tokenizer.encode_text("a riverside")[2:-1])
     assert not shown[0].startswith("##") and all(piece.startswith("##") for piece in shown[1:])
@@ -118,7 +118,7 @@ def test_pieces_are_read_by_how_a_word_begins(folder):
 
 
 def change(folder: Path, **members: object) -> Path:
-    """Change members of a folder's tokenizer.json, which is returned."""
+    """Change members of a folder's tokenizer.json and return its path."""
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | members))
     return path
@@ -140,14 +140,13 @@ def test_the_file_decides_and_not_the_class(tmp_path):
     assert "'closed.' into 'closed.', " in remark and "BertTokenizer" in remark
 
 
-def test_nothing_is_said_of_a_tokenizer_that_transformers_reads_alike(folder):
-    """As most are."""
+def test_no_remark_if_transformers_agrees(folder):
     assert convert_tokenizer(folder).remark == ""
 
 
 @pytest.mark.parametrize("with_file", [True, False])
-def test_sentencepiece_keeps_its_characters(tmp_path, with_file):
-    """DeBERTa's spm.model normalises by NFKC, whether a tokenizer.json was made of it or not."""
+def test_sentencepiece_keeps_its_normalisation(tmp_path, with_file):
+    """DeBERTa's spm.model normalises by NFKC, with or without a tokenizer.json made from it."""
     special = "--pad_id=0 --bos_id=1 --eos_id=2 --unk_id=3 --user_defined_symbols=[MASK] --bos_piece=[CLS]"
     sentencepiece.SentencePieceTrainer.train(
         f"--input={SAMPLE / 'text.txt'} --model_prefix={tmp_path / 'spm'} --vocab_size=400 --minloglevel=2 {special} "
@@ -166,8 +165,8 @@ def test_sentencepiece_keeps_its_characters(tmp_path, with_file):
 
 @pytest.mark.parametrize("make", [wordpiece, byte_level])
 @pytest.mark.parametrize("kind", ["Bert", "Roberta", "PreTrained"])
-def test_a_file_without_a_frame_has_that_of_its_special_tokens(tmp_path, make, kind):
-    """No post-processor, or one that puts nothing around a text, whatever the class."""
+def test_missing_frame_is_made_of_the_special_tokens(tmp_path, make, kind):
+    """The file has no post-processor, or one that adds nothing around a text, under any class."""
     make(tmp_path)
     ends = ("[CLS]", "[SEP]", "[MASK]") if make is wordpiece else ("<s>", "</s>", "<mask>")
     tokens = dict(zip(("cls_token", "sep_token", "mask_token"), ends, strict=True))
@@ -180,15 +179,14 @@ def test_a_file_without_a_frame_has_that_of_its_special_tokens(tmp_path, make, k
         assert [own.pieces(ids) for ids in own.frame(2).ids] == [[ends[0]], [ends[1]], [ends[1]]]
 
 
-def test_a_folder_without_one_is_reported(tmp_path):
-    """And a tokenizer without a mask cannot ask."""
+def test_folder_without_tokenizer_is_reported(tmp_path):
     assert not has_tokenizer(tmp_path)
     with pytest.raises(BrokenRun, match="has no tokenizer that transformers reads"):
         convert_tokenizer(tmp_path)
 
 
 def other(**members: object) -> Callable[[bytes], bytes]:
-    """Return a damage that changes members of a JSON file."""
+    """Return a function that changes members of a JSON file."""
     return lambda content: json.dumps(json.loads(content) | members).encode()
 
 
@@ -205,8 +203,8 @@ def other(**members: object) -> Callable[[bytes], bytes]:
         ("tokenizer_config.json", other(tokenizer_class="CanineTokenizer"), "CanineTokenizer, which cannot be saved"),
     ],
 )
-def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
-    """With the folder, what it has, and what to do, whatever class of error the libraries raise."""
+def test_damaged_tokenizer_is_reported(tmp_path, name, damage, message):
+    """The error names the folder, the damage and the remedy, whatever exception the libraries raise."""
     wordpiece(tmp_path)
     path = tmp_path / name
     path.write_bytes(damage(path.read_bytes()))
@@ -218,8 +216,8 @@ def test_a_damaged_tokenizer_is_one_sentence(tmp_path, name, damage, message):
     )
 
 
-def test_ids_that_stand_for_no_piece_are_reported(tmp_path):
-    """Before a run is made of it: nothing could read that."""
+def test_gaps_in_the_ids_are_reported(tmp_path):
+    """They are reported during conversion, before a run with an unusable tokenizer is written."""
     wordpiece(tmp_path)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text())
@@ -230,8 +228,8 @@ def test_ids_that_stand_for_no_piece_are_reported(tmp_path):
         convert_tokenizer(tmp_path)
 
 
-def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
-    """The file itself is read, which names no mask then."""
+def test_unknown_tokenizer_class_is_ignored(tmp_path):
+    """The file itself is read, and it names no mask token."""
     wordpiece(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "NoSuchTokenizer"}')
     with pytest.raises(BrokenRun, match=r"has no mask token; .* --tokenizer"):
@@ -250,8 +248,8 @@ def test_a_class_that_transformers_has_not_is_not_looked_up(tmp_path):
         (RobertaConfig, "vocab.json", b"{}", r"in vocab.json \(no pieces but the special tokens\)"),
     ],
 )
-def test_a_damaged_vocabulary_is_one_sentence(tmp_path, config, name, content, message):
-    """Nor is one taken that transformers makes up where it finds no pieces."""
+def test_damaged_vocabulary_is_reported(tmp_path, config, name, content, message):
+    """The vocabulary that transformers invents if it finds no pieces is refused too."""
     config().save_pretrained(tmp_path)
     (tmp_path / name).write_bytes(content)
     if name == "vocab.json":

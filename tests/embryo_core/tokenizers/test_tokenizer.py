@@ -1,4 +1,4 @@
-"""A run's tokenizer gives the ids that pretraining and transformers give, and another one is refused."""
+"""Tests of a run's tokenizer: it gives the ids of pretraining and of transformers, and another file is refused."""
 
 import json
 import weakref
@@ -20,41 +20,41 @@ TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
 
 
 def test_another_tokenizer_is_refused(own_run):
-    """A tokenizer.json that is not the one of pretraining is known by its hash."""
+    """The hash shows that tokenizer.json is not the one of pretraining."""
     path = own_run.tokenizer / "tokenizer.json"
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     with pytest.raises(TokenizerMismatch, match="not the tokenizer that run 'tiny' was pretrained with"):
         load(runs.checkpoint(own_run, 8))
 
 
-def test_a_missing_tokenizer_is_named(own_run):
-    """The error names the file that has to come back."""
+def test_missing_tokenizer_is_named(own_run):
+    """The error names the missing file."""
     (own_run.tokenizer / "tokenizer.json").unlink()
     with pytest.raises(BrokenRun, match=r"tokenizer.json does not exist"):
         load_tokenizer(own_run)
 
 
-def test_runs_with_one_tokenizer_share_it(own_run: Run, tiny_run: Run):
+def test_runs_with_equal_tokenizers_share_one_object(own_run: Run, tiny_run: Run):
     """It takes megabytes, and a dashboard shows many runs of one design."""
     assert own_run.tokenizer != tiny_run.tokenizer and load_tokenizer(own_run) is load_tokenizer(tiny_run)
 
 
-def test_a_tokenizer_is_freed_with_its_last_user(tiny_run: Run):
-    """Not only by a collection of garbage, which a server puts off."""
+def test_tokenizer_is_freed_with_its_last_reference(tiny_run: Run):
+    """It does not wait for garbage collection, which a server postpones."""
     found = weakref.ref(Tokenizer(tiny_run.tokenizer / "tokenizer.json", tiny_run.special_tokens))
     assert found() is None
 
 
-def test_the_tokenizer_is_that_of_auto_tokenizer(tiny_run):
-    """Running text with [MASK] gives the ids that transformers' AutoTokenizer gives."""
+def test_ids_equal_those_of_auto_tokenizer(tiny_run):
+    """Running text with [MASK] gives the ids of transformers' AutoTokenizer."""
     ours, theirs = load_tokenizer(tiny_run), AutoTokenizer.from_pretrained(tiny_run.tokenizer)
     for text in TEXTS:
         assert ours.encode_text(text).tolist() == theirs(text)["input_ids"]
     assert ours.pieces([ours.mask_id, ours.cls_id, ours.sep_id]) == ["[MASK]", "[CLS]", "[SEP]"]
 
 
-def test_words_are_tokenized_on_their_own(tiny_run):
-    """The pieces of a sentence are those of its words in turn, each with the number of its word."""
+def test_words_are_tokenized_separately(tiny_run):
+    """The pieces of a sentence are those of its words in order, each with the index of its word."""
     tokenizer = load_tokenizer(tiny_run)
     words = ["Unforgettable", "rivers", "do", "n't", "run"]
     encoding = tokenizer.encode_words(words)
@@ -64,19 +64,19 @@ def test_words_are_tokenized_on_their_own(tiny_run):
     assert encoding.word_of_piece.tolist() == sorted(encoding.word_of_piece)
 
 
-def test_a_single_piece_is_a_known_word(tiny_run):
-    """A word of several pieces, and one that is unknown, have no single piece."""
+def test_single_piece_of_a_known_word(tiny_run):
+    """A word of several pieces and an unknown word have no single piece."""
     tokenizer = load_tokenizer(tiny_run)
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
     assert tokenizer.single_piece("☃") is None and tokenizer.single_piece("<unk>") is None
 
 
-# === Tokenizers from strangers ===
+# === Tokenizers of other projects ===
 
 
 def with_tokenizer(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
-    """Change the tokenizer.json of a run as if it had been pretrained with it."""
+    """Change the tokenizer.json of a run as if the run had been pretrained with it."""
     path = run.tokenizer / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
@@ -85,7 +85,7 @@ def with_tokenizer(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
 
 
 def rename(old: str, new: str) -> Callable[[dict[str, Any]], object]:
-    """Return a change of one special token's name."""
+    """Return a function that renames one special token."""
 
     def change(content: dict[str, Any]) -> None:
         text = json.dumps(content)
@@ -111,15 +111,15 @@ def spread_ids(content: dict[str, Any]) -> None:
     ],
     ids=("no mask", "id beyond the pieces", "bad pattern", "panic", "no pieces"),
 )
-def test_a_tokenizer_that_cannot_be_used_is_a_broken_run(own_run: Run, change: Callable, message: str):
-    """One sentence names the file, even where the library's Rust code panics, which is no Exception."""
+def test_unusable_tokenizer_is_a_broken_run(own_run: Run, change: Callable, message: str):
+    """The error names the file, even if the library's Rust code panics, which raises no subclass of Exception."""
     with pytest.raises(BrokenRun, match=rf"tokenizer\.json .*{message}"):
         load_tokenizer(with_tokenizer(own_run, change))
 
 
 @pytest.mark.parametrize(("part", "words"), [("normalizer", ["The", "end"]), ("pre_tokenizer", ["the end"])])
-def test_parts_may_be_absent(own_run: Run, part: str, words: list[str]):
-    """A tokenizer without normaliser keeps capitals, and one without cutter keeps the text whole."""
+def test_normaliser_and_pre_tokenizer_are_optional(own_run: Run, part: str, words: list[str]):
+    """Without a normaliser capitals are kept, and without a pre-tokenizer the text stays whole."""
     tokenizer = load_tokenizer(with_tokenizer(own_run, lambda content: content.update({part: None})))
     assert tokenizer.cut("The end") == words
 
@@ -133,8 +133,8 @@ def test_parts_may_be_absent(own_run: Run, part: str, words: list[str]):
     ],
     ids=("byte-level", "SentencePiece", "WordPiece"),
 )
-def test_the_mark_of_a_words_start_is_known_without_latin_pieces(own_run: Run, cutter, mark: str):
-    """A vocabulary of another script has no piece that "a" could begin."""
+def test_word_start_is_known_without_latin_pieces(own_run: Run, cutter, mark: str):
+    """A vocabulary of another script has no piece that could begin with "a"."""
 
     def change(content: dict[str, Any]) -> None:
         pieces = [token["content"] for token in content["added_tokens"]] + ["α", "Ġ", "▁", "a"]
