@@ -1,4 +1,4 @@
-"""Figures of fine-tuning hold every score, control and published score; captions name data, seeds and settings."""
+"""Tests of the fine-tuning figures: scores, controls, published scores, headlines, and captions."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, 
 from embryo_core.types import Findings, Run, StepUnit, TaskScore, TuningPoint
 from tests.conftest import at, copy_run
 
-STORED = {  # scores of seeds by step, and of the control, by task and metric
+STORED = {  # by task and metric: scores of all seeds by step, and the control's score
     ("cola", "matthews"): ({0: [0.0, 0.1], 8: [0.2, 0.4], 16: [0.1, 0.3]}, 0.0),
     ("rte", "accuracy"): ({0: [0.5], 8: [0.6]}, 0.52),
     ("squad", "f1"): ({8: [0.3]}, 0.0),
@@ -54,30 +54,30 @@ def store(run: Run, tasks: Sequence[str] = ("cola", "rte", "squad"), steps: Sequ
     return run
 
 
-def test_a_curve_is_the_mean_of_the_seeds_with_its_spread(table):
-    """And of a task's first metric alone."""
+def test_curve_is_the_mean_of_seeds_with_their_range(table):
+    """A task has only its first metric: SQuAD has F1 and not exact match."""
     cola = table[table["task"] == "cola"].set_index("step")
     assert cola["value"].tolist() == pytest.approx([0.05, 0.3, 0.2])
     assert (cola["low"][8], cola["high"][8], cola["seeds"][8], cola["n"][8], cola["control"][8]) == (0.2, 0.4, 2, 50, 0)
     assert table.loc[table["task"] == "squad", "metric"].tolist() == ["f1"]
 
 
-def test_exact_match_is_a_curve_next_to_f1(table):
-    """It is never part of the average over GLUE."""
+def test_exact_match_is_a_separate_curve(table):
+    """It counts as another task next to SQuAD, whose score is F1."""
     exact = table[table["task"] == EXACT]
     assert exact[["metric", "value", "n"]].values.tolist() == [["exact", 0.2, 50]]
 
 
-def test_the_average_is_over_glue_at_steps_that_all_its_tasks_have(table):
-    """SQuAD is none of them; RTE has no step 16."""
+def test_average_covers_glue_tasks_at_common_steps(table):
+    """RTE has no step 16, and SQuAD is not part of GLUE; a single GLUE task has no average."""
     average = glue_average(table)
     assert average["step"].tolist() == [0, 8]
     assert average["value"].tolist() == pytest.approx([0.275, 0.45])
     assert average["tasks"].iloc[0] == "CoLA, RTE"
-    assert glue_average(table[table["task"] != "rte"]).empty  # CoLA and SQuAD
+    assert glue_average(table[table["task"] != "rte"]).empty  # CoLA and SQuAD remain
 
 
-def test_every_task_and_the_average_have_a_colour_of_their_own():
+def test_tasks_and_average_have_distinct_styles():
     """Exact match has SQuAD's colour and another symbol."""
     tasks = [
         "cola",
@@ -97,8 +97,8 @@ def test_every_task_and_the_average_have_a_colour_of_their_own():
     assert set(finetuning.task_styles([EXACT])) == {EXACT}
 
 
-def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
-    """Each point has task and step for a click; the best step is larger, and a single seed has no band."""
+def test_figure_has_scores_controls_and_published_scores(own_run: Run):
+    """Points carry task and step for a click; the best step has a larger marker, and a single seed has no band."""
     figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], published=True)
     traces = {trace.name: trace for trace in figure.plot.data}
     cola = traces["CoLA"]
@@ -111,24 +111,24 @@ def test_the_figure_has_every_score_control_and_published_score(own_run: Run):
     assert "CoLA gains most" in figure.headline and "0.050 to 0.200" in figure.headline
 
 
-def test_each_task_can_have_a_panel_with_its_published_score(own_run: Run):
-    """A line is in the panel of its task."""
+def test_published_score_is_in_the_panel_of_its_task(own_run: Run):
+    """The option `panels` gives each task a panel."""
     figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], panels=True, published=True)
     traces = {trace.name: trace for trace in figure.plot.data}
     assert len({traces[name].yaxis for name in ("CoLA", "RTE", "SQuAD")}) == 3
     assert traces["SQuAD, ALBERT-base"].yaxis == traces["SQuAD"].yaxis
 
 
-def test_lines_of_reference_are_seen_at_a_single_step(own_run: Run):
-    """A line would have no length, so they are marks."""
+def test_reference_lines_are_marks_at_a_single_step(own_run: Run):
+    """A line from one step to the same step would have no length."""
     figure = finetuning.scores([store(own_run, ["squad"])], Axis(), ["squad"], published=True)
     marks = {trace.name: trace for trace in figure.plot.data if trace.mode == "markers"}
     assert {"SQuAD, baseline", "SQuAD, ALBERT-base"} <= marks.keys()
     assert all(marks[name].marker.symbol == "line-ew" for name in ("SQuAD, baseline", "SQuAD, ALBERT-base"))
 
 
-def test_the_average_of_several_runs_is_over_tasks_that_all_have(tiny_run: Run, tmp_path):
-    """A task that one run lacks is in no average; runs that were not fine-tuned do not count."""
+def test_average_of_several_runs_covers_common_tasks(tiny_run: Run, tmp_path):
+    """A task that one run lacks is not averaged; a run that was not fine-tuned is named as missing."""
     one, other, bare = (copy_run(tiny_run, tmp_path / name) for name in ("one", "other", "bare"))
     store(one, ["cola", "rte"])
     store(other, ["rte"])
@@ -139,21 +139,21 @@ def test_the_average_of_several_runs_is_over_tasks_that_all_have(tiny_run: Run, 
     assert figure.missing == ("tiny",)
 
 
-def test_published_scores_are_of_the_version_of_the_data(table):
-    """SQuAD's version shows in how often no answer is right."""
+def test_published_score_depends_on_the_version_of_squad(table):
+    """An empty answer is right for half of the questions of version 2.0, and for almost none of version 1.1."""
     squad = table[table["task"] == "squad"]
     for task, control, score in (
         ("squad", 0.0, 0.893),
         ("squad", 0.5, 0.8),
-        (EXACT, 0.0003, 0.823),  # three gold answers of 1.1 are "."
+        (EXACT, 0.0003, 0.823),  # three gold answers of version 1.1 are "."
         (EXACT, 0.5, 0.771),
         ("cola", 0.0, None),
     ):
         assert finetuning.published_score(task, squad.assign(control=control)) == score
 
 
-def test_a_fine_tunings_curve_has_two_lines_for_each_seed(own_run: Run):
-    """Loss and score; each update has a tick unless there are many."""
+def test_tuning_curve_has_loss_and_score_of_each_seed(own_run: Run):
+    """Each update has a tick unless there are many."""
     figure = finetuning.tuning_curve([store(own_run)], Axis(), "cola", 8, "matthews")
     assert len(figure.plot.data) == 4 and list(figure.plot.data[0].x) == [3, 6] and figure.at == "step8"
     assert list(figure.plot.layout.xaxis.tickvals) == [0, 3, 6]
@@ -165,14 +165,14 @@ def test_a_fine_tunings_curve_has_two_lines_for_each_seed(own_run: Run):
 
 
 def described(table: pd.DataFrame, average: pd.DataFrame | None = None, **sources: dict) -> str:
-    """Return the caption of a table of scores."""
+    """Return the caption of a table of scores; keywords are names of sources, with _ for each colon."""
     none = pd.DataFrame({"step": [], "value": [], "tasks": []})
     sources = {name.replace("_", ":"): noted for name, noted in sources.items()}
     return str(finetuning.describe_scores(table, none if average is None else average, sources, StepUnit.UPDATES))
 
 
-def test_the_headline_names_the_score_that_gains_most():
-    """At a single step, the one that is farthest above its control."""
+def test_headline_names_the_task_that_gains_most():
+    """With a single step it names the task farthest above its control; it also says if no task gains or is above."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     table = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     table = table.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
@@ -185,8 +185,8 @@ def test_the_headline_names_the_score_that_gains_most():
     assert "No score is above its control" in finetuning.headline(last.assign(control=0.9), axis)
 
 
-def test_the_caption_names_protocol_seeds_and_the_tasks_of_the_average(table):
-    """A stranger's results may not say the protocol; seeds of other data are named as left out."""
+def test_caption_names_protocol_seeds_and_averaged_tasks(table):
+    """Results from elsewhere may lack the protocol; seeds with other data than the first are named as left out."""
     rte = table[table["task"] == "rte"]
     assert "protocol quick; a single seed" in described(rte, finetuning_rte_1={"protocol": "quick"})
     assert "protocol unknown; " in described(rte, finetuning_rte_1={}) and "average" not in described(rte)
@@ -196,16 +196,16 @@ def test_the_caption_names_protocol_seeds_and_the_tasks_of_the_average(table):
     assert "the task's first seed: RTE with seed 2." in described(rte, **sources)
 
 
-def test_random_weights_are_a_control_if_they_were_fine_tuned(table):
-    """Otherwise the caption says that they are missing."""
+def test_fine_tuned_random_weights_are_a_second_control(table):
+    """If step 0 was not fine-tuned, the caption says so and names the first step."""
     rte = table[table["task"] == "rte"]
     assert "Step 0, random weights" in described(rte)
     later = described(rte.assign(step=[1024, 2048]))
     assert "not fine-tuned" in later and "step 1,024" in later
 
 
-def test_a_learning_rate_of_equal_trials_is_explained():
-    """With what decided; nothing is said if one was best, or nothing is stored."""
+def test_choice_among_tied_learning_rates_is_explained():
+    """The caption says what decided; it is silent if one rate was best, or if the record is missing or malformed."""
     rates = {"0.0001": 0.0, "0.0002": 0.0, "0.0004": -0.1}
     noted = {"learning_rate": 1e-4, "rate_step": 16, "rates": rates}
     assert "0.0001, 0.0002 had the same score; 0.0001 was chosen because" in finetuning.describe_tuning(noted).details

@@ -1,4 +1,4 @@
-"""Examples of a task have the answers of each step, and the history that follows from them."""
+"""Tests of the examples of fine-tuning tasks: their answers at each step, and the histories of these."""
 
 import pandas as pd
 
@@ -6,8 +6,8 @@ from embryo_core.figures import finetuning_examples as examples
 from embryo_core.types import StepUnit
 
 
-def test_examples_have_the_histories_of_facts():
-    """Right from a step on, right and then wrong, both, and never; answers by the names of their labels."""
+def test_examples_are_classified_by_history():
+    """Answers are numbers, or names of labels if these are known."""
     answers = {"learned": (0, 1, 1), "forgotten": (1, 0, 0), "oscillating": (1, 0, 1), "never learned": (0, 0, 0)}
     stored = pd.DataFrame(
         [
@@ -24,8 +24,8 @@ def test_examples_have_the_histories_of_facts():
     assert named.loc[1, ["gold", 0, 8]].tolist() == ["yes", "yes", "no"]
 
 
-def test_questions_show_their_answers_where_the_paragraphs_are_known():
-    """Else how near they come; right is an exact match."""
+def test_spans_are_shown_as_words_if_paragraphs_are_known():
+    """Otherwise each step has its F1; only an exact match counts as right."""
     rows = [(0, "q", 0, 0, 0.0, 0.0), (8, "q", 0, 3, 0.0, 0.5), (16, "q", 4, 7, 1.0, 1.0)]
     spans = pd.DataFrame(rows, columns=["step", "question", "start", "end", "exact", "f1"])
     found = examples.span_histories(spans, pd.Series({"q": "The hen broods."}))
@@ -33,16 +33,16 @@ def test_questions_show_their_answers_where_the_paragraphs_are_known():
     assert examples.span_histories(spans, None).loc["q"].tolist() == ["learned", 0.0, 0.5, 1.0]
 
 
-def test_values_have_no_history():
-    """Nothing is right or wrong in a regression."""
+def test_regression_values_have_no_history():
+    """No value is simply right or wrong; answers are rounded to two decimals, also if stored in float32."""
     stored = pd.DataFrame({"step": [0, 8], "example": 0, "gold": 2.5, "answer": [2.512, 1.0]})
     assert examples.answered_values(stored).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
-    short = stored.astype({"gold": "float32", "answer": "float32"})  # as they are stored
+    short = stored.astype({"gold": "float32", "answer": "float32"})  # as the store has them
     assert examples.answered_values(short).loc[0].to_dict() == {"gold": 2.5, 0: 2.51, 8: 1.0}
 
 
-def test_a_long_series_shows_some_steps_and_the_chosen_one():
-    """Histories are of all steps; columns are named once they are chosen."""
+def test_long_series_show_some_steps_and_the_chosen_one():
+    """The history still covers all steps, and the shown columns are named after their steps."""
     stored = pd.DataFrame({"step": range(100), "example": 0, "gold": 1.0, "answer": [*[0.0] * 60, 1.0, *[0.0] * 39]})
     table = examples.answer_histories(stored)
     assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102

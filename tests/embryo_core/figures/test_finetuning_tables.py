@@ -1,4 +1,4 @@
-"""Tables of fine-tuning are those computed by hand: when shares were reached, and correlations."""
+"""Tests of the fine-tuning tables, with values computed by hand: scores, shares reached, and correlations."""
 
 import pandas as pd
 import pytest
@@ -24,8 +24,8 @@ SCORES = pd.DataFrame(
 )
 
 
-def test_the_table_says_when_a_share_was_reached():
-    """With its interval; a last score that is not above 0 reaches nothing."""
+def test_task_table_has_the_step_of_each_share():
+    """Steps come with their interval; a last score that is not significantly above 0 has no such step."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     table = tables.task_table(SCORES, 8, {"cola": [Reached(8, 0, 16), None]}, axis).set_index("task")
     assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not significantly above 0"
@@ -34,7 +34,7 @@ def test_the_table_says_when_a_share_was_reached():
 
 
 def test_associations_need_four_steps():
-    """Spearman's correlation of what rises and what rises, but for one pair, is 0.8."""
+    """Spearman's correlation of four steps is 0.8 if one pair of neighbours is swapped."""
     steps = [0, 1, 2, 4]
     scores = pd.DataFrame({"task": "cola", "step": steps, "value": [0.1, 0.2, 0.4, 0.3]})
     masked = pd.DataFrame({"step": [*steps, 8], "value": [0.1, 0.2, 0.3, 0.4, 0.5]})
@@ -43,8 +43,8 @@ def test_associations_need_four_steps():
     assert tables.associations(scores[:3], masked).empty
 
 
-def test_associations_have_the_interval_of_every_rank_correlation():
-    """That of Bonett and Wright, n being the steps; equal scores are counted, and have no correlation where all are."""
+def test_associations_have_bonett_and_wright_intervals():
+    """n is the number of steps; tied scores are counted, and a task whose scores are all equal has no correlation."""
     steps, masked = [*range(6)], pd.DataFrame({"step": range(6), "value": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
     values = {"cola": [0.0, 0.0, 0.0, 0.0, 0.2, 0.1], "rte": [0.5] * 6, "sst2": [0.1, 0.2, 0.3, 0.5, 0.4, 0.6]}
     frame = pd.concat([pd.DataFrame({"task": task, "step": steps, "value": value}) for task, value in values.items()])
@@ -55,8 +55,8 @@ def test_associations_have_the_interval_of_every_rank_correlation():
     assert found.loc["rte", ["value", "low", "high"]].isna().all() and set(found["steps"]) == {6}
 
 
-def test_masked_accuracy_is_of_one_sample():
-    """The largest that all steps have, over all positions of the shortest sequences, masked as in training."""
+def test_masked_accuracy_comes_from_one_sample():
+    """It is the largest sample with all steps, of the shortest sequences, masked as in training, over all positions."""
     rows = [
         (8, 64, "training", 0, 31, 0.5, 10, 30),
         (8, 64, "training", 32, 63, 0.2, 20, 30),
@@ -74,23 +74,23 @@ def test_masked_accuracy_is_of_one_sample():
     assert tables.widest_sample(pd.DataFrame(columns=Measured._fields), [8]).empty
 
 
-def test_the_caption_of_tasks_has_the_average_and_what_was_not_learned():
-    """The average is over steps that all tasks have."""
+def test_caption_has_average_and_unlearned_tasks():
+    """The average is at the last step that all tasks have; RTE ends below its control."""
     caption = str(tables.describe_tasks(SCORES, StepUnit.UPDATES))
     assert "GLUE average at step 8: 0.405, over CoLA, RTE" in caption
     assert ": RTE." in caption
 
 
-def test_scores_that_are_mostly_tied_are_named():
-    """Next to a correlation that says next to nothing."""
+def test_caption_names_mostly_tied_scores():
+    """Rank correlations of such scores are nearly meaningless; RTE has only two ties."""
     table = pd.DataFrame({"task": ["cola", "rte"], "value": 0.5, "low": 0.1, "high": 0.9, "steps": 19, "tied": [13, 2]})
     caption = tables.describe_associations(table, tables.EVALUATED)
     assert "CoLA has the same score at 13 of 19 steps" in caption.details and "RTE" not in str(caption)
     assert tables.EVALUATED in caption.summary
 
 
-def test_masked_accuracy_is_that_of_the_log_or_of_mask_prediction(tiny_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The log of an added run has none."""
+def test_masked_accuracy_comes_from_log_or_mask_prediction(tiny_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Mask prediction is used if the log is empty or lacks the accuracy, as for an added run."""
     scores = pd.DataFrame({"group": ["ADJ", "all"], "step": [8, 8], "value": [0.5, 0.3]})
     monkeypatch.setattr(results, "read_scores", lambda run, metric: scores)
     logged = [{"split": "train", "step": 8}, {"split": "heldout", "step": 8, "masked_lm_accuracy": 0.2}]

@@ -1,4 +1,4 @@
-"""Curves break where a step is missing or faulty."""
+"""Tests of gaps: curves break at steps that are missing or faulty."""
 
 import plotly.graph_objects as go
 import pytest
@@ -8,7 +8,7 @@ from embryo_core.types import StepUnit
 
 
 def drawn(gaps: tuple[int, ...]) -> go.Scatter:
-    """Return a curve over steps 0, 10, 20 and 30."""
+    """Return a curve over steps 0, 10, 20 and 30 on an axis with these gaps."""
     figure = go.Figure()
     about = [["a", 0], ["a", 10], ["a", 20], ["a", 30]]
     figure.add_scatter(x=[0, 10, 20, 30], y=[1, 2, 3, 4], mode="lines+markers", legendgroup="a", customdata=about)
@@ -26,14 +26,14 @@ def drawn(gaps: tuple[int, ...]) -> go.Scatter:
         ((40,), [1, 2, 3, 4]),
     ],
 )
-def test_a_curve_breaks_at_a_gap(gaps, heights):
-    """At a missing step between two points, and on both sides of a faulty one, whose point stays."""
+def test_curve_breaks_at_gaps(gaps, heights):
+    """It breaks between the neighbours of a missing step, and on both sides of a faulty one, whose point stays."""
     trace = drawn(gaps)
     assert [*trace.y] == heights and len(trace.x) == len(trace.customdata) == len(heights)
 
 
-def test_points_keep_what_is_said_of_them():
-    """Their custom data stand at the same place as before."""
+def test_points_keep_their_custom_data():
+    """Only the inserted break has none."""
     trace = drawn((15,))
     assert [None if height is None else [*about] for height, about in zip(trace.y, trace.customdata, strict=True)] == [
         ["a", 0],
@@ -44,8 +44,8 @@ def test_points_keep_what_is_said_of_them():
     ]
 
 
-def test_an_entry_of_the_legend_alone_stays():
-    """It is of curves that share it, and has no point."""
+def test_legend_entry_without_points_is_unchanged():
+    """Such an entry represents the curves that share it."""
     figure = go.Figure(go.Scatter(x=[None], y=[None], mode="lines", legendgroup="others"))
     (entry,) = StepAxis("linear", gaps=(15,), step_unit=StepUnit.UPDATES).draw(figure, [0, 30]).data
     assert (entry.x, entry.y) == ((None,), (None,))

@@ -1,4 +1,4 @@
-"""Geometry's figures draw what was stored; similarities of steps and runs are those of the states themselves."""
+"""Tests of the Geometry figures: stored scores, and similarities equal to the CKA of the states themselves."""
 
 import shutil
 from dataclasses import replace
@@ -30,7 +30,7 @@ def states(seed: int) -> np.ndarray:
 def store(
     run: Run, own: np.ndarray, words: range = range(WORDS), sha256: str = "a", steps: tuple[int, ...] = STEPS
 ) -> Run:
-    """Write the products of these states, and an effective rank, at every step."""
+    """Write the products of these states, and an effective rank, at every step; return the run."""
     summary = {"note": "40 words", "compared": [[0, word] for word in words]}
     for step, layers in zip(steps, own, strict=True):
         grams = [(layer, formulas.gram(one[[*words]])) for layer, one in enumerate(layers)]
@@ -48,8 +48,8 @@ def other(own_run: Run) -> Run:
     return runs.read_run(Path(shutil.copytree(own_run.path, own_run.path.with_name("other"))))
 
 
-def test_similarity_to_a_step_is_the_cka_of_the_states(own_run):
-    """To the last step by default, else to the last up to the one that is chosen; in float16 to four digits."""
+def test_similarity_to_a_step_is_the_cka_of_states(own_run):
+    """The reference is the last step, or the last one up to the chosen step; values in float16 are exact to 2e-4."""
     own = states(0)
     store(own_run, own)
     for chosen, place in ((None, 2), (8, 1), (15, 1), (0, 0)):
@@ -61,8 +61,8 @@ def test_similarity_to_a_step_is_the_cka_of_the_states(own_run):
             assert row.low <= row.value + 1e-9 and row.value <= row.high + 2e-4
 
 
-def test_intervals_are_those_of_a_jackknife():
-    """Each word is left out in turn, and the CKA of the others is computed anew."""
+def test_cka_intervals_are_those_of_a_jackknife():
+    """Each word is left out in turn, and the CKA of the others is computed anew from their states."""
     first, second = states(0)[0]
     without = [plain_cka(np.delete(first, i, axis=0), np.delete(second, i, axis=0)) for i in range(WORDS)]
     error = ((WORDS - 1) / WORDS * sum((one - np.mean(without)) ** 2 for one in without)) ** 0.5
@@ -73,8 +73,8 @@ def test_intervals_are_those_of_a_jackknife():
     )
 
 
-def test_two_runs_are_compared_on_the_words_of_both(own_run, other):
-    """Although one of them could not read some; the products are centred anew over the others."""
+def test_two_runs_are_compared_on_common_words(own_run, other):
+    """One run could not read five words; the products are centred anew over the others."""
     ours, theirs = states(0), states(1)
     store(own_run, ours)
     store(other, theirs, words=range(5, WORDS))
@@ -88,8 +88,8 @@ def test_two_runs_are_compared_on_the_words_of_both(own_run, other):
     assert "other" in figure.title and len(figure.table) == len(STEPS) * LAYERS
 
 
-def test_two_runs_of_other_steps_are_compared_at_the_nearest(own_run, other):
-    """Each step with its nearest, near and mutual; the caption names those that differ."""
+def test_runs_are_compared_at_nearest_steps(own_run, other):
+    """Two steps are paired if they are near and each other's nearest; the caption names pairs of different steps."""
     ours, theirs = states(0), states(1)
     store(own_run, ours)
     store(other, theirs, steps=(0, 9, 30))
@@ -102,8 +102,8 @@ def test_two_runs_of_other_steps_are_compared_at_the_nearest(own_run, other):
         similarity.to_run(own_run, replace(other, step_unit=StepUnit.WORDS))
 
 
-def test_runs_of_other_words_are_not_compared(own_run, other):
-    """Of another treebank, with too few words in common, or not measured at all."""
+def test_runs_with_different_words_are_not_compared(own_run, other):
+    """The other run has not been measured, shares too few words, or was measured on another treebank."""
     store(own_run, states(0))
     with pytest.raises(FigureError, match="has not been measured"):
         similarity.to_run(own_run, other)
@@ -117,8 +117,8 @@ def test_runs_of_other_words_are_not_compared(own_run, other):
         similarity.to_run(own_run, other)
 
 
-def test_curves_and_cells_are_the_stored_scores(own_run):
-    """A curve for each layer, and a cell for each layer and step; the headline has the turn."""
+def test_curves_and_heat_maps_hold_stored_scores(own_run):
+    """The headline names the turn at step 8, unless only one step was evaluated; an unmeasured quantity is an error."""
     store(own_run, states(0))
     figure = geometry.layers([own_run], LINEAR, "rank_me", bold=1)
     assert figure.table["value"].tolist() == [10.0, 74.0, 10.0] * LAYERS

@@ -1,4 +1,4 @@
-"""Figures of the Grammar page: every number is recomputed from planted outcomes."""
+"""Tests of the Grammar figures, with every number recomputed from planted outcomes."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tests.conftest import at
 AXIS = Axis("linear", "step", 1)
 STEPS = (0, 8, 16)
 N = 40
-RIGHT = {  # pairs of 40 that are right at each step
+RIGHT = {  # how many of N pairs are right at each step
     "zorro/agreement/early": (20, 40, 40),
     "zorro/agreement/late": (20, 20, 38),
     "zorro/npi/dips": (20, 2, 36),
@@ -42,8 +42,8 @@ def run(own_run: Run) -> Run:
     return own_run
 
 
-def test_accuracies_are_those_of_the_set_and_its_groups(run):
-    """Of a set as a whole and of each paradigm or phenomenon, with Wilson's interval; other sets are left out."""
+def test_accuracies_cover_the_set_and_its_groups(run):
+    """Groups are paradigms or phenomena, with Wilson's interval; a tie counts one half, and other sets are left out."""
     assert grammar.pair_sets(run) == ["other", "zorro"]
     table = grammar.accuracy_table(run, "zorro")
     assert set(table["group"]) == {"zorro", *(name for name in RIGHT if name.startswith("zorro"))}
@@ -57,8 +57,8 @@ def test_accuracies_are_those_of_the_set_and_its_groups(run):
     assert set(phenomena["group"]) == {"zorro", "zorro/agreement", "zorro/npi"}
 
 
-def test_paradigms_are_sorted_by_when_they_rise(run):
-    """From chance to their last value; one that ends at chance comes last. Turns are those of the same pairs."""
+def test_paradigms_are_sorted_by_onset(run):
+    """The onset is on the way from chance to the last value; a paradigm that ends at chance has none and comes last."""
     table = grammar.paradigm_shapes(run, "zorro").set_index("paradigm")
     assert list(table.index) == ["early", "late", "dips", "lost"]
     assert table["onset"].fillna(-1).tolist() == [8, 16, 16, -1]
@@ -74,15 +74,15 @@ def test_paradigms_are_sorted_by_when_they_rise(run):
     ]
 
 
-def test_the_headline_counts_paradigms(run):
+def test_headline_counts_paradigms(run):
     shapes, accuracies = grammar.paradigm_shapes(run, "zorro"), grammar.accuracy_table(run, "zorro")
     sentence = grammar.headline("zorro", shapes, accuracies, AXIS.for_run(run))
     for part in ("82.8 %", "160 pairs", "3 of 4 paradigms", "0 below", "1 falls"):
         assert part in sentence
 
 
-def test_a_panel_for_each_paradigm_in_that_order(run):
-    """After the set as a whole, which has no shape; the colour is that of the shape, its dashed line chance."""
+def test_panels_are_sorted_by_onset(run):
+    """The whole set comes first and has no shape; other colours show the shape, and the dashed line is chance."""
     figure = grammar.accuracy([run], AXIS, "zorro")
     titles = [one.text.split("<br>")[0] for one in figure.plot.layout.annotations]
     assert titles == ["zorro, all pairs", "early", "late", "dips", "lost"]
@@ -95,8 +95,8 @@ def test_a_panel_for_each_paradigm_in_that_order(run):
     assert figure.plot.layout.yaxis.range == figure.plot.layout.yaxis5.range
 
 
-def test_the_order_is_that_of_the_onsets(run):
-    """In the table and its figure; what never leaves chance is named in the caption."""
+def test_order_of_rise_is_sorted_by_onset(run):
+    """The caption names the paradigm without an onset; a set that has no onset at all is an error."""
     figure = grammar.order_of_rise([run], AXIS, "zorro")
     assert figure.table["group"].tolist() == ["early", "late", "dips", "lost"]
     assert "lost" in str(figure.caption) and "40 pairs" in str(figure.caption)
@@ -108,7 +108,7 @@ def test_the_order_is_that_of_the_onsets(run):
 
 
 def test_pairs_at_a_step_have_scores_sentences_and_histories(run):
-    """The worst first; a tie is not right."""
+    """The pair with the lowest difference comes first, and a tie does not count as right."""
     sentences = [MinimalPair("zorro/agreement/late", i, f"good {i}", f"bad {i}") for i in range(N)]
     table = grammar_pairs.pairs_at(run, "zorro/agreement/late", 16, sentences)
     assert len(table) == N and table["right"].sum() == 38
@@ -126,14 +126,15 @@ def test_pairs_at_a_step_have_scores_sentences_and_histories(run):
     assert "38 of 40 pairs" in str(caption) and "1 tie" in str(caption)
 
 
-def test_a_pair_over_the_steps(run):
+def test_pair_has_its_difference_at_every_step(run):
+    """An unknown pair is an error."""
     figure = grammar_pairs.pair([run], AXIS, "zorro/agreement/late", 30)
     assert figure.table["difference"].tolist() == [-0.5, -0.5, 1.0]
     with pytest.raises(FigureError):
         grammar_pairs.pair([run], AXIS, "zorro/agreement/late", N)
 
 
-def test_the_word_that_differs_most_is_named(run):
+def test_caption_names_the_word_that_differs_most(run):
     """The bars add up to the difference of the pair."""
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What the Overview plays is chosen by stored results."""
+"""Tests of what the Overview plays: an example, curves, sizes and findings, chosen by stored results."""
 
 from dataclasses import replace
 
@@ -12,22 +12,22 @@ from embryo_core.types import Run
 
 
 def example(since: int | None, *leaders: str, last: float = 0.5) -> ExampleQuestion:
-    """Return an example whose best answers are these."""
+    """Return an example whose best answers are `leaders`, one for each step."""
     shares = [*(0.1 for _ in leaders[:-1]), last]
     rows = [BestAnswers(step, {word: share} if word else {}) for step, (word, share) in enumerate(zip(leaders, shares))]
     return ExampleQuestion(" ".join(leaders), leaders[-1], since, rows)
 
 
-def test_the_best_example_changes_much_and_ends_sure() -> None:
-    """Learned ones alone; an older file has no answers."""
+def test_best_example_changes_often_and_ends_confident() -> None:
+    """Only learned examples count; one of an older file has no answers and is not chosen."""
     found = [example(1, "a", "b"), example(2, "", "a", "b", "c"), example(None, *"abcdefg"), example(1, "a")]
     assert growth.best_example(found) is found[1]
     assert growth.best_example([example(1, *"abcd", last=0.01), found[0]]) is found[0]
     assert growth.best_example([ExampleQuestion("a", "b", 3)]) is None
 
 
-def test_the_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
-    """Counted from the scores as they are stored."""
+def test_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
+    """The expected ranges are computed from the stored scores."""
     scores = results.read_scores(tiny_results, "mask_prediction")
     table = growth.changed_most(tiny_results)
     rows = scores[scores["group"].isin(growth.style.PARTS_OF_SPEECH)].groupby("group")["value"]
@@ -36,24 +36,24 @@ def test_the_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
     assert table["group"].nunique() == growth.CURVES
 
 
-def test_a_run_is_described_by_its_sizes(tiny_results: Run) -> None:
-    """Of its last step; what it has learned is read from its scores."""
+def test_description_has_family_steps_and_sizes(tiny_results: Run) -> None:
+    """What the run has learned, here facts, is read from its scores."""
     watch, model = growth.describe_run(tiny_results, 16, 4096)
     assert "ALBERT" in watch and "16 training steps" in watch
     assert "parameters, 4,096 tokens" in model and model.endswith("facts.")
 
 
 @pytest.mark.parametrize("name", ["albert-reference"])
-def test_the_demo_has_answers_for_its_best_example(name: str) -> None:
-    """At each of its checkpoints with weights, improbable ones left out."""
+def test_demo_has_answers_for_its_best_example(name: str) -> None:
+    """Each checkpoint with weights has answers, all with a probability of at least 0.01."""
     run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
     best = growth.best_example(results.read_examples(run))
     assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable(run)]
     assert min(share for one in best.answers for share in one.words.values()) >= 0.01
 
 
-def test_findings_with_a_verdict_lead(tiny_results: Run) -> None:
-    """In the order of LEADING; those on which nothing can be said come after them."""
+def test_findings_with_a_verdict_come_first(tiny_results: Run) -> None:
+    """They are in the order of LEADING; findings that cannot be judged follow."""
     judged = judge(tiny_results, tuple(growth.LEADING))
     found = growth.leading(
         [replace(one, verdict="cannot be said" if i < 2 else "partly") for i, one in enumerate(judged)]

@@ -1,4 +1,4 @@
-"""Figures of what heads do draw the tables of their scores."""
+"""Tests of the figures of head behaviour, which draw the tables of its scores."""
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,12 @@ LOG = StepAxis("log", step_unit=StepUnit.UPDATES)
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
-    """Scores as the page uses them."""
+    """Return scores as the page uses them."""
     return patterns.behaviour_curves(behaviour_scores())
 
 
-def test_the_grid_shows_each_head_in_its_place(frame):
-    """Rows are layers, the lowest at the top; a click on a cell brings its layer and head."""
+def test_grid_has_layers_as_rows_and_heads_as_columns(frame):
+    """The lowest layer is at the top; a click on a cell brings its layer and head."""
     rows = patterns.select_pattern(frame, "previous")
     figure = charts.plot_values(rows, "previous", 16, (2, 1))
     heatmap, points = figure.data
@@ -38,8 +38,8 @@ def test_the_grid_shows_each_head_in_its_place(frame):
     assert (outline.x0, outline.x1, outline.y0, outline.y1) == (0.5, 1.5, 1.5, 2.5)
 
 
-def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
-    """A head without the pattern has no colour and a dash."""
+def test_earlier_appearances_are_brighter(frame):
+    """A head without the pattern has a dash instead of a colour."""
     figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.05), STEPS, (1, 1), LOG)
     z = figure.data[0].z
     assert np.isnan(z[0][0]) and np.isnan(z[1][1])
@@ -49,15 +49,15 @@ def test_the_grid_of_appearances_is_brighter_the_earlier(frame):
     assert [note.text for note in figure.layout.annotations] == ["–", "–"]
 
 
-def test_appearances_in_no_head_are_drawn_empty(frame):
-    """Nothing appears, nothing fails."""
+def test_pattern_of_no_head_is_drawn_empty(frame):
+    """No head's weight rises by 0.9, so every cell is without a colour."""
     figure = charts.plot_presence(patterns.appearances(frame, "previous", 0.9), STEPS, (1, 1), LOG)
     assert np.isnan(figure.data[0].z).all()
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
-    """Points carry layer, head and step; the star is at the step from which the pattern is there."""
+def test_curves_show_each_head_once(frame, scale):
+    """Points carry layer, head and step; only the chosen head is named, with a star where its pattern appears."""
     rows, axis = patterns.select_pattern(frame, "previous"), StepAxis(scale, step_unit=StepUnit.UPDATES)
     figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), axis)
     *lines, star = figure.data
@@ -73,8 +73,8 @@ def test_curves_hold_every_head_once_and_the_chosen_one_by_itself(frame, scale):
 
 
 @pytest.mark.parametrize(("unit", "at"), [(StepUnit.UPDATES, "step 1,000"), (StepUnit.WORDS, "1,000 words")])
-def test_the_first_head_of_each_layer_is_named_with_its_step(unit: StepUnit, at: str):
-    """In the unit of the steps; layers come in the order in which they have the pattern."""
+def test_caption_names_the_first_head_of_each_layer(unit: StepUnit, at: str):
+    """Steps are in the run's unit; layers are in the order in which they acquire the pattern."""
     frame, axis = pd.DataFrame({"step": [0, 1000]}), StepAxis("log", step_unit=unit)
     since = pd.DataFrame({"layer": [1, 1, 2], "head": [1, 2, 1], "step": [None, 1000.0, 8.0]})
     rule, heads = charts.describe_presence(frame, 0.1, since, axis)
@@ -83,8 +83,8 @@ def test_the_first_head_of_each_layer_is_named_with_its_step(unit: StepUnit, at:
     assert "none shows the pattern" in none
 
 
-def test_a_figure_has_the_rows_that_it_draws(tiny_results):
-    """A cell for each head at the step, since when each has the pattern, and a row for each head and step."""
+def test_figures_have_the_rows_that_they_draw(tiny_results):
+    """The grids have a row for each of the four heads, and the curves cover every step."""
     what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
     chosen = {"what": what, "chosen": (layer, head)}
     cells = charts.at_step([tiny_results], Axis(), step=16, **chosen)
@@ -95,8 +95,8 @@ def test_a_figure_has_the_rows_that_it_draws(tiny_results):
     assert len(charts.presence([tiny_results], Axis(), change=0.05, **chosen).table) == 4
 
 
-def test_one_pattern_is_read_with_the_baseline(tiny_results):
-    """Its rows are those of the whole; the second time no table is read."""
+def test_single_pattern_is_read_with_its_baseline(tiny_results):
+    """Its rows equal those of the whole table; a second call shares the memory of the first and reads no table."""
     whole, own = patterns.read_behaviour(tiny_results), patterns.read_behaviour(tiny_results, "previous")
     of_one, of_all = (patterns.select_pattern(frame, "previous").reset_index(drop=True) for frame in (own, whole))
     assert_frame_equal(of_one, of_all)

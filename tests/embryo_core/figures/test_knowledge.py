@@ -1,4 +1,4 @@
-"""The knowledge figures and tables hold the stored numbers; what comes from the data stays plain text."""
+"""Tests of the Knowledge figures and tables: they hold stored numbers, and text from the data is never markup."""
 
 import pandas as pd
 import pytest
@@ -20,7 +20,7 @@ BASELINES = pd.DataFrame(
 
 
 def cloze_of(**histories: str) -> pd.DataFrame:
-    """Facts of relation P36 with histories such as "-++-" (+ is right), a row per fact and step."""
+    """Return facts of relation P36 with histories such as "-++-" (+ is right), a row per fact and step."""
     rows = []
     for fact, history in histories.items():
         for step, mark in zip(STEPS, history, strict=True):
@@ -31,7 +31,7 @@ def cloze_of(**histories: str) -> pd.DataFrame:
 
 
 def facts_of(cloze: pd.DataFrame) -> pd.DataFrame:
-    """Histories of these facts, as `results.read_histories` returns them."""
+    """Return the histories of these facts, as `results.read_histories` does."""
     right = cloze.assign(right=cloze["rank"] == 1).pivot(index="fact", columns="step", values="right")
     words = cloze.drop_duplicates("fact")[["relation", "fact", "subject", "object"]].sort_values("fact")
     return words.reset_index(drop=True).assign(history=curves.classify_histories(right), first=pd.NA)
@@ -39,7 +39,7 @@ def facts_of(cloze: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture
 def scores() -> pd.DataFrame:
-    """Precision at 1 of two relations and of all facts together, as the store returns it."""
+    """Return precision at 1 of two relations and of all facts together, as the store returns it."""
     values = {"P36": (0.0, 0.1, 0.4, 0.5), "<i>P0</i>": (0.0, 0.0, 0.005, 0.01), "all": (0.0, 0.05, 0.2, 0.25)}
     rows = [
         ("tiny", "world_knowledge", step, None, group, value, 200 if group == "all" else 100)
@@ -49,8 +49,8 @@ def scores() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run", "metric", "step", "layer", "group", "value", "n"])
 
 
-def test_curves_are_the_scores_with_their_intervals(scores):
-    """Values are as stored; the interval is that of embryo_core.curves."""
+def test_curves_are_scores_with_intervals(scores):
+    """Values are as stored; the interval is that of `curves.interval` for 100 facts."""
     rows = knowledge.with_baselines(scores, BASELINES)
     rows = rows[rows["relation"] == "P36"]
     assert list(rows["value"]) == [0.0, 0.1, 0.4, 0.5]
@@ -75,7 +75,7 @@ def asked(own_run: Run) -> Run:
 
 
 def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
-    """Each point has its relation, step and n; a baseline says what it always answers."""
+    """Each point carries its relation, step and n, and the hover text of a baseline has its number of facts."""
     groups = knowledge.default_relations(knowledge.precision_table(tiny_results))
     figure = knowledge.precision([tiny_results], Axis("log"), groups)
     curves_drawn = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
@@ -94,8 +94,8 @@ def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
         knowledge.precision([tiny_results], Axis("log"), ())
 
 
-def test_markup_in_a_relation_or_an_answer_is_shown_as_text(asked: Run):
-    """Plotly reads tags in labels, so < is escaped in what comes from the data."""
+def test_markup_from_the_data_is_escaped(asked: Run):
+    """Plotly reads tags in labels, so < is escaped in relations and answers."""
     figure = knowledge.precision([asked], Axis("log"), ("<i>P0</i>",))
     assert "&lt;i&gt;P0&lt;/i&gt;" in [trace.name for trace in figure.plot.data]
     assert any("&lt;b&gt;Bern&lt;/b&gt;" in (trace.hovertemplate or "") for trace in figure.plot.data)
@@ -103,16 +103,16 @@ def test_markup_in_a_relation_or_an_answer_is_shown_as_text(asked: Run):
     assert one.plot.data[0].customdata[0][1] == "&lt;b&gt;Bern&lt;/b&gt;"
 
 
-def test_facts_whose_subject_contains_the_object_can_be_left_out(asked: Run):
-    """All three are such facts here, so nothing is left to draw; the caption of all facts does not speak of it."""
+def test_facts_that_name_their_object_can_be_left_out(asked: Run):
+    """The subjects of all three facts contain the object, so nothing remains; the caption counts what is left out."""
     table = knowledge.precision_table(asked)
     assert knowledge.precision_table(asked, unnamed=True).empty and len(table) == 12
     assert "3 facts" in knowledge.describe_precision(asked, table, unnamed=True, types=False).details
     assert "Left out" not in knowledge.describe_precision(asked, table, unnamed=False, types=False).details
 
 
-def test_what_precision_is_worth_is_compared_with_the_baseline(tiny_run: Run):
-    """Over all facts and over those whose subject's name does not contain the object."""
+def test_precision_is_compared_with_the_baseline(tiny_run: Run):
+    """Facts whose subject contains the object are counted, and the others compared again, if there are any."""
     ends = {"value": [0.01, 0.3], "n": [100, 80], "baseline": [1.0, 0.1], "low": [0.0, 0.2], "high": [0.05, 0.4]}
     every, others = pd.DataFrame(ends).assign(relation="all", step=8), None
     every, others = every[:1], every[1:]
@@ -123,8 +123,8 @@ def test_what_precision_is_worth_is_compared_with_the_baseline(tiny_run: Run):
     assert "20 facts" not in knowledge.compare_with_baseline(every, every, tiny_run)
 
 
-def test_the_headline_has_the_last_and_the_best_step(tiny_run: Run):
-    """A single evaluated step is not compared."""
+def test_headline_has_the_last_and_the_best_step(tiny_run: Run):
+    """A single evaluated step is not compared with another."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000}).assign(relation="all")
     axis = Axis().for_run(tiny_run)
     said = knowledge.headline(rows, axis)
@@ -133,14 +133,14 @@ def test_the_headline_has_the_last_and_the_best_step(tiny_run: Run):
     assert knowledge.headline(rows[:1], axis).count("step") == 1
 
 
-def test_the_first_choice_is_what_was_ever_learned(scores):
-    """All relations together first; one that never rises is left out, however well it is known in the paper."""
+def test_default_relations_are_those_ever_learned(scores):
+    """All relations together come first; one that never rises is left out, however well the paper's model knows it."""
     assert knowledge.default_relations(knowledge.with_baselines(scores, BASELINES)) == ["all", "P36"]
     flat = knowledge.with_baselines(scores.replace("P36", "P140").assign(value=0.0), BASELINES)
     assert knowledge.default_relations(flat) == ["all"]
 
 
-def test_the_table_of_relations_counts_facts_and_coverage(scores):
+def test_relation_table_counts_facts_and_coverage(scores):
     """Each relation has its precision now and last, its coverage, and the number of facts with each history."""
     coverage = pd.DataFrame(
         {"group": ["P36", "P99", "all"], "step": 32, "value": [0.4, 0.0, 0.3], "n": [10, 5, 15]},
@@ -160,8 +160,8 @@ def test_the_table_of_relations_counts_facts_and_coverage(scores):
     assert table.loc["P99", "asked"] == 0 and pd.isna(table.loc["P99", "last"])
 
 
-def test_facts_at_a_step_are_the_answers_of_that_step():
-    """The list behind a point has that step's answer, rank and probabilities of every fact."""
+def test_facts_at_a_step_have_its_answers():
+    """Rank and answer are those of the chosen step, while the history covers all steps."""
     cloze = cloze_of(a="--++", b="-++-")
     table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], facts_of(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
@@ -169,8 +169,8 @@ def test_facts_at_a_step_are_the_answers_of_that_step():
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
 
 
-def test_a_facts_history_is_table_9():
-    """One row per step in order: the top answer with its probability, rank and probability of the true object."""
+def test_fact_history_is_table_9():
+    """Rows are in the order of steps; the plot has the probabilities of the top answer and of the true object."""
     history = knowledge.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
     assert list(history["step"]) == list(STEPS)
     assert list(history["rank"]) == [7, 1, 1, 7]
@@ -179,8 +179,8 @@ def test_a_facts_history_is_table_9():
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
 
 
-def test_panels_are_in_the_order_of_types(asked: Run) -> None:
-    """All facts first, then types, then relations by type and number; a panel each, with a line at its baseline."""
+def test_panels_are_sorted_by_type_of_relation(asked: Run) -> None:
+    """All facts come first, then types, then relations by type and number; each panel has a line at its baseline."""
     figure = knowledge.precision_panels([asked], Axis("log"))
     titles = [note.text for note in figure.plot.layout.annotations]
     assert titles[:3] == ["all relations", "all 1-1 relations", "all N-1 relations"]
