@@ -1,4 +1,4 @@
-"""A tiny RoBERTa with a byte-level vocabulary as a Trainer's folder, written by transformers and tokenizers alone."""
+"""Fixtures for tests of sources: a tiny byte-level RoBERTa in a Trainer's folder, and a Hub server on this machine."""
 
 import json
 import threading
@@ -24,17 +24,17 @@ from tests.conftest import SAMPLE
 from tests.embryo_core.sources.hub_server import HubServer
 
 STEPS = (0, 10, 20)
-PADDED = 640  # rows of the vocabulary, more than the tokenizer has
+PADDED = 640  # rows of the vocabulary, padded beyond the tokenizer's size
 
 
 @pytest.fixture(scope="session")
 def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a byte-level BPE tokenizer as RoBERTa has, trained on the sample."""
+    """Return a folder with a byte-level BPE tokenizer like RoBERTa's, trained on the sample text."""
     return write_byte_level(tmp_path_factory.mktemp("byte-level"))
 
 
 def write_byte_level(folder: Path) -> Path:
-    """Train that tokenizer into a folder, which is returned."""
+    """Train a byte-level BPE tokenizer on the sample text, save it in a folder, and return the folder."""
     folder.mkdir(exist_ok=True)
     trained = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -46,7 +46,7 @@ def write_byte_level(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def trainer_folder(byte_level: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """checkpoint-0, -10 and -20 of a RoBERTa of random weights, two layers deep, as a Trainer leaves them."""
+    """Return a Trainer's folder with checkpoint-0, -10 and -20 of a two-layer RoBERTa with random weights."""
     folder = tmp_path_factory.mktemp("trainer")
     for step in STEPS:
         checkpoint = folder / f"checkpoint-{step}"
@@ -60,7 +60,7 @@ def trainer_folder(byte_level: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def model_of(step: int) -> RobertaForMaskedLM:
-    """Return the model at one step, of random weights."""
+    """Return a two-layer RoBERTa with random weights, seeded by the step."""
     torch.manual_seed(step)
     config = RobertaConfig(
         vocab_size=PADDED,
@@ -73,13 +73,13 @@ def model_of(step: int) -> RobertaForMaskedLM:
         type_vocab_size=1,
     )
     model = RobertaForMaskedLM(config)
-    model.lm_head.bias.data[-5:] = 100.0  # rows of no piece, which would win if they were read
+    model.lm_head.bias.data[-5:] = 100.0  # padding rows without a token, which would win if they were read
     return model.eval()
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a data root and settings of the test's own."""
+    """Return an empty data root; user settings are in a temporary folder, too."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "data"
@@ -87,7 +87,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """Return a Hub with nothing on it in place of the real one, and an empty cache; no proxy comes between."""
+    """Return an empty Hub server that replaces the real Hub; the local cache is empty and no proxy is used."""
     server = HubServer()
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
@@ -97,9 +97,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", form)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(hub_cache, "sleep", server.waited.append)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", server.waited.append)  # before it tries again
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", server.waited.append)  # the wait before a retry
     monkeypatch.setattr(hub_cache, "_unreached", (float("-inf"), ""))
-    close_session()  # whose client has the proxies of before
+    close_session()  # drop the client that still uses the earlier proxies
     yield server
     close_session()
     server.shutdown()
@@ -107,7 +107,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 
 class Noise(Dataset):
-    """Eight sequences of ids, each its own labels."""
+    """Eight sequences of token ids, which are also their labels."""
 
     def __len__(self) -> int:
         return 8
@@ -118,7 +118,7 @@ class Noise(Dataset):
 
 
 def train(folder: Path, steps: int, resume: bool = False) -> None:
-    """Let transformers' Trainer train the model to a step, with a checkpoint every two."""
+    """Train the model with transformers' Trainer up to a step, saving a checkpoint every two steps."""
     settings = {"save_steps": 2, "logging_steps": 1, "eval_steps": 2, "eval_strategy": "steps", "report_to": []}
     arguments = TrainingArguments(str(folder), max_steps=steps, use_cpu=True, disable_tqdm=True, **settings)
     trainer = Trainer(model_of(0), arguments, train_dataset=Noise(), eval_dataset=Noise())

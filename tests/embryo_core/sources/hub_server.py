@@ -1,4 +1,4 @@
-"""A Hub on this machine, as far as models are listed and fetched: what the real one answers, at the same addresses."""
+"""A Hub server on this machine that lists and serves models under the paths of the real Hub's API."""
 
 import hashlib
 import json
@@ -8,33 +8,33 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-LFS = ".safetensors"  # stored elsewhere, where a redirection leads; listed with its SHA-256
+LFS = ".safetensors"  # stored in LFS: served through a redirect, and listed with its SHA-256
 
 
 class HubServer(ThreadingHTTPServer):
-    """Repositories and their revisions, which a test changes as it goes; `asked` counts the requests by their path."""
+    """A server of repositories and revisions that a test may change at any time; `asked` counts requests by path."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.refs: dict[str, dict[str, str]] = {}  # commit of each branch, by repository
-        self.files: dict[tuple[str, str], dict[str, bytes]] = {}  # content by name, by repository and commit
-        self.refused: dict[str, tuple[int, dict[str, str]]] = {}  # status and headers, by repository
-        self.cut: set[str] = set()  # names whose content breaks off in the middle
+        self.refs: dict[str, dict[str, str]] = {}  # repository -> branch -> commit
+        self.files: dict[tuple[str, str], dict[str, bytes]] = {}  # (repository, commit) -> name -> content
+        self.refused: dict[str, tuple[int, dict[str, str]]] = {}  # repository -> status and headers
+        self.cut: set[str] = set()  # names of files whose download breaks off halfway
         self.asked: Counter[str] = Counter()
-        self.history: dict[tuple[str, str], list[tuple[str, str]]] = {}  # commits with titles, the newest first
-        self.limit: int | None = None  # answers before it asks to wait two hours
+        self.history: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (commit, title), newest first
+        self.limit: int | None = None  # number of answers before a rate limit of two hours
         self.waited: list[float] = []  # seconds that the client slept
         self.busy: list[str] = []  # Retry-After of the next answers, each with status 429
 
     @property
     def address(self) -> str:
-        """What HF_ENDPOINT has to be."""
+        """The URL for HF_ENDPOINT."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def push(self, repository: str, branch: str, folder: Path, title: str = "Upload") -> str:
-        """Return a new commit of a branch with the files of a folder."""
+        """Push the files of a folder to a branch; return the new commit."""
         past = self.history.setdefault((repository, branch), [])
         contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in _files(folder)}
         listing = repr(sorted((name, hashlib.sha1(content).hexdigest()) for name, content in contents.items()))
@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -135,7 +135,9 @@ class _Handler(BaseHTTPRequestHandler):
         if repository in self.server.refused:
             self._refuse(*self.server.refused[repository])
         elif repository not in self.server.refs:
-            self._refuse(401, {"X-Error-Message": "Invalid username or password."})  # to whom nobody knows
+            self._refuse(
+                401, {"X-Error-Message": "Invalid username or password."}
+            )  # as the real Hub answers for unknown repositories
         elif commit is not None and (repository, commit) not in self.server.files:
             self._refuse(404, {"X-Error-Code": "RevisionNotFound"})
         else:

@@ -1,4 +1,4 @@
-"""Checkpoints of others become a run where they are: a Trainer's, folders with a step in the name, a list."""
+"""Tests of `add`: checkpoints in a Trainer's folder, in folders named by step, or in a list of paths become a run."""
 
 import json
 import os
@@ -21,8 +21,8 @@ from tests.embryo_core.sources.conftest import PADDED, STEPS, model_of, train
 from tests.rounding import probability_rounding
 
 
-def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
-    """Its checkpoints are the run's, its trainer_state.json the log; adding it again brings what came since."""
+def test_folder_of_real_trainer_becomes_run(root, byte_level, tmp_path):
+    """A real Trainer writes the folder; its trainer_state.json becomes the log, and adding again appends new steps."""
     folder = tmp_path / "trained"
     for steps in (4, 6):
         train(folder, steps, resume=steps > 4)
@@ -36,11 +36,11 @@ def test_a_folder_written_by_the_trainer_itself(root, byte_level, tmp_path):
     assert stored.capabilities >= {"masked_words", "states", "attentions"}
     shutil.rmtree(folder / "checkpoint-4")
     again = add([str(folder)], "again", tokenizer=str(byte_level))
-    assert again.run.planned_steps == (2, 4, 6)  # every two updates, it noted
+    assert again.run.planned_steps == (2, 4, 6)  # trainer_state.json says: one save every two updates
 
 
-def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
-    """A run that points to its weights is listed, evaluated and queried as any other, and says where they are."""
+def test_added_run_works_with_all_commands_without_copying(root, trainer_folder, capsys):
+    """The run stores pointers instead of weights; `add` prints where they are, and `evaluate` and `query` work."""
     assert main(["add", str(trainer_folder), "--name", "rob"]) == 0
     printed = capsys.readouterr().out
     assert "3 checkpoints, steps 0 to 20" in printed and f"{trainer_folder}/checkpoint-10" in printed
@@ -54,8 +54,8 @@ def test_nothing_is_copied_and_all_commands_work(root, trainer_folder, capsys):
     assert "step  best answer" in capsys.readouterr().out
 
 
-def test_a_text_that_transformers_cuts_otherwise_is_shown(root, trainer_folder, tmp_path, capsys):
-    """The checkpoint's own tokenizer.json is taken, here with capitals made small."""
+def test_tokenization_differences_from_transformers_are_reported(root, trainer_folder, tmp_path, capsys):
+    """The checkpoint's tokenizer.json, which lowercases here, is used; RobertaTokenizer would keep capital letters."""
     folder = shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "checkpoint-10")
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"normalizer": {"type": "Lowercase"}}))
@@ -66,8 +66,8 @@ def test_a_text_that_transformers_cuts_otherwise_is_shown(root, trainer_folder, 
     assert not load_tokenizer(runs.open_run("small")).cased
 
 
-def test_many_places_are_counted(root, trainer_folder, tmp_path, capsys):
-    """A thousand folders are not a thousand lines."""
+def test_long_lists_of_folders_are_shortened(root, trainer_folder, tmp_path, capsys):
+    """Of twelve folders, `add` prints eight and counts the others."""
     for step in range(1, 13):
         shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "series" / f"checkpoint-{step}")
     main(["add", str(tmp_path / "series"), "--name", "many"])
@@ -76,8 +76,8 @@ def test_many_places_are_counted(root, trainer_folder, tmp_path, capsys):
     assert "    and 4 more" in capsys.readouterr().out
 
 
-def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
-    """The run then needs no other, and answers as the one that points."""
+def test_weights_are_copied_on_request(root, trainer_folder):
+    """A run with copied weights gives the same answers as one with pointers, and its note says where they came from."""
     there = add([str(trainer_folder)], "there", [20], copy=False).run
     own = add([str(trainer_folder)], "own", [20], copy=True).run
     assert (own.path / "checkpoints" / "step20" / "model.safetensors").is_file()
@@ -87,8 +87,8 @@ def test_weights_are_copied_where_that_is_asked_for(root, trainer_folder):
     assert answers[0] == answers[1]
 
 
-def test_one_adds_at_a_time(root, trainer_folder):
-    """The second gets an error, and what the first has written so far stays, and is no run yet."""
+def test_second_concurrent_add_is_refused(root, trainer_folder):
+    """The second `add` raises an error and leaves the unfinished folder of the first in place."""
     folder = root / "runs" / "new.tmp"
     folder.mkdir(parents=True)
     try:
@@ -107,8 +107,8 @@ def test_one_adds_at_a_time(root, trainer_folder):
         (["a/ext5", "a/decay5"], ["a/ext{step}", "a/decay{step+100}"], [5, 105]),
     ],
 )
-def test_folders_with_a_step_in_the_name(root, trainer_folder, tmp_path, names, pattern, steps):
-    """Names are matched by a known pattern, or by the user's own; other folders are left alone."""
+def test_steps_are_parsed_from_folder_names(root, trainer_folder, tmp_path, names, pattern, steps):
+    """Names are matched by a known pattern or by the user's patterns; other folders are ignored."""
     for name in names:
         shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "series" / name)
     added = add([str(tmp_path / "series")], "series", patterns=pattern)
@@ -117,16 +117,16 @@ def test_folders_with_a_step_in_the_name(root, trainer_folder, tmp_path, names, 
     assert tokens == ([2 * 10**9, 6 * 10**9] if "tokens" in names[0] else [5120, 5120])
 
 
-def test_a_list_of_steps_and_paths(root, trainer_folder):
-    """Each is taken as given, whatever the name."""
+def test_explicit_list_of_steps_and_paths(root, trainer_folder):
+    """The given step counts, not the one in the folder's name."""
     added = add([f"{7 * step}:{trainer_folder}/checkpoint-{step}" for step in STEPS], "listed")
     assert added.steps == (0, 70, 140)
 
 
-def test_weights_of_every_step_beside_one_config(root, trainer_folder, byte_level, tmp_path):
-    """pytorch_model_N.bin, read as tensors alone, answers as the safetensors of that step.
+def test_numbered_weight_files_share_one_config(root, trainer_folder, byte_level, tmp_path):
+    """Files pytorch_model_N.bin are read as tensors only and give the answers of the safetensors of the same step.
 
-    Up to rounding: where a tensor lies in memory decides in which order some processors add.
+    Probabilities agree up to rounding: some processors add in an order that depends on where a tensor is in memory.
     """
     folder = tmp_path / "flat"
     shutil.copytree(byte_level, folder)
@@ -154,16 +154,16 @@ def test_weights_of_every_step_beside_one_config(root, trainer_folder, byte_leve
         ("plain", "added", None, "five", None),
     ],
 )
-def test_the_seed_is_given_or_in_a_name_or_config(root, trainer_folder, tmp_path, folder, name, given, config, seed):
-    """Without one it is unknown."""
+def test_seed_comes_from_argument_name_or_config(root, trainer_folder, tmp_path, folder, name, given, config, seed):
+    """The argument wins over a name, which wins over config.json; otherwise the seed is unknown."""
     source = shutil.copytree(trainer_folder, tmp_path / folder)
     path = source / "checkpoint-20" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": config}))
     assert add([str(source)], name, seed=given).run.config.get("seed") == seed
 
 
-def test_seeds_of_one_design_are_one_band(root, trainer_folder, tmp_path):
-    """Added from a source each, as MultiBERTs are."""
+def test_seeds_added_from_separate_sources_form_one_design(root, trainer_folder, tmp_path):
+    """Five seeds, each in a separate folder as the MultiBERTs are, are grouped into one design."""
     seeds = []
     for seed in range(5):
         source = shutil.copytree(trainer_folder, tmp_path / f"multi-seed_{seed}")
@@ -171,8 +171,8 @@ def test_seeds_of_one_design_are_one_band(root, trainer_folder, tmp_path):
     assert group_by_design(seeds) == [tuple(seeds)]
 
 
-def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):
-    """chck_1M is placed by the words it has seen; the run says what is counted, and a log of updates is left out."""
+def test_checkpoints_named_by_words_are_placed_by_words(root, trainer_folder, tmp_path):
+    """chck_1M is placed at a million words; the run states this unit and leaves out the log, which counts updates."""
     for count, step in ((1, 10), (10, 20)):
         shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "words" / f"chck_{count}M")
     run = add([str(tmp_path / "words")], "words").run
@@ -181,8 +181,8 @@ def test_words_where_steps_are_unknown(root, trainer_folder, tmp_path):
     assert found == [(10**6, 5120, None), (10**7, 10240, None)]
 
 
-def test_a_checkpoint_that_is_gone_keeps_its_results(root, trainer_folder, tmp_path):
-    """Added again without it, the run has the step without weights; new ones are taken in."""
+def test_step_without_source_stays_without_weights(root, trainer_folder, tmp_path):
+    """When the run is added again, a step whose source was deleted is kept without weights; a new step is added."""
     source = shutil.copytree(trainer_folder, tmp_path / "moving")
     shutil.rmtree(source / "checkpoint-20")
     add([str(source)], "moving")
@@ -193,8 +193,8 @@ def test_a_checkpoint_that_is_gone_keeps_its_results(root, trainer_folder, tmp_p
     assert [(c.step, c.has_weights) for c in runs.checkpoints(added.run)] == [(0, False), (10, True), (20, True)]
 
 
-def test_the_run_of_a_stranger_is_not_followed_out_of_its_folder(root, trainer_folder, tmp_path, monkeypatch):
-    """Another user's copy of the run names no file that this user added: each checkpoint is refused with a sentence."""
+def test_another_users_copy_reads_no_external_weights(root, trainer_folder, tmp_path, monkeypatch):
+    """Each checkpoint of the copy is refused with a message, since this user never added the folder of its weights."""
     run = add([str(trainer_folder)], "rob").run
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of somebody else"))
     assert runs.checkpoints(run) == []
@@ -202,8 +202,8 @@ def test_the_run_of_a_stranger_is_not_followed_out_of_its_folder(root, trainer_f
     assert all("outside the run" in reason and "add SOURCE --name rob" in reason for _, reason in runs.broken(run))
 
 
-def test_an_added_run_is_not_followed_anywhere_else(root, trainer_folder, tmp_path):
-    """A manifest that was changed to lead to another folder is refused."""
+def test_manifest_pointing_elsewhere_is_refused(root, trainer_folder, tmp_path):
+    """A manifest edited to point to another folder breaks its checkpoint; the other checkpoints are read."""
     run = add([str(trainer_folder)], "rob").run
     path = run.path / "checkpoints" / "step10" / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -214,8 +214,8 @@ def test_an_added_run_is_not_followed_anywhere_else(root, trainer_folder, tmp_pa
     assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 20]
 
 
-def test_weights_that_were_changed_since_are_refused(root, trainer_folder, tmp_path):
-    """The manifest has the hash of what was added."""
+def test_weights_changed_after_adding_are_refused(root, trainer_folder, tmp_path):
+    """The manifest stores the hash of the weights that were added."""
     source = shutil.copytree(trainer_folder, tmp_path / "changing")
     run = add([str(source)], "changing").run
     model_of(1).save_pretrained(source / "checkpoint-10")
@@ -223,7 +223,7 @@ def test_weights_that_were_changed_since_are_refused(root, trainer_folder, tmp_p
         load(runs.checkpoint(run, 10))
 
 
-def test_code_in_weights_is_not_run(root, trainer_folder, tmp_path):
+def test_code_in_pickled_weights_is_never_executed(root, trainer_folder, tmp_path):
     """A pickle that would call a function is refused, and the function is not called."""
     source = shutil.copytree(trainer_folder, tmp_path / "hostile")
     for step in STEPS:
@@ -257,23 +257,23 @@ class _Hostile:
         (["1:{folder}"], {}, "holds no checkpoint"),
     ],
 )
-def test_a_source_that_is_none_is_one_sentence(root, trainer_folder, source, more, message):
-    """Nothing is left behind."""
+def test_invalid_sources_are_refused(root, trainer_folder, source, more, message):
+    """Each error names the problem, and no run is created."""
     with pytest.raises(RunError) as raised:
         add([one.replace("{folder}", str(trainer_folder)) for one in source], "none", **more)
     assert message in str(raised.value) and not runs.list_runs()
 
 
-def test_a_name_of_another_data_folder_is_taken(root, trainer_folder, tiny_run, monkeypatch):
-    """The run there would be hidden by this one."""
+def test_name_used_in_another_data_root_is_refused(root, trainer_folder, tiny_run, monkeypatch):
+    """A new run of that name would hide the existing one."""
     monkeypatch.setenv("EMBRYO_DATA", f"{root}{os.pathsep}{tiny_run.path.parents[1]}")
     with pytest.raises(RunError, match="which would be hidden; choose another --name"):
         add([str(trainer_folder)], "tiny")
     assert not (root / "runs" / "tiny").exists()
 
 
-def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_run):
-    """Nor is a name taken that leads elsewhere."""
+def test_pretrained_run_is_never_replaced(root, trainer_folder, tiny_run):
+    """A name that leads out of the runs folder is refused, too."""
     shutil.copytree(tiny_run.path, root / "runs" / "tiny")
     with pytest.raises(RunError, match="and it was not added; choose another --name"):
         add([str(trainer_folder)], "tiny")
@@ -281,8 +281,8 @@ def test_a_run_that_was_pretrained_is_never_replaced(root, trainer_folder, tiny_
         add([str(trainer_folder)], "../tiny")
 
 
-def test_a_family_that_nothing_reads_is_reported(root, trainer_folder, tmp_path, capsys):
-    """The other checkpoints are added; status 1."""
+def test_unsupported_model_family_is_reported(root, trainer_folder, tmp_path, capsys):
+    """The other checkpoints are added, and the exit status is 1."""
     source = shutil.copytree(trainer_folder, tmp_path / "mixed")
     (source / "checkpoint-10" / "config.json").write_text(json.dumps({"model_type": "whisper", "n_layer": 2}))
     assert main(["add", str(source), "--name", "mixed"]) == 1
@@ -290,16 +290,16 @@ def test_a_family_that_nothing_reads_is_reported(root, trainer_folder, tmp_path,
     assert "2 checkpoints" in out and "has the model_type 'whisper', which is not read" in err
 
 
-def test_rows_beyond_the_tokenizer_are_never_answered(root, trainer_folder):
-    """The vocabulary is padded with rows that would win; answers are pieces of the tokenizer."""
+def test_padding_rows_of_vocabulary_are_never_predicted(root, trainer_folder):
+    """The vocabulary is padded with rows of high bias that would win; all predictions are tokens of the tokenizer."""
     run = add([str(trainer_folder)], "rob").run
     model = load(runs.checkpoint(run, 20))
     assert model.vocabulary_size < PADDED - 5
     assert all(prediction.token for prediction in query.ask(run, "The [MASK] runs .", [20]).best(20))
 
 
-def test_the_tokenizers_own_mask_is_not_counted_as_another(root, trainer_folder):
-    """A text has [MASK] for every mask, by which they are numbered."""
+def test_native_mask_token_in_question_is_refused(root, trainer_folder):
+    """Questions write every mask as [MASK], since masks are numbered by it; <mask> in a text is an error."""
     run = add([str(trainer_folder)], "rob").run
     with pytest.raises(QueryError, match=r"The text has <mask>, as this tokenizer writes its mask; write \[MASK\]"):
         query.ask(run, "The <mask> of a [MASK] .", [20])

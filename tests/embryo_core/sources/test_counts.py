@@ -1,4 +1,4 @@
-"""A byte-level RoBERTa is evaluated with the counts of a slow computation by transformers and tokenizers alone."""
+"""Tests that the counts of a byte-level RoBERTa equal those of a slow computation with transformers alone."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ SENTENCES = 12
 TREEBANK = SAMPLE / "treebank.conllu"
 
 
-def test_counts_are_those_of_transformers_alone(root, trainer_folder, byte_level, tmp_path):
-    """Words read unmasked and masked as a whole, at every step, over the pieces of the tokenizer."""
+def test_counts_equal_those_of_transformers(root, trainer_folder, byte_level, tmp_path):
+    """Words are read unmasked and whole-word masked at every step; n and the number of correct words are compared."""
     folder = shutil.copytree(trainer_folder, tmp_path / "rob")
     tokenizer = AutoTokenizer.from_pretrained(byte_level)
     favour(folder / "checkpoint-20", tokenizer("of the", add_special_tokens=False).input_ids[-1])
@@ -31,18 +31,18 @@ def test_counts_are_those_of_transformers_alone(root, trainer_folder, byte_level
             scores = results.read_scores(run, metric)
             score = scores[(scores["step"] == step) & (scores["group"] == "all")].iloc[0]
             assert (score["n"], round(score["value"] * score["n"])) == slow[metric]
-    assert slow["mask_prediction"][1] > 0  # else equal counts would say little
+    assert slow["mask_prediction"][1] > 0  # equal counts of zero would show little
 
 
 def favour(checkpoint: Path, piece: int) -> None:
-    """Have a checkpoint answer one piece wherever it is asked, so that some words are right."""
+    """Raise the bias of one token in a checkpoint so that it is always predicted and some words are correct."""
     tensors = load_file(checkpoint / "model.safetensors")
     tensors["lm_head.bias"][piece] += 50
     save_file(tensors, checkpoint / "model.safetensors", metadata={"format": "pt"})
 
 
 def slow_counts(checkpoint: Path, tokenizer_folder: Path) -> dict[str, tuple[int, int]]:
-    """Words and right ones of each task, a sentence and a word at a time."""
+    """Return (words, correct words) of each task, computed one sentence and one word at a time."""
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
     model = AutoModelForMaskedLM.from_pretrained(checkpoint).eval()
     counts = {"token_reconstruction": (0, 0), "mask_prediction": (0, 0)}
@@ -62,7 +62,7 @@ def slow_counts(checkpoint: Path, tokenizer_folder: Path) -> dict[str, tuple[int
 
 
 def sentences(tokenizer) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
-    """Ids of each sentence as running text, and first and last position of each tagged word, by its characters."""
+    """Yield the ids of each sentence as running text, and the token span of each tagged word by character offsets."""
     for example in read_treebank(TREEBANK)[:SENTENCES]:
         encoded = tokenizer(" ".join(example.words), return_offsets_mapping=True)
         ends = [len(" ".join(example.words[: i + 1])) for i in range(len(example.words))]

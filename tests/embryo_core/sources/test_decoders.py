@@ -1,4 +1,4 @@
-"""Series of decoders are added with the tokenizer that they have: without a mask, and often without a frame."""
+"""Tests of decoders added with their tokenizers, which have no mask and often no special tokens around a text."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ TEXT = "The river runs to the sea ."
 
 
 @pytest.mark.parametrize(("family", "begin"), [("gpt2", False), ("gpt_neox", False), ("llama", True)])
-def test_a_series_is_added(root, tmp_path, family, begin):
-    """With its log; ids are those of transformers, words one by one too."""
+def test_decoder_series_is_added_with_log_and_tokenizer(root, tmp_path, family, begin):
+    """Ids equal those of transformers, for running text and for separate words."""
     source = decoders.write_series(tmp_path / "series", family, (5, 10), begin)
     run = add([str(source)], "causal").run
     assert run.family == family and [one.step for one in runs.checkpoints(run)] == [5, 10]
@@ -33,8 +33,8 @@ def test_a_series_is_added(root, tmp_path, family, begin):
     np.testing.assert_array_equal(own.surround(own.encode_words(["a"]).ids), theirs("a").input_ids)
 
 
-def test_an_encoder_needs_a_mask(tmp_path):
-    """The same tokenizer cannot ask an encoder."""
+def test_encoder_tokenizer_requires_mask_token(tmp_path):
+    """The same tokenizer is accepted for a decoder and refused for an encoder."""
     decoders.write_tokenizer(tmp_path)
     assert convert_tokenizer(tmp_path, decoder=True)[1].mask is None
     with pytest.raises(BrokenRun, match="has no mask token"):

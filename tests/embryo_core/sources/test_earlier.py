@@ -1,4 +1,4 @@
-"""Added again under its name, a run keeps what it had, and never the results of other models."""
+"""Tests of adding a run again: it keeps earlier steps and never takes over the results of other models."""
 
 import json
 import shutil
@@ -22,35 +22,35 @@ def source(trainer_folder: Path, tmp_path: Path) -> Path:
 
 
 def evaluate(name: str) -> None:
-    """Give a run results at all of its steps."""
+    """Evaluate all steps of a run."""
     command = ["evaluate", name, "--treebank", str(SAMPLE / "treebank.conllu"), "--limit", "2"]
     assert main([*command, "--metrics", "mask_prediction"]) == 0
 
 
 def steps_of(run: Run) -> list[tuple[int, bool]]:
-    """Each step, and whether it has weights."""
+    """Return each step and whether it has weights."""
     return [(checkpoint.step, checkpoint.has_weights) for checkpoint in runs.checkpoints(run)]
 
 
 def change_weights(source: Path) -> None:
-    """Step 10 has other weights from now on."""
+    """Replace the weights of step 10."""
     model_of(1).save_pretrained(source / "checkpoint-10")
 
 
 def change_config(source: Path) -> None:
-    """Step 10 has the same weights, and another epsilon."""
+    """Change epsilon in the config of step 10 and keep its weights."""
     path = source / "checkpoint-10" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 1e-3}))
 
 
 def change_other_field(source: Path) -> None:
-    """Step 10 has a field that no size depends on."""
+    """Change a field of step 10's config that no tensor's size depends on."""
     path = source / "checkpoint-10" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"position_embedding_type": "relative_key"}))
 
 
 def change_tokenizer(source: Path) -> None:
-    """Exchange the ids of two pieces in the tokenizer of the last step."""
+    """Swap the ids of two tokens in the tokenizer of the last step."""
     path = source / "checkpoint-20" / "tokenizer.json"
     found = json.loads(path.read_text())
     vocabulary = found["model"]["vocab"]
@@ -66,8 +66,8 @@ def change_tokenizer(source: Path) -> None:
         (change_other_field, "10"),
     ],
 )
-def test_results_of_other_models_are_never_taken_over(root, source, change, steps):
-    """One sentence names the steps; the run stays as it was, and under another name all is well."""
+def test_changed_model_with_results_is_refused(root, source, change, steps):
+    """The error names the step, and the run's files stay the same; adding the changed model under a new name works."""
     run = add([str(source)], "mine").run
     evaluate("mine")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
@@ -79,8 +79,8 @@ def test_results_of_other_models_are_never_taken_over(root, source, change, step
     assert add([str(source)], "other").steps == STEPS
 
 
-def test_results_of_another_tokenizer_are_never_taken_over(root, source):
-    """One sentence names the tokenizer; one that another version wrote in another order is the same."""
+def test_changed_tokenizer_with_results_is_refused(root, source):
+    """A tokenizer.json with the same content in another order counts as the same tokenizer."""
     run = add([str(source)], "mine").run
     evaluate("mine")
     path = source / "checkpoint-20" / "tokenizer.json"
@@ -94,15 +94,15 @@ def test_results_of_another_tokenizer_are_never_taken_over(root, source):
     assert runs.read_run(run.path).tokenizer_sha256 == again.tokenizer_sha256
 
 
-def test_without_results_other_weights_take_the_place(root, source):
-    """There is nothing that could be wrong."""
+def test_changed_weights_replace_old_ones_without_results(root, source):
+    """Without results there is nothing that could become wrong."""
     before = query.ask(add([str(source)], "mine").run, "The [MASK] .", [10]).best(10)
     change_weights(source)
     assert query.ask(add([str(source)], "mine").run, "The [MASK] .", [10]).best(10) != before
 
 
-def test_a_step_that_is_counted_otherwise_does_not_stay(root, source):
-    """A wrong pattern is corrected; with results at the old step, it is another run."""
+def test_corrected_pattern_replaces_wrong_steps(root, source):
+    """Without results a pattern may be corrected; once the old steps have results, the change is refused."""
     add([str(source)], "mine", patterns=["checkpoint-{step+5}"])
     assert steps_of(add([str(source)], "mine").run) == [(step, True) for step in STEPS]
     evaluate("mine")
@@ -110,8 +110,8 @@ def test_a_step_that_is_counted_otherwise_does_not_stay(root, source):
         add([str(source)], "mine", patterns=["checkpoint-{step+5}"])
 
 
-def test_results_of_a_run_that_is_gone_are_not_taken_over(root, source):
-    """Nothing says of which weights they are."""
+def test_results_of_deleted_run_are_not_taken_over(root, source):
+    """After the run was deleted, nothing records which weights its results belong to."""
     run = add([str(source)], "mine").run
     evaluate("mine")
     shutil.rmtree(run.path)
@@ -121,8 +121,8 @@ def test_results_of_a_run_that_is_gone_are_not_taken_over(root, source):
     assert add([str(source)], "mine").steps == STEPS
 
 
-def test_copied_weights_stay_when_their_source_goes(root, source):
-    """Copied again without one of its checkpoints, the run has all as before."""
+def test_copied_weights_outlive_their_source(root, source):
+    """Adding again after a source checkpoint was deleted keeps its copied step and its answers."""
     run = add([str(source)], "own", copy=True).run
     before = query.ask(run, "The [MASK] .", [0]).best(0)
     shutil.rmtree(source / "checkpoint-0")
@@ -133,8 +133,8 @@ def test_copied_weights_stay_when_their_source_goes(root, source):
 
 
 @pytest.mark.parametrize("more", [{"warmup_steps": -1}, {"short_steps": 5}, {"batch_size": True}, {"steps": 2**70}])
-def test_settings_in_a_config_never_make_a_run_unreadable(root, source, more):
-    """A model's config.json may have any field; the copies that the run holds are the only ones."""
+def test_fields_of_model_config_never_break_a_run(root, source, more):
+    """A model's config.json may have any field; none of these is copied into the run's config."""
     add([str(source)], "mine", copy=True)
     shutil.rmtree(source / "checkpoint-0")
     path = source / "checkpoint-20" / "config.json"
@@ -145,8 +145,8 @@ def test_settings_in_a_config_never_make_a_run_unreadable(root, source, more):
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_a_file_that_was_cut_never_takes_the_place_of_a_copy(root, source, copy):
-    """It is passed over with a sentence, and the step stays as it was."""
+def test_truncated_source_never_replaces_a_copy(root, source, copy):
+    """The truncated file is skipped with a message, and the copied step keeps its answers."""
     run = add([str(source)], "own", copy=True).run
     before = query.ask(run, "The [MASK] .", [20]).best(20)
     weights = source / "checkpoint-20" / "model.safetensors"
@@ -158,8 +158,8 @@ def test_a_file_that_was_cut_never_takes_the_place_of_a_copy(root, source, copy)
 
 
 @pytest.mark.parametrize("where", ["removed", "generator"])
-def test_adding_over_a_run_of_a_strangers_allows_what_was_added_alone(root, source, tmp_path, where):
-    """Its other steps may lead anywhere, by a manifest that says they were removed too, or by a generator's."""
+def test_adding_over_foreign_run_allows_only_added_folders(root, source, tmp_path, where):
+    """Step 5 points elsewhere, by a manifest of removed weights or by a generator's manifest; neither is allowed."""
     run = add([str(source)], "theirs").run
     (tmp_path / "settings" / "embryo" / "added.json").unlink()  # this user has added nothing
     secret = shutil.copytree(source / "checkpoint-0", tmp_path / "private") / "model.safetensors"
@@ -179,8 +179,8 @@ def test_adding_over_a_run_of_a_strangers_allows_what_was_added_alone(root, sour
     assert runs.places(added.run.path) == {str(source / f"checkpoint-{step}") for step in STEPS}
 
 
-def test_steps_that_are_not_taken_again_stay_as_they_were(root, source):
-    """--steps takes in a few, and says nothing of the others; the log keeps what came after them."""
+def test_adding_some_steps_keeps_the_others(root, source):
+    """With --steps, the other steps keep their weights and are not reported as gone; the log keeps its later rows."""
     log = runs.read_log(add([str(source)], "mine").run)
     added = add([str(source)], "mine", [10])
     assert (added.steps, added.kept, added.gone) == ((10,), (0, 20), ())
@@ -189,8 +189,8 @@ def test_steps_that_are_not_taken_again_stay_as_they_were(root, source):
     assert query.ask(added.run, "The [MASK] .", [20]).best(20)
 
 
-def test_two_sources_of_one_run(root, source, tmp_path):
-    """What was added from a folder stays when more comes from another one."""
+def test_run_may_have_two_sources(root, source, tmp_path):
+    """Steps from one folder stay when more are added from another."""
     (tmp_path / "later").mkdir()
     shutil.move(source / "checkpoint-20", tmp_path / "later")
     add([str(source)], "mine")
@@ -199,8 +199,8 @@ def test_two_sources_of_one_run(root, source, tmp_path):
     assert query.ask(added.run, "The [MASK] .", [0]).best(0)
 
 
-def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeypatch, capsys):
-    """Until then each command names the pointer that is refused, and what to run."""
+def test_moved_run_can_be_added_again(root, source, tmp_path, monkeypatch, capsys):
+    """Until then, commands name the refused pointer and the command that repairs it."""
     add([str(source)], "mine")
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "elsewhere"))
     shutil.move(root, tmp_path / "elsewhere")
@@ -213,8 +213,8 @@ def test_a_run_that_was_moved_can_be_added_again(root, source, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("linked", ["run", "checkpoints", "tokenizer"])
-def test_a_link_is_no_way_to_another_run(root, trainer_folder, linked):
-    """Nothing behind it is changed, and it stays."""
+def test_symlinked_run_folder_is_refused(root, trainer_folder, linked):
+    """The link stays, and no file of the run behind it changes."""
     run, other = (add([str(trainer_folder)], name).run for name in ("run", "other"))
     path, there = (one.path if linked == "run" else one.path / linked for one in (run, other))
     shutil.rmtree(path)
@@ -226,8 +226,8 @@ def test_a_link_is_no_way_to_another_run(root, trainer_folder, linked):
 
 
 @pytest.mark.parametrize("folder", ["run", "run.tmp", "run/checkpoints/step10"])
-def test_a_file_of_somebody_else_stays(root, trainer_folder, folder):
-    """In the folder of the run, or in one that has the name of an unfinished one."""
+def test_unknown_files_are_never_deleted(root, trainer_folder, folder):
+    """The file may be in the run's folder, in the temporary folder of an unfinished run, or in that of a checkpoint."""
     add([str(trainer_folder)], "run")
     notes = root / "runs" / folder / "notes.md"
     notes.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Folders of this machine, as others keep them: with links, half written, with names that are no text."""
+"""Tests of adding local folders: with symlinks, incomplete checkpoints, unusual paths, and files of other trainers."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ def source(trainer_folder: Path, tmp_path: Path) -> Path:
 
 
 def into_store(source: Path, store: Path) -> None:
-    """Leave links in the place of all files, to files that are named by their hash, as the Hub's cache has them."""
+    """Replace each file with a symlink to a file named by its hash, as in the Hub's cache."""
     store.mkdir()
     for path in [path for path in source.rglob("*") if path.is_file()]:
         kept = store / hashlib.sha1(path.read_bytes() + path.name.encode()).hexdigest()
@@ -33,16 +33,16 @@ def into_store(source: Path, store: Path) -> None:
         path.symlink_to(os.path.relpath(kept, path.parent))
 
 
-def test_files_behind_links_without_a_suffix(root, source, trainer_folder, tmp_path):
-    """The tokenizer is that beside the link, and the first bytes of weights say what they are; copies too."""
+def test_symlinks_to_hash_named_files_are_followed(root, source, trainer_folder, tmp_path):
+    """The tokenizer is found next to the link, and the format of weights by their first bytes; copying works, too."""
     into_store(source, tmp_path / "store")
     plain = add([str(trainer_folder)], "plain").run
     for run in (add([str(source)], "linked").run, add([str(source)], "own", copy=True).run):
         assert query.ask(run, "The [MASK] .", [10]).best(10) == query.ask(plain, "The [MASK] .", [10]).best(10)
 
 
-def test_pickled_weights_behind_a_link_without_a_suffix(root, source, tmp_path):
-    """torch's own archive, and its form before version 1.6."""
+def test_pickled_weights_behind_hash_named_links_are_read(root, source, tmp_path):
+    """Both of torch's formats are read: the zip archive, and the legacy format used before version 1.6."""
     for step in STEPS:
         checkpoint = source / f"checkpoint-{step}"
         tensors = load_file(checkpoint / "model.safetensors")
@@ -53,8 +53,8 @@ def test_pickled_weights_behind_a_link_without_a_suffix(root, source, tmp_path):
     assert [load(checkpoint).num_layers for checkpoint in runs.checkpoints(run)] == [2, 2, 2]
 
 
-def test_what_torch_says_of_a_pickle_is_not_passed_on(root, source):
-    """It says how to run the code inside."""
+def test_torch_error_about_pickles_is_not_shown(root, source):
+    """torch's message explains how to run the code inside the pickle."""
     for step in STEPS:
         (source / f"checkpoint-{step}" / "model.safetensors").unlink()
         torch.save({"a": object}, source / f"checkpoint-{step}" / "pytorch_model.bin")
@@ -64,8 +64,8 @@ def test_what_torch_says_of_a_pickle_is_not_passed_on(root, source):
 
 
 @pytest.mark.parametrize("lacking", ["config.json", "model.safetensors"])
-def test_a_checkpoint_that_is_not_whole_is_passed_over(root, source, lacking):
-    """The last one may still be written; the others are added, and the tokenizer is that of the last whole one."""
+def test_incomplete_checkpoint_is_skipped(root, source, lacking):
+    """A Trainer may still be writing its last checkpoint; a skipped step is an error if it is requested explicitly."""
     (source / "checkpoint-20" / lacking).unlink()
     added = add([str(source)], "mine")
     assert (
@@ -76,8 +76,8 @@ def test_a_checkpoint_that_is_not_whole_is_passed_over(root, source, lacking):
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"model_type": "roberta"}', '{"model_type": "gpt2"}'])
-def test_a_config_that_cannot_be_read_costs_its_step(root, source, content):
-    """No folder of it is left in the run."""
+def test_unreadable_config_skips_its_step(root, source, content):
+    """The run has no folder for the skipped step."""
     (source / "checkpoint-20" / "config.json").write_text(content)
     added = add([str(source)], "mine")
     assert added.steps == (0, 10) and len(added.troubles) == 1
@@ -85,8 +85,8 @@ def test_a_config_that_cannot_be_read_costs_its_step(root, source, content):
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9", b"na\tme", b"blank here"])
-def test_a_path_that_is_no_text_is_refused_before_anything_is_written(root, source, trainer_folder, name):
-    """The list of added runs stays as it was, and so do the other runs; any text will do."""
+def test_path_that_is_not_utf8_is_refused(root, source, trainer_folder, name):
+    """No run is created, and the earlier run stays readable; tabs and spaces in a path are accepted."""
     run = add([str(trainer_folder)], "there").run
     strange = Path(os.fsdecode(os.fsencode(source.parent) + b"/" + name))
     source.rename(strange)
@@ -102,8 +102,8 @@ def test_a_path_that_is_no_text_is_refused_before_anything_is_written(root, sour
     assert len(runs.checkpoints(run)) == 3
 
 
-def test_a_file_name_with_control_characters_is_refused(root, source):
-    """The other steps are added; a blank is no harm."""
+def test_file_name_with_control_characters_is_refused(root, source):
+    """The other steps are added; spaces in a name are accepted."""
     (source / "checkpoint-0" / "model.safetensors").rename(source / "weights of\t0.safetensors")
     (source / "checkpoint-0" / "model.safetensors").symlink_to(source / "weights of\t0.safetensors")
     (source / "checkpoint-10" / "model.safetensors").rename(source / "weights of 10.safetensors")
@@ -113,8 +113,8 @@ def test_a_file_name_with_control_characters_is_refused(root, source):
     assert len(runs.checkpoints(added.run)) == 2
 
 
-def test_a_vocabulary_without_room_for_the_tokenizer_is_refused(root, source):
-    """The sentence says how many pieces there are, and what may be wrong."""
+def test_vocabulary_smaller_than_tokenizer_is_refused(root, source):
+    """The message gives both sizes and the path of config.json."""
     path = source / "checkpoint-10" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"vocab_size": 100}))
     with pytest.raises(RunError, match=r"has \d+ pieces, and .*checkpoint-10/config.json a vocab_size of 100"):
@@ -122,8 +122,8 @@ def test_a_vocabulary_without_room_for_the_tokenizer_is_refused(root, source):
 
 
 @pytest.mark.parametrize("copy", [False, True])
-def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
-    """It predicts the masked words, wherever the weights are."""
+def test_electra_is_added_with_its_generator(root, electra, copy):
+    """The generator answers questions on masked words, whether weights are copied or not."""
     tokenizer = str(electra.run.tokenizer)
     run = add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).run
     answers = [query.ask(one, "The [MASK] .", [16]).best(16) for one in (run, electra.run)]
@@ -136,8 +136,8 @@ def test_the_generator_inside_an_electra_comes_along(root, electra, copy):
         assert add([f"16:{electra.path}"], "taken", copy=again, tokenizer=tokenizer).steps == (16,)
 
 
-def test_the_unnumbered_last_model_of_a_trainer(root, source):
-    """It is the last step if the state beside it says so; with the weights of the last checkpoint it is that one."""
+def test_final_model_without_number_becomes_last_step(root, source):
+    """It needs new weights and a later step in trainer_state.json without a best checkpoint; else a note names it."""
     shutil.copytree(source / "checkpoint-20", source, dirs_exist_ok=True)
     added = add([str(source)], "same")
     assert added.steps == STEPS and not added.notes
@@ -158,8 +158,8 @@ def test_the_unnumbered_last_model_of_a_trainer(root, source):
     assert "trainer_state.json" in add([str(source)], "none").notes[0]
 
 
-def test_the_model_of_a_trainer_that_went_back_to_its_best(root, source):
-    """It is that checkpoint, wherever its last update was."""
+def test_final_model_equal_to_best_checkpoint_is_no_new_step(root, source):
+    """A Trainer that loads its best model at the end saves that checkpoint's weights, whatever its last update was."""
     shutil.copytree(source / "checkpoint-10", source, dirs_exist_ok=True)
     state = json.loads((source / "trainer_state.json").read_text())
     more = {"global_step": 30, "best_model_checkpoint": "out/checkpoint-10"}
@@ -182,8 +182,8 @@ def test_the_model_of_a_trainer_that_went_back_to_its_best(root, source):
         ("ckpt.pt", "torch"),
     ],
 )
-def test_files_of_other_trainers_are_named(root, tmp_path, file, trainer):
-    """As what they are, with the way to convert them."""
+def test_files_of_other_trainers_are_recognised(root, tmp_path, file, trainer):
+    """The error names the file and the library that wrote it."""
     path = tmp_path / "theirs" / file
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")

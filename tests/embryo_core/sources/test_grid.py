@@ -1,4 +1,4 @@
-"""The planned steps of a foreign run are read off those at hand."""
+"""Tests of planned steps, which are inferred from the steps of a foreign run."""
 
 import pytest
 
@@ -22,8 +22,8 @@ from embryo_core.sources.source_series import planned
         ([*range(0, 100, 10), 100, 200, 300, 500, 600, 700], {400}),
     ],
 )
-def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):
-    """Irregular steps have no grid, and a last step beside the grid is no gap."""
+def test_gaps_in_even_or_doubling_grids_are_found(steps, missing):
+    """Irregular steps form no grid, and a last step off the grid makes no gap."""
     assert set(planned(steps)) - set(steps) == missing
 
 
@@ -39,6 +39,6 @@ def test_what_lacks_on_an_even_grid_or_one_of_doublings(steps, missing):
         ([0, 10, 30, 40], 500, {20}),
     ],
 )
-def test_the_distance_that_a_training_noted_makes_a_short_grid(steps, every, missing):
-    """Two thirds of it have to be there: a Trainer may keep the best step and the last ones alone."""
+def test_recorded_save_interval_defines_short_grid(steps, every, missing):
+    """Two thirds of the grid must exist, since a Trainer may keep only the best and the last checkpoints."""
     assert set(planned(steps, every)) - set(steps) == missing

@@ -1,4 +1,4 @@
-"""What a checkpoint gives is known by the names of its tensors, when it is added, whatever class config.json names."""
+"""Tests that the names of its tensors decide what a checkpoint supports, not the class in config.json."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def model_of(kind: type = RobertaConfig, **settings: object) -> PreTrainedModel:
 
 
 def save(folder: Path, byte_level: Path, model: PreTrainedModel, **config: object) -> Path:
-    """Write a checkpoint with its tokenizer; change its config.json, and leave out settings that are None."""
+    """Write a checkpoint with its tokenizer; update its config.json, and drop settings that are None."""
     model.save_pretrained(folder)
     PreTrainedTokenizerFast.from_pretrained(byte_level).save_pretrained(folder)
     path = folder / "config.json"
@@ -47,8 +47,8 @@ def save(folder: Path, byte_level: Path, model: PreTrainedModel, **config: objec
 
 @pytest.mark.parametrize("kind", [RobertaConfig, ModernBertConfig])
 @pytest.mark.parametrize("pickled", [False, True])
-def test_the_tensors_decide_and_not_the_class(root, byte_level, tmp_path, kind, pickled):
-    """An encoder under the name of a model with a head gives no words, one with a head under no name gives them."""
+def test_tensors_decide_on_masked_words(root, byte_level, tmp_path, kind, pickled):
+    """An encoder labelled as a masked LM predicts no words; a masked LM with a wrong label or without one does."""
     model = model_of(kind)
     encoder = model.base_model
     for name, whole, architectures, words in (
@@ -69,8 +69,8 @@ def test_the_tensors_decide_and_not_the_class(root, byte_level, tmp_path, kind, 
             assert loaded.mlm_logits(ids, np.ones_like(ids), [0], [2]).shape == (1, loaded.vocabulary_size)
 
 
-def test_adding_says_what_the_checkpoints_give(root, byte_level, tmp_path, capsys):
-    """Not the first question does."""
+def test_add_prints_capabilities_of_checkpoints(root, byte_level, tmp_path, capsys):
+    """They are known before the first question is asked."""
     model = model_of()
     for step, part in ((1, model), (2, model.base_model), (3, model.base_model)):
         save(tmp_path / f"checkpoint-{step}", byte_level, part, architectures=["RobertaForMaskedLM"])
@@ -80,8 +80,8 @@ def test_adding_says_what_the_checkpoints_give(root, byte_level, tmp_path, capsy
     assert "Checkpoints of steps 2, 3" in printed and "give states, attentions; no masked words" in printed
 
 
-def test_the_file_with_the_head_is_taken(root, byte_level, tmp_path):
-    """pytorch_model.bin beside the encoder alone; else model.safetensors, as transformers does."""
+def test_weight_file_with_the_head_is_preferred(root, byte_level, tmp_path):
+    """pytorch_model.bin is used if model.safetensors has only the encoder; else safetensors is, as in transformers."""
     model = model_of()
     for name, part in (("bare", model.base_model), ("whole", model)):
         folder = save(tmp_path / name, byte_level, part, architectures=["RobertaForMaskedLM"])
@@ -91,8 +91,8 @@ def test_the_file_with_the_head_is_taken(root, byte_level, tmp_path):
         assert "masked_words" in load(one).capabilities
 
 
-def test_debertas_first_head_is_read(root, byte_level, tmp_path):
-    """Its own code named it lm_predictions, and config.json names neither class nor form."""
+def test_original_deberta_head_is_read(root, byte_level, tmp_path):
+    """DeBERTa's original code names the head lm_predictions; config.json has neither the class nor the legacy flag."""
     model = DebertaV2ForMaskedLM(
         DebertaV2Config(**SIZES, **MORE, initializer_range=0.3, legacy=False, type_vocab_size=0)
     ).eval()

@@ -1,4 +1,4 @@
-"""Revisions and families of repositories from a cache in Hub layout, pinned to commits, without a network."""
+"""Tests of adding revisions and families of repositories from the local Hub cache, pinned to commits and offline."""
 
 import hashlib
 import json
@@ -27,15 +27,15 @@ NAME = "owner/series"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty cache of the test's own, and no network."""
+    """Return an empty Hub cache, and turn the network off."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub_cache, "_unreached", hub_cache._unreached)  # put back after the test
+    monkeypatch.setattr(hub_cache, "_unreached", hub_cache._unreached)  # restored after the test
     assert hub_cache.offline()
     return tmp_path / "hub"
 
 
 def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
-    """Put a folder into the cache as huggingface_hub does: blobs by their hash, a snapshot of links, a ref."""
+    """Write a folder to the cache as huggingface_hub does (blobs, a snapshot of symlinks, a ref); return the commit."""
     home = cache / f"models--{repository.replace('/', '--')}"
     commit = hashlib.sha1(f"{repository}@{revision}".encode()).hexdigest()
     snapshot = home / "snapshots" / commit
@@ -53,7 +53,7 @@ def store(cache: Path, repository: str, revision: str, folder: Path) -> str:
 
 
 def share(cache: Path) -> None:
-    """Move all weights of a cache to the store of all repositories, as huggingface_hub does with what Xet brought."""
+    """Move large blobs of a cache to the store of all repositories, as huggingface_hub does after a Xet download."""
     for number, blob in enumerate(sorted(cache.glob("models--*/blobs/*"))):
         if blob.stat().st_size > 50_000:
             xet = hashlib.sha256(f"another hash {number}".encode()).hexdigest()
@@ -64,7 +64,7 @@ def share(cache: Path) -> None:
 
 @pytest.fixture(params=["own files", "shared store"])
 def series(cache: Path, trainer_folder: Path, request: pytest.FixtureRequest) -> dict[int, str]:
-    """Return the Trainer's checkpoints as revisions of one repository; commits by step."""
+    """Store the Trainer's checkpoints as revisions of one repository; return step -> commit."""
     found = {
         step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS
     }
@@ -74,8 +74,8 @@ def series(cache: Path, trainer_folder: Path, request: pytest.FixtureRequest) ->
     return found
 
 
-def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
-    """Each is pinned to its commit, and is evaluated and queried as the folder that it was made of."""
+def test_revisions_become_steps_pinned_to_commits(root, series, trainer_folder, capsys):
+    """Counts, hashes and answers equal those of the folders from which the revisions were made."""
     assert main(["add", f"hf:{NAME}", "--name", "public"]) == 0
     assert f"hf:{NAME}" in capsys.readouterr().out
     run, local = runs.open_run("public"), add([str(trainer_folder)], "local").run
@@ -90,14 +90,14 @@ def test_revisions_of_one_repository(root, series, trainer_folder, capsys):
         assert query.ask(run, "The [MASK] .", [step]).best(step) == query.ask(local, "The [MASK] .", [step]).best(step)
 
 
-def test_a_ref_that_is_no_text_is_left_alone(root, series, cache):
-    """The others are added."""
+def test_undecodable_ref_is_ignored(root, series, cache):
+    """The other revisions are added."""
     (cache / f"models--{NAME.replace('/', '--')}" / "refs" / "odd").write_bytes(b"\xff\xfe")
     assert add([f"hf:{NAME}"], "public").steps == STEPS
 
 
-def test_a_family_of_repositories(root, cache, trainer_folder):
-    """The step is in the repository's name; others of the owner are left alone."""
+def test_family_of_repositories_becomes_one_run(root, cache, trainer_folder):
+    """The step is in the repository's name; other repositories of the owner are ignored."""
     for step in (10, 20):
         store(cache, f"owner/seed_0-step_{step}k", "main", trainer_folder / f"checkpoint-{step}")
     store(cache, "owner/other", "main", trainer_folder / "checkpoint-0")
@@ -106,8 +106,8 @@ def test_a_family_of_repositories(root, cache, trainer_folder):
     assert load(runs.checkpoint(run, 20_000)).num_layers == 2
 
 
-def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache):
-    """With a sentence that says where it was looked for; asked for by its step it is an error."""
+def test_incomplete_revision_is_skipped(root, series, cache):
+    """The message says that the local cache was searched; with --steps, the missing step is an error."""
     (cache / "models--owner--series" / "snapshots" / series[20] / "model.safetensors").unlink()
     added = add([f"hf:{NAME}"], "public")
     assert added.steps == (0, 10) and len(added.troubles) == 1
@@ -116,8 +116,8 @@ def test_a_revision_without_all_of_its_files_is_passed_over(root, series, cache)
         add([f"hf:{NAME}"], "public", [20])
 
 
-def test_phases_of_other_names_are_shown(root, cache, trainer_folder):
-    """ext1 and decay1 are no steps by themselves; patterns take them in."""
+def test_revisions_of_other_phases_are_listed(root, cache, trainer_folder):
+    """ext10 and decay5 match no known pattern; the user's patterns include them."""
     for revision, step in (("step10", 0), ("step20", 10), ("ext10", 20), ("decay5", 20)):
         store(cache, NAME, revision, trainer_folder / f"checkpoint-{step}")
     assert add([f"hf:{NAME}"], "ettin").left_alone == ("decay5", "ext10")
@@ -125,30 +125,30 @@ def test_phases_of_other_names_are_shown(root, cache, trainer_folder):
     assert added.steps == (10, 20, 30, 35) and not added.left_alone
 
 
-def test_one_revision_is_a_step_if_a_trainer_counted_it(root, series, cache):
-    """Else the message says how to name its step."""
+def test_single_revision_needs_step_in_trainer_state(root, series, cache):
+    """Without trainer_state.json the message explains how to name the step."""
     assert add([f"hf:{NAME}@step10-tokens10B"], "public").steps == (10,)
     (cache / "models--owner--series" / "snapshots" / series[10] / "trainer_state.json").unlink()
     with pytest.raises(RunError, match=f"if it is one checkpoint, name its step, STEP:hf:{NAME}@step10"):
         add([f"hf:{NAME}@step10-tokens10B"], "other")
 
 
-def test_a_list_of_revisions(root, series):
-    """STEP:hf:OWNER/NAME@REVISION, by its name or its commit."""
+def test_explicit_list_of_revisions(root, series):
+    """STEP:hf:OWNER/NAME@REVISION accepts the name of a branch or a commit."""
     run = add([f"1:hf:{NAME}@step10-tokens10B", f"2:hf:{NAME}@{series[20]}"], "listed").run
     assert [c.pointer.commit for c in runs.checkpoints(run)] == [series[10], series[20]]
 
 
-def test_a_commit_stays_when_the_branch_moves(root, series, cache, trainer_folder):
-    """What was added is what is read, whatever the revision points to later."""
+def test_run_keeps_commit_when_branch_moves(root, series, cache, trainer_folder):
+    """The answers stay the same after the branch points to another commit."""
     run = add([f"hf:{NAME}"], "public").run
     before = query.ask(run, "The [MASK] .", [10]).best(10)
     (cache / "models--owner--series" / "refs" / "step10-tokens10B").write_text(series[20])
     assert query.ask(runs.read_run(run.path), "The [MASK] .", [10]).best(10) == before
 
 
-def test_weights_that_are_not_in_the_cache_are_reported(root, series, cache):
-    """One sentence; the other steps are evaluated."""
+def test_weights_missing_from_cache_are_reported(root, series, cache):
+    """The other steps are evaluated, and the exit status is 1."""
     run = add([f"hf:{NAME}"], "public").run
     (cache / "models--owner--series" / "snapshots" / series[10] / "model.safetensors").unlink()
     with pytest.raises(MissingWeights, match="is not in the local cache, and the network is off"):
@@ -157,8 +157,8 @@ def test_weights_that_are_not_in_the_cache_are_reported(root, series, cache):
     assert set(results.read_scores(run, "mask_prediction")["step"]) == {0, 20}
 
 
-def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, monkeypatch):
-    """At each checkpoint the one after it is on its way; those that were in the cache before stay."""
+def test_next_checkpoint_is_fetched_ahead(root, series, monkeypatch):
+    """While one checkpoint is used, the next is fetched; it is discarded after use unless it was cached before."""
     run, fetched, gone = add([f"hf:{NAME}"], "public").run, [], []
 
     def fetch(checkpoint: Checkpoint) -> list[Pointer]:
@@ -174,8 +174,8 @@ def test_the_next_one_is_fetched_ahead_and_what_was_fetched_goes(root, series, m
     assert seen == [(0, []), (10, []), (20, [10])] and gone == [10, 20] and fetched == [*STEPS]
 
 
-def test_discarding_removes_one_revision_alone(root, series, cache):
-    """Its weights go, the others' stay."""
+def test_discarding_removes_weights_of_one_revision(root, series, cache):
+    """The weights of the other revisions stay and can be loaded."""
     run = add([f"hf:{NAME}"], "public").run
     before = size(cache)
     hub_cache.discard(runs.checkpoint(run, 10).pointer)
@@ -185,12 +185,12 @@ def test_discarding_removes_one_revision_alone(root, series, cache):
 
 
 def size(cache: Path) -> int:
-    """Bytes of all files in a cache."""
+    """Return the total bytes of all files in a cache, symlinks excluded."""
     return sum(path.stat().st_size for path in cache.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypatch):
-    """It is in generator/ at the same commit; it is fetched with the discriminator and discarded with it."""
+def test_electra_generator_is_fetched_and_discarded_too(root, cache, electra, monkeypatch):
+    """It is in generator/ at the same commit as the discriminator."""
     commit = store(cache, NAME, "step16", electra.path)
     run = add([f"hf:{NAME}"], "public", tokenizer=str(electra.run.tokenizer)).run
     checkpoint = runs.checkpoint(run, 16)
@@ -198,7 +198,7 @@ def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypat
     snapshot = cache / "models--owner--series" / "snapshots" / commit
     pointers = [Pointer(file, NAME, commit) for file in ("model.safetensors", "generator/model.safetensors")]
     for _ in prefetched([checkpoint], remove=True):
-        assert hub_cache.not_cached(checkpoint) == []  # both were there before, and so they stay
+        assert hub_cache.not_cached(checkpoint) == []  # both were cached before, so both stay
     for pointer in pointers:
         assert hub_cache.cached(pointer)
         hub_cache.discard(pointer)
@@ -208,8 +208,8 @@ def test_the_generator_of_an_electra_comes_along(root, cache, electra, monkeypat
     assert [path.name for path in snapshot.rglob("*.safetensors")] == []
 
 
-def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
-    """Its folder is named."""
+def test_generator_without_weights_is_refused(root, cache, electra):
+    """The message names the generator's folder."""
     commit = store(cache, NAME, "step16", electra.path)
     (cache / "models--owner--series" / "snapshots" / commit / "generator" / "model.safetensors").unlink()
     with pytest.raises(RunError, match=r"has no generator/config\.json"):
@@ -224,14 +224,14 @@ def test_a_generator_without_weights_is_no_checkpoint(root, cache, electra):
         ("1:hf:owner/series@x", "has no revision 'x' in the local cache .*; known: step"),
     ],
 )
-def test_what_is_not_there_is_reported(root, series, source, message):
-    """With where it was looked for."""
+def test_unknown_repository_or_revision_is_reported(root, series, source, message):
+    """The message says that the local cache was searched."""
     with pytest.raises(RunError, match=message):
         add([source], "none")
 
 
-def test_a_repository_that_was_not_added_is_not_read(root, series):
-    """A manifest of a stranger may name any repository."""
+def test_repository_that_was_not_added_is_refused(root, series):
+    """A foreign manifest may name any repository."""
     run = add([f"hf:{NAME}"], "public").run
     path = run.path / "checkpoints" / "step10" / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -242,8 +242,8 @@ def test_a_repository_that_was_not_added_is_not_read(root, series):
 
 
 @pytest.mark.parametrize("reason", [httpx2.ReadError(""), httpx2.ConnectTimeout("timed out"), OSError("no disk")])
-def test_a_connection_that_breaks_is_one_sentence(monkeypatch: pytest.MonkeyPatch, reason: Exception):
-    """While a file is fetched and while the Hub is asked; a reason without words is named by its kind."""
+def test_broken_connection_is_reported(monkeypatch: pytest.MonkeyPatch, reason: Exception):
+    """This holds for fetching a file and for listing revisions; an error without a message is named by its class."""
 
     def broken(*_: object, **__: object) -> None:
         raise reason

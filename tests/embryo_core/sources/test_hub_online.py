@@ -1,4 +1,4 @@
-"""Checkpoints fetched over HTTP by huggingface_hub itself, from a Hub on this machine."""
+"""Tests of fetching checkpoints over HTTP with huggingface_hub, from a Hub server on this machine."""
 
 import gc
 import json
@@ -31,12 +31,12 @@ TREEBANK = ("--treebank", str(SAMPLE / "treebank.conllu"), "--metrics", "mask_pr
 
 @pytest.fixture
 def series(hub: HubServer, trainer_folder: Path) -> dict[int, str]:
-    """Return the Trainer's checkpoints as revisions of one repository; commits by step."""
+    """Push the Trainer's checkpoints as revisions of one repository; return step -> commit."""
     return {step: hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{step}") for step in STEPS}
 
 
 def fetched(hub: HubServer, name: str) -> int:
-    """How often the content of a file was asked for."""
+    """Return how often the content of a file was requested."""
     return sum(n for asked, n in hub.asked.items() if asked.startswith("GET") and asked.endswith(f"/{name}"))
 
 
@@ -45,8 +45,8 @@ def kept(name: str) -> list[Path]:
     return [path for path in hub_folder(NAME).glob(f"snapshots/*/{name}") if path.exists()]
 
 
-def test_a_series_is_added_without_its_weights(root, hub, series):
-    """What a run needs of each revision is fetched; weights are fetched when a step is asked for, once."""
+def test_adding_fetches_no_weights(root, hub, series):
+    """Configs are fetched at once; weights are fetched when a step is needed, and only once."""
     run = add([f"hf:{NAME}"], "public").run
     found = runs.checkpoints(run)
     assert {one.step: one.pointer.commit for one in found} == series
@@ -57,8 +57,8 @@ def test_a_series_is_added_without_its_weights(root, hub, series):
     assert fetched(hub, WEIGHTS) == 1 and len(kept(WEIGHTS)) == 1
 
 
-def test_an_evaluation_fetches_each_checkpoint_once_and_discards_it(root, hub, series, trainer_folder):
-    """Its scores are those of the folders that the revisions were made of."""
+def test_evaluation_fetches_and_discards_each_checkpoint_once(root, hub, series, trainer_folder):
+    """The scores equal those of the local folders from which the revisions were made."""
     assert main(["add", f"hf:{NAME}", "--name", "public"]) == 0
     assert main(["add", str(trainer_folder), "--name", "local"]) == 0
     for name, *more in (("public", "--discard"), ("local",)):
@@ -68,13 +68,13 @@ def test_an_evaluation_fetches_each_checkpoint_once_and_discards_it(root, hub, s
     assert fetched(hub, WEIGHTS) == len(STEPS) and not kept(WEIGHTS) and len(kept("config.json")) == len(STEPS)
 
 
-def test_a_stopped_evaluation_goes_on_with_two_checkpoints_on_disk_at_most(root, hub, series):
-    """Each is fetched once, the next one ahead, and after a stop nothing that was fetched stays."""
+def test_resumed_evaluation_keeps_at_most_two_checkpoints_on_disk(root, hub, series):
+    """A stop leaves no fetched weights behind; only the checkpoint that was fetched ahead is fetched a second time."""
     run, on_disk = add([f"hf:{NAME}"], "public").run, []
 
     def compute(work: Sequence[Work], stop_after: int) -> Outcomes:
         for outcome in run_locally(work, discard=True):
-            for _ in range(1000):  # until the next one is there
+            for _ in range(1000):  # wait until the next one is fetched
                 if stop_after > 1 or len(kept(WEIGHTS)) > 1:
                     break
                 sleep(0.01)
@@ -91,11 +91,11 @@ def test_a_stopped_evaluation_goes_on_with_two_checkpoints_on_disk_at_most(root,
     assert on_disk == [2] and not kept(WEIGHTS) and set(results.read_scores(run, "mask_prediction").step) == {0}
     report = evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=9))
     assert (report.computed, report.done_before) == (2, 1) and max(on_disk) == 2 and not kept(WEIGHTS)
-    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # the one ahead of the stop
+    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # fetched ahead of the stop, and again after it
 
 
-def test_a_branch_that_moves_changes_no_run(root, hub, series, trainer_folder):
-    """The commit of the time of adding is fetched."""
+def test_moved_branch_does_not_change_fetched_weights(root, hub, series, trainer_folder):
+    """The commit at the time of adding is fetched."""
     run = add([f"hf:{NAME}"], "public").run
     hub.push(NAME, "step10", trainer_folder / "checkpoint-20")
     hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
@@ -104,8 +104,8 @@ def test_a_branch_that_moves_changes_no_run(root, hub, series, trainer_folder):
     assert kept(WEIGHTS)[0].read_bytes() == (trainer_folder / "checkpoint-10" / WEIGHTS).read_bytes()
 
 
-def test_a_family_of_repositories_is_listed(root, hub, trainer_folder):
-    """Those of its owner whose names tell a step; others are left alone."""
+def test_family_of_repositories_is_listed_by_owner(root, hub, trainer_folder):
+    """Repositories of another seed or another owner are ignored."""
     for step in STEPS:
         hub.push(f"owner/seed_0-step_{step}k", "main", trainer_folder / f"checkpoint-{step}")
     hub.push("owner/seed_1-step_5k", "main", trainer_folder / "checkpoint-0")
@@ -114,8 +114,8 @@ def test_a_family_of_repositories_is_listed(root, hub, trainer_folder):
     assert [one.step for one in runs.checkpoints(run)] == [1000 * step for step in STEPS]
 
 
-def test_a_download_that_breaks_off_is_one_sentence(root, hub, series):
-    """Nothing of it is taken for the file, which comes whole the next time."""
+def test_interrupted_download_is_reported_and_repeated(root, hub, series):
+    """No partial file is kept in the cache; the next attempt fetches the file completely."""
     run = add([f"hf:{NAME}"], "public").run
     hub.cut.add(WEIGHTS)
     with pytest.raises(MissingWeights, match=rf"of hf:{NAME} at step 10 cannot be fetched \(peer closed"):
@@ -126,12 +126,12 @@ def test_a_download_that_breaks_off_is_one_sentence(root, hub, series):
     runs.verify(runs.checkpoint(run, 10))
 
 
-def test_a_hub_that_is_not_reached_is_asked_once_for_all_steps(root, hub, series, monkeypatch):
-    """And again after a while; what is in the cache is there all along."""
+def test_unreachable_hub_is_asked_only_once(root, hub, series, monkeypatch):
+    """It is asked again after RETRY_AFTER; cached files stay available in the meantime."""
     run = add([f"hf:{NAME}"], "public").run
     hub.shutdown()
     hub.server_close()
-    close_session()  # whose connection would still be answered
+    close_session()  # its open connection would still be answered
     asked, sentences = [], []
     download = huggingface_hub.hf_hub_download
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **b: asked.append(a) or download(*a, **b))
@@ -158,8 +158,8 @@ BUSY = (429, {"X-Error-Message": "We had to rate limit you."})
     ],
     ids=["gated", "unknown", "busy"],
 )
-def test_what_the_hub_refuses_is_one_sentence(root, hub, series, answer, why):
-    """While it is asked for revisions, and while weights are fetched."""
+def test_refusals_of_the_hub_are_reported_in_one_line(root, hub, series, answer, why):
+    """This holds for listing revisions and for fetching weights."""
     run = add([f"hf:{NAME}"], "public").run
     hub.refused[NAME] = answer
     with pytest.raises(RunError, match=rf"The Hub does not list hf:{NAME} \({why}") as error:
@@ -170,16 +170,16 @@ def test_what_the_hub_refuses_is_one_sentence(root, hub, series, answer, why):
     assert "\n" not in str(error.value)
 
 
-def test_an_add_waits_as_long_as_the_hub_asks(root, hub, series):
-    """A series is whole, or nothing is written."""
+def test_add_waits_for_retry_after(root, hub, series):
+    """All steps are added, after waits of 11 s and 7 s."""
     hub.busy = ["7", "11"]
     assert add([f"hf:{NAME}"], "public").steps == STEPS
     assert [seconds for seconds in hub.waited if seconds > 1] == [11, 7]
 
 
 @pytest.mark.parametrize("answers", [1, 3, 6, 8])
-def test_a_hub_that_stays_busy_leaves_no_gap(root, hub, series, answers):
-    """After any number of answers it asks for more than a client waits; what was fetched stays, and no run is there."""
+def test_busy_hub_leaves_no_partial_run(root, hub, series, answers):
+    """The Hub asks for a wait of two hours after some answers; no run is created, and a second attempt succeeds."""
     hub.limit = answers
     with pytest.raises((RunError, MissingWeights), match=r"busy, and asks to wait 7,200 s|429"):
         add([f"hf:{NAME}"], "public")
@@ -188,8 +188,8 @@ def test_a_hub_that_stays_busy_leaves_no_gap(root, hub, series, answers):
     assert add([f"hf:{NAME}"], "public").steps == STEPS
 
 
-def test_hashes_that_the_hub_lists_are_compared_before_any_download(root, hub, trainer_folder, capsys):
-    """Two steps with the same weights are a fault at once."""
+def test_equal_weights_are_detected_from_listed_hashes(root, hub, trainer_folder, capsys):
+    """Two steps with the same weights are reported by `add` before any weights are fetched."""
     for step, of in ((0, 0), (10, 20), (20, 20)):
         hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{of}")
     assert main(["add", f"hf:{NAME}", "--name", "public"]) == 1
@@ -208,8 +208,8 @@ def test_hashes_that_the_hub_lists_are_compared_before_any_download(root, hub, t
         ("chck_{}M", f"{NAME}@main", [], "words"),
     ],
 )
-def test_folders_of_one_repository(root, hub, trainer_folder, tmp_path, form, source, patterns, unit):
-    """In its main branch, with the tokenizer above them; the weights are those of the folder."""
+def test_folders_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path, form, source, patterns, unit):
+    """Weights are fetched from the folder at the main branch's commit; answers equal those of the local folder."""
     folder = tmp_path / "repository"
     for step in STEPS:
         shutil.copytree(trainer_folder / f"checkpoint-{step}", folder / form.format(step))
@@ -224,12 +224,12 @@ def test_folders_of_one_repository(root, hub, trainer_folder, tmp_path, form, so
 
 
 def answer(trainer_folder: Path, step: int) -> object:
-    """Return the answer of a Trainer's checkpoint where it is."""
+    """Return the answer of a Trainer's local checkpoint."""
     return query.ask(add([str(trainer_folder)], "local").run, "The [MASK] .", [step]).best(step)
 
 
-def test_one_of_two_series_in_a_repository_is_named(root, hub, trainer_folder, tmp_path):
-    """As of two seeds."""
+def test_choice_between_two_series_in_a_repository_is_required(root, hub, trainer_folder, tmp_path):
+    """With two seeds in one repository, the message names both folders."""
     for seed in (1, 2):
         for step in STEPS:
             shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "both" / f"seed_{seed}/step{step}")
@@ -241,8 +241,8 @@ def test_one_of_two_series_in_a_repository_is_named(root, hub, trainer_folder, t
 
 
 @pytest.mark.parametrize("numbered", ["title", "state"])
-def test_one_commit_a_save(root, hub, trainer_folder, tmp_path, numbered):
-    """As the Trainer pushes: the step is in the title, or in its state; of two commits at a step the newer counts."""
+def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path, numbered):
+    """A Trainer pushes each save, with the step in the title or in trainer_state.json; of two, the newer counts."""
     commits = {}
     for step in (0, 10, 10, 20):
         folder = shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "saved", dirs_exist_ok=True)
@@ -257,8 +257,8 @@ def test_one_commit_a_save(root, hub, trainer_folder, tmp_path, numbered):
     assert fetched(hub, WEIGHTS) == 0
 
 
-def test_the_main_branch_is_the_last_step_if_a_trainer_counted_it(root, hub, series, trainer_folder, tmp_path):
-    """Without its count it is named; with the weights of another step it is that step."""
+def test_main_branch_becomes_last_step_if_trainer_counted_it(root, hub, series, trainer_folder, tmp_path):
+    """Without a later step in trainer_state.json, a note names it; weights equal to those of step 20 add no step."""
     hub.push(NAME, "main", trainer_folder / "checkpoint-20")
     added = add([f"hf:{NAME}"], "equal")
     assert added.steps == STEPS and not added.notes
@@ -275,8 +275,8 @@ def test_the_main_branch_is_the_last_step_if_a_trainer_counted_it(root, hub, ser
         assert [f"hf:{NAME}" in note for note in added.notes] == [True] * (steps == STEPS)
 
 
-def test_babylm_counts_words(root, hub, trainer_folder):
-    """Its revisions are chck_1M to chck_100M."""
+def test_babylm_revisions_are_placed_by_words(root, hub, trainer_folder):
+    """BabyLM's revisions are named chck_1M to chck_100M."""
     for words, step in ((1, 0), (10, 10), (100, 20)):
         hub.push(NAME, f"chck_{words}M", trainer_folder / f"checkpoint-{step}")
     hub.push(NAME, "main", trainer_folder / "checkpoint-20")
@@ -285,8 +285,8 @@ def test_babylm_counts_words(root, hub, trainer_folder):
     assert runs.read_log(added.run) == []
 
 
-def test_a_tokenizer_of_another_repository(root, hub, series, byte_level, trainer_folder, tmp_path):
-    """At a revision, or in a folder."""
+def test_tokenizer_may_come_from_another_repository(root, hub, series, byte_level, trainer_folder, tmp_path):
+    """It may be at a revision, at a commit or in a folder; an unknown revision is an error."""
     bare = shutil.copytree(trainer_folder, tmp_path / "bare")
     for step in STEPS:
         for path in (bare / f"checkpoint-{step}").glob("tokenizer*"):
@@ -301,8 +301,7 @@ def test_a_tokenizer_of_another_repository(root, hub, series, byte_level, traine
         add([str(bare)], "bare", tokenizer="hf:owner/tokenizer@v2")
 
 
-def test_messages_name_steps(root, hub, series, trainer_folder, tmp_path):
-    """Not commits, which nobody can read."""
+def test_messages_name_revisions_and_steps_instead_of_commits(root, hub, series, trainer_folder, tmp_path):
     broken = shutil.copytree(trainer_folder / "checkpoint-10", tmp_path / "broken")
     (broken / WEIGHTS).unlink()
     commit = hub.push(NAME, "step10", broken)
@@ -315,8 +314,8 @@ def test_messages_name_steps(root, hub, series, trainer_folder, tmp_path):
     assert trouble.startswith("Step 10: ")
 
 
-def test_the_files_of_another_trainer_are_named(root, hub, tmp_path):
-    """With the way to convert them."""
+def test_files_of_another_trainer_on_hub_are_recognised(root, hub, tmp_path):
+    """The message names the script that converts them."""
     (tmp_path / "composer").mkdir()
     (tmp_path / "composer" / "ep0-ba1000-rank0.pt").write_bytes(b"")
     hub.push(NAME, "main", tmp_path / "composer")

@@ -1,4 +1,4 @@
-"""Names tell how far training had come, by patterns with fields."""
+"""Tests of patterns that parse steps, tokens or words from the names of checkpoints."""
 
 import pytest
 
@@ -30,37 +30,37 @@ from embryo_core.sources.patterns import Counts, NamePattern, left_alone, match_
         ("x{step}T", "x9223373T", None),  # more than a manifest can hold
     ],
 )
-def test_a_name_matches_from_end_to_end(pattern, name, counts):
-    """Letters that are no unit, dots and the rest of a pattern stand for themselves."""
+def test_pattern_matches_whole_name(pattern, name, counts):
+    """Text outside of a pattern's fields matches literally, including dots and letters that are no unit."""
     assert NamePattern(pattern).match(name) == counts
 
 
 @pytest.mark.parametrize("text", ["step", "{epoch}", "{step}{step}", "{k}{step}", ""])
-def test_a_pattern_without_a_field_is_refused(text):
-    """The sentence names the fields."""
+def test_invalid_pattern_is_refused(text):
+    """The message lists the known fields."""
     with pytest.raises(RunError, match=r"known: {step}, {sequences}, {tokens}, {words}"):
         NamePattern(text)
 
 
-def test_the_known_pattern_that_matches_most_is_taken():
-    """One stray name of another form does not count."""
+def test_known_pattern_with_most_matches_is_used():
+    """A single name of another form is ignored."""
     names = ["checkpoint-5", "checkpoint-10", "step3", "runs"]
     assert match_names(names, []) == {"checkpoint-5": Counts(step=5), "checkpoint-10": Counts(step=10)}
 
 
-def test_names_with_a_number_that_no_pattern_took():
-    """Those of another phase; a name without a number, or with a word behind it, is no step."""
+def test_unmatched_names_with_numbers_are_listed():
+    """They may belong to another phase; names without a number, of digits only, or with a suffix are not listed."""
     names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024", "1.5T"]
     assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k", "1.5T"]
 
 
-def test_the_first_pattern_given_that_matches_is_taken():
-    """Phases have patterns of their own."""
+def test_first_matching_user_pattern_is_used():
+    """Each phase of training may have a separate pattern."""
     found = match_names(["step5", "decay5"], ["step{step}", "decay{step+100}"])
     firsts = {name: counts.first for name, counts in found.items()}
     assert firsts == {"step5": (5, "updates"), "decay5": (105, "updates")}
 
 
-def test_what_places_a_checkpoint():
-    """The step where it is known, else what there is."""
+def test_checkpoint_is_placed_by_step_or_other_count():
+    """The step is used if it is known, otherwise tokens, before words."""
     assert Counts(step=3, tokens=9).first == (3, "updates") and Counts(tokens=9, words=4).first == (9, "tokens")

@@ -1,4 +1,4 @@
-"""Weights that transformers saved in several parts: read where they are, joined where they are copied."""
+"""Tests of sharded weights: read in place, and joined into one file when copied."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ INDEX = "model.safetensors.index.json"
 
 @pytest.fixture
 def parts(trainer_folder: Path, tmp_path: Path) -> Path:
-    """Return the Trainer's folder with the weights of each step in parts, as transformers writes them."""
+    """Return the Trainer's folder with the weights of each step in shards, written by transformers."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     for step in STEPS:
         checkpoint = source / f"checkpoint-{step}"
@@ -36,7 +36,7 @@ def parts(trainer_folder: Path, tmp_path: Path) -> Path:
 
 
 def pickle(checkpoint: Path) -> None:
-    """Leave the parts as torch pickled them, with their index."""
+    """Convert the shards and their index to torch's pickled format."""
     index = json.loads((checkpoint / INDEX).read_text())
     for part in checkpoint.glob("model-0*.safetensors"):
         torch.save(load_file(part), checkpoint / f"pytorch_{part.stem}.bin")
@@ -47,8 +47,8 @@ def pickle(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("pickled", [False, True])
-def test_copied_parts_are_one_file_with_the_same_numbers(root, parts, trainer_folder, pickled):
-    """The same command again finds the same weights."""
+def test_copied_shards_equal_the_single_file(root, parts, trainer_folder, pickled):
+    """Tensors and answers are the same, also after the same command runs a second time."""
     for step in STEPS if pickled else ():
         pickle(parts / f"checkpoint-{step}")
     whole = add([str(trainer_folder)], "whole").run
@@ -62,8 +62,8 @@ def test_copied_parts_are_one_file_with_the_same_numbers(root, parts, trainer_fo
         assert query.ask(added.run, TEXT, [step]).best(step) == query.ask(whole, TEXT, [step]).best(step)
 
 
-def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
-    """Whose cache names files by their hash, behind links."""
+def test_shards_in_hub_cache_are_joined(root, parts, trainer_folder, tmp_path, monkeypatch):
+    """The Hub's cache names files by their hash, behind symlinks."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     for step in STEPS:
         store(tmp_path / "hub", "owner/series", f"step{step}", parts / f"checkpoint-{step}")
@@ -72,8 +72,8 @@ def test_parts_on_the_hub(root, parts, trainer_folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("pickled", [False, True])
-def test_parts_are_read_where_they_are(root, parts, trainer_folder, pickled):
-    """With the answers and the audit of one file; a part that changed since is refused."""
+def test_shards_are_read_in_place(root, parts, trainer_folder, pickled):
+    """Tensors, answers and audit equal those of the single file; a shard that changes later is refused."""
     for step in STEPS if pickled else ():
         pickle(parts / f"checkpoint-{step}")
     run, whole = add([str(parts)], "parts").run, add([str(trainer_folder)], "whole").run
@@ -90,8 +90,8 @@ def test_parts_are_read_where_they_are(root, parts, trainer_folder, pickled):
         runs.verify(runs.checkpoint(run, 20))
 
 
-def test_parts_are_fetched_and_discarded_together(root, hub, parts):
-    """Their hashes are those that the Hub lists."""
+def test_shards_are_fetched_and_discarded_together(root, hub, parts):
+    """The hashes listed by the Hub are verified, and discarding removes every shard from the cache."""
     for step in STEPS:
         hub.push("owner/series", f"step{step}", parts / f"checkpoint-{step}")
     run = add(["hf:owner/series"], "parts").run
@@ -104,7 +104,7 @@ def test_parts_are_fetched_and_discarded_together(root, hub, parts):
     assert not_cached(one) == fetched
 
 
-def test_a_part_that_is_missing_cut_or_another_is_named(root, parts):
+def test_missing_or_truncated_shard_is_reported(root, parts):
     """The other steps are added."""
     first, second, _ = (sorted((parts / f"checkpoint-{step}").glob("model-0*.safetensors")) for step in STEPS)
     first[1].unlink()
@@ -115,8 +115,8 @@ def test_a_part_that_is_missing_cut_or_another_is_named(root, parts):
     assert f"{second[1].name} does not have the tensors of its header (truncated or changed)" in added.troubles[1]
 
 
-def test_a_part_without_a_tensor_of_the_index_is_named(root, parts):
-    """As where parts of two models were mixed."""
+def test_shard_lacking_an_indexed_tensor_is_reported(root, parts):
+    """This happens if the shards of two models are mixed."""
     part = sorted((parts / "checkpoint-10").glob("model-0*.safetensors"))[1]
     tensors = load_file(part)
     name = min(tensors)
@@ -126,8 +126,8 @@ def test_a_part_without_a_tensor_of_the_index_is_named(root, parts):
     assert f"{part.name} lacks {name}" in trouble
 
 
-def test_parts_are_bounded_together(root, parts, monkeypatch):
-    """By what config.json has room for: each of a thousand parts could be as large."""
+def test_total_size_of_shards_is_bounded(root, parts, monkeypatch):
+    """The bound set by config.json holds for the sum, since each of a thousand shards might stay below it."""
     largest = max(part.stat().st_size for part in parts.rglob("model-0*"))
     monkeypatch.setattr(checkpoint_files, "max_weights_bytes", lambda _: largest)
     with pytest.raises(RunError, match="with the other parts"):
@@ -135,8 +135,8 @@ def test_parts_are_bounded_together(root, parts, monkeypatch):
 
 
 @pytest.mark.parametrize("content", ['{"weight_map": {"a": "../secret"}}', '{"weight_map": {}}', "no JSON", "[]"])
-def test_an_index_that_is_none_is_passed_over(root, parts, content):
-    """A part is beside its index, wherever the index says."""
+def test_invalid_index_skips_its_step(root, parts, content):
+    """An index that names a file outside of its folder is invalid, too."""
     (parts / "checkpoint-10" / INDEX).write_text(content)
     added = add([str(parts)], "joined", copy=True)
     assert added.steps == (0, 20)

@@ -1,4 +1,4 @@
-"""trainer_state.json as a Trainer writes it, and as it should not be."""
+"""Tests of reading trainer_state.json, as a Trainer writes it and in damaged forms."""
 
 import gzip
 import json
@@ -13,8 +13,8 @@ from embryo_core.sources import add
 from embryo_core.sources.trainer import log_rows, odd_numbers, read_state
 
 
-def test_a_loss_that_ran_away_is_a_gap(tmp_path):
-    """Python writes NaN and Infinity; numbers that are text are read, and both are counted in a warning."""
+def test_non_finite_loss_becomes_a_gap(tmp_path):
+    """Python writes NaN and Infinity to JSON; numbers in quotes are read, and a warning counts both kinds."""
     rows = [{"step": 5, "loss": float("nan"), "learning_rate": "1e-3"}, {"step": 10, "loss": float("inf")}]
     rows += [{"step": 15, "loss": "2.5"}, {"step": 20, "loss": True}, {"step": 20, "eval_loss": "nan"}]
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": "20", "log_history": rows}))
@@ -32,8 +32,8 @@ def test_a_loss_that_ran_away_is_a_gap(tmp_path):
     assert odd_numbers(TrainerState(log_history=[{"step": 5, "loss": 2.5}])) == ""
 
 
-def test_gaps_are_kept_in_the_log_of_a_run(root, trainer_folder, tmp_path, capsys):
-    """With a warning, which is no failure."""
+def test_log_of_added_run_keeps_gaps(root, trainer_folder, tmp_path, capsys):
+    """The NaN loss gives a remark and no trouble."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     path = source / "checkpoint-20" / "trainer_state.json"
     state = json.loads(path.read_text())
@@ -46,22 +46,22 @@ def test_gaps_are_kept_in_the_log_of_a_run(root, trainer_folder, tmp_path, capsy
 
 @pytest.mark.parametrize("name", ["trainer_state.json", "trainer_state.json.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
-def test_a_state_may_be_compressed_or_begin_with_a_mark(tmp_path, name, pack):
-    """Of the order of bytes, as editors of Windows write it."""
+def test_compressed_state_or_byte_order_mark_is_read(tmp_path, name, pack):
+    """Windows editors write the byte order mark."""
     (tmp_path / name).write_bytes(pack(b'{"global_step": 7}'))
     assert read_state(tmp_path).global_step == 7
 
 
-def test_a_state_that_is_too_large_when_decompressed_is_refused(tmp_path):
-    """A small file may hold any number of zeros."""
+def test_state_too_large_after_decompression_is_refused(tmp_path):
+    """A small gzip file may expand to any size."""
     (tmp_path / "trainer_state.json").write_bytes(gzip.compress(b" " * (LIMITS["trainer_state.json"] + 1)))
     with pytest.raises(BrokenTrainerState, match="bytes that are read"):
         read_state(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'{"log_history": 5}', b"[" * 100_000])
-def test_a_damaged_state_costs_the_log_alone(root, trainer_folder, tmp_path, content):
-    """One sentence; the checkpoints are added, and the log is that of the state before."""
+def test_damaged_state_loses_only_log_and_counts(root, trainer_folder, tmp_path, content):
+    """The damage is reported in one message; all checkpoints are added, and the log comes from the state before."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     (source / "checkpoint-20" / "trainer_state.json").write_bytes(content)
     with pytest.raises(BrokenTrainerState, match="its log and counts are left out"):
@@ -72,6 +72,5 @@ def test_a_damaged_state_costs_the_log_alone(root, trainer_folder, tmp_path, con
     assert [checkpoint.tokens for checkpoint in runs.checkpoints(added.run)] == [None, 5120, None]
 
 
-def test_without_a_state_there_is_nothing(tmp_path):
-    """A folder of weights alone."""
+def test_folder_without_state_gives_none(tmp_path):
     assert read_state(tmp_path) is None
