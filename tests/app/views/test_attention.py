@@ -1,4 +1,4 @@
-"""The Attention page in Streamlit's own test runner: with results, without, and with a broken file."""
+"""Tests of the Attention page: with results, without, and with a broken file."""
 
 import io
 import shutil
@@ -18,12 +18,12 @@ from tests.app.conftest import captions_of
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "attention")
 
 
-def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
-    """The pickers offer the run's layers and heads, and the captions say what is shown, on what data."""
+def test_page_shows_one_head_and_all_heads(look, tiny_results):
+    """The pickers offer the run's layers and heads, and the captions name the number of sentences and steps."""
     test = look(tiny_results)
     assert not test.exception and not test.error
     assert [box.options for box in test.selectbox if box.label in ("Layer", "Head")] == [["1", "2"], ["1", "2"]]
@@ -32,8 +32,8 @@ def test_the_page_shows_a_head_and_all_heads(look, tiny_results):
     assert any("the weights of this head over all 3 steps" in caption for caption in captions_of(test))
 
 
-def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
-    """Averaged rows do not sum to 1, and the caption says why; switched on, every row but one of 0 does."""
+def test_rows_can_be_normalised_to_sum_one(look, tiny_results):
+    """Averaged rows do not sum to 1, and the caption says why; the switch divides each row by its sum."""
     test = look(tiny_results)
     assert any("So rows do not sum to 1" in caption for caption in captions_of(test))
     next(switch for switch in test.toggle if switch.label == "Rows sum to 1").set_value(True).run()
@@ -46,8 +46,8 @@ def test_rows_can_be_shown_with_a_sum_of_one(look, tiny_results):
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_files_name_run_and_data_and_that_rows_are_divided(look, tiny_results, monkeypatch: pytest.MonkeyPatch):
-    """Each row of a CSV: of one head, of all heads, over the steps, and layer by layer."""
+def test_files_name_run_data_and_normalisation(look, tiny_results, monkeypatch: pytest.MonkeyPatch):
+    """Every row of the four CSV files has them: one head, all heads, over the steps, and layer by layer."""
     files = []
     monkeypatch.setattr(figures, "_download", lambda file, name: files.append(file))
     for section in ("maps", "layers"):
@@ -59,8 +59,8 @@ def test_files_name_run_and_data_and_that_rows_are_divided(look, tiny_results, m
         assert table["data"].str.contains("sentences of .*, each row divided by its sum").all()
 
 
-def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
-    """A link opens the head it names; another choice is in the URL at once."""
+def test_layer_and_head_are_kept_in_url(look, tiny_results):
+    """A link opens the head that it names, and a choice of another head is written to the URL."""
     test = look(tiny_results, layer="2", head="2")
     assert "Layer 2, head 2" in [heading.value for heading in test.header]
     next(box for box in test.selectbox if box.label == "Head").select("1").run()
@@ -68,16 +68,16 @@ def test_layer_and_head_come_from_the_url_and_go_back_to_it(look, tiny_results):
     assert test.query_params["head"] in ("1", ["1"])
 
 
-def test_without_maps_the_page_says_what_to_run(look, tiny_run):
-    """A run that was not evaluated gives one sentence and one command."""
+def test_page_without_maps_shows_evaluation_command(look, tiny_run):
+    """The run has not been evaluated."""
     test = look(tiny_run)
     assert not test.exception and not test.error
     assert "has no attention maps yet" in test.info[0].value
     assert "python -m embryo_core evaluate tiny --metrics attention" in test.code[0].value
 
 
-def test_a_broken_file_is_a_message(look, own_run):
-    """A results file that is not parquet gives one sentence, not a traceback."""
+def test_broken_file_is_named_in_a_message(look, own_run):
+    """The message about a file that is not Parquet includes the command of evaluation; there is no traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / "attention.parquet").write_bytes(b"not parquet")
     test = look(own_run)
@@ -88,8 +88,8 @@ def test_a_broken_file_is_a_message(look, own_run):
 
 @pytest.mark.parametrize("damaged", ["words", "scores", "cloze"])
 @pytest.mark.parametrize("section", ["maps", "layers"])
-def test_maps_are_shown_beside_a_damaged_table(look, tiny_results, tmp_path, damaged: str, section: str):
-    """What they need is in their own."""
+def test_damaged_tables_of_other_metrics_do_not_hide_maps(look, tiny_results, tmp_path, damaged: str, section: str):
+    """Maps and their captions need no table but their own."""
     run = runs.read_run(Path(shutil.copytree(tiny_results.path, tmp_path / "runs" / "tiny")))
     shutil.copytree(tiny_results.results, tmp_path / "results" / "tiny")
     results.compact(run)
@@ -99,8 +99,8 @@ def test_maps_are_shown_beside_a_damaged_table(look, tiny_results, tmp_path, dam
     assert any("sentences" in caption for caption in captions_of(test))
 
 
-def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_results, monkeypatch):
-    """The captions tell which; the maps are those of the whole series at these steps."""
+def test_long_series_reads_log_spaced_maps_and_chosen_step(look, tiny_results, monkeypatch):
+    """The captions name the number of steps with maps; the maps equal those of the whole series at these steps."""
     monkeypatch.setattr(map_reads, "MAPS", 2)
     map_reads._maps_at_first.clear()
     steps = map_reads.steps_of(tiny_results, max)
@@ -115,8 +115,8 @@ def test_of_a_long_series_some_maps_are_read_and_the_chosen_one(look, tiny_resul
     map_reads._maps_at_first.clear()
 
 
-def test_one_head_is_shown_in_all_layers_at_steps_around_the_chosen_one(look, tiny_results):
-    """With n, and a remark on layers that share weights."""
+def test_layers_section_shows_one_head_in_every_layer(look, tiny_results):
+    """The captions have n and a remark on layers that share weights."""
     test = look(tiny_results, section="layers", head="2", step="8")
     assert not test.exception and not test.error
     assert "Head 2 of tiny in every layer" in [heading.value for heading in test.header]

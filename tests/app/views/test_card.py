@@ -1,4 +1,4 @@
-"""The run's card says what run.json says, and nothing where run.json is silent."""
+"""Tests of the run's card, which shows the facts of run.json and has no row for facts that it lacks."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from embryo_core import runs
 from embryo_core.types import Run
 
 
-def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
-    """Settings and corpus are described in the field's own words."""
+def test_card_describes_sizes_batches_and_corpus(tiny_run: Run) -> None:
+    """The rows use the terms of the field, and there is no row for held-out text, which run.json does not mention."""
     config = {
         "num_hidden_layers": 6,
         "hidden_size": 192,
@@ -47,15 +47,15 @@ def test_the_card_tells_sizes_batches_and_corpus(tiny_run: Run) -> None:
         ({"short_steps": 0}, "16 × 128 tokens"),
     ],
 )
-def test_the_card_names_lengths_that_are_mixed(tiny_run: Run, more: dict, batches: str) -> None:
-    """No phase is described that the run does not come to, and long sequences between short ones are."""
+def test_card_describes_mixed_sequence_lengths(tiny_run: Run, more: dict, batches: str) -> None:
+    """Long sequences between short ones are described, and phases that the run does not reach are left out."""
     sizes = {"batch_size": 16, "sequence_length": 128, "short_batch_size": 32, "short_sequence_length": 64}
     rows = dict(card.describe(replace(tiny_run, config=sizes | {"short_steps": 900, "steps": 1000} | more)))
     assert rows["Batches"] == batches
 
 
-def test_the_recipe_tells_optimizer_and_schedule(tiny_run: Run) -> None:
-    """In the field's names, and without words of what the run does not have; a stranger's optimizer is left out."""
+def test_recipe_describes_optimizer_and_schedule(tiny_run: Run) -> None:
+    """Settings that the run lacks and an optimizer of an unknown kind are left out."""
     config = {"optimizer": "adamw", "steps": 110_000, "warmup_steps": 1000, "constant_steps": 88_000}
     rows = dict(card.describe(replace(tiny_run, config=config)))
     assert rows["Recipe"] == "AdamW, 110,000 updates, warm-up 1,000, constant rate until 88,000"
@@ -63,21 +63,21 @@ def test_the_recipe_tells_optimizer_and_schedule(tiny_run: Run) -> None:
     assert rows["Recipe"] == "10 updates"
 
 
-def test_single_pieces_and_notes_are_reported(tiny_run: Run) -> None:
-    """A BERT masks single pieces; what run.json notes of the checkpoints is shown."""
+def test_card_describes_single_piece_masking_and_note(tiny_run: Run) -> None:
+    """BERT masks single pieces; the note of run.json on the checkpoints is shown as it is."""
     config = {"masked_share": 0.15, "whole_words": False, "max_ngram": 1}
     rows = dict(card.describe(replace(tiny_run, config=config, note="Weights are repeated.")))
     assert (rows["Masking"], rows["Note"]) == ("15 % of the tokens, single pieces", "Weights are repeated.")
 
 
-def test_a_run_with_few_facts_has_a_short_card(tiny_run: Run) -> None:
-    """A card without settings still names model, tokenizer and code."""
+def test_card_without_settings_is_short(tiny_run: Run) -> None:
+    """Model, tokenizer and code are named even if run.json has neither settings nor a corpus."""
     rows = dict(card.describe(replace(tiny_run, config={}, corpus={})))
     assert set(rows) == {"Model", "Tokenizer", "Code"}
 
 
-def test_many_checkpoints_have_commas(tiny_run: Run) -> None:
-    """Those there are and those that were planned."""
+def test_checkpoint_counts_have_thousands_separators(tiny_run: Run) -> None:
+    """Both the existing and the planned checkpoints are counted."""
     run = replace(tiny_run, planned_steps=tuple(range(2000)))
     view = View(run, (runs.checkpoints(tiny_run)[0],) * 1000, 0, "linear")
     assert card._numbers(view, pd.DataFrame())["Checkpoints"] == "1,000 of 2,000 planned"

@@ -1,4 +1,4 @@
-"""Pages of a decoder that was evaluated: alone, and beside a masked language model, with measures named apart."""
+"""Tests of the pages of an evaluated decoder, alone and beside a masked language model with other measures."""
 
 import shutil
 from pathlib import Path
@@ -22,7 +22,7 @@ METRICS = {
 
 @pytest.fixture(scope="module")
 def evaluated(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a data root with a GPT-2 that knows some of the sample, and the tiny run, both with results."""
+    """Return a data root with a run of tiny GPT-2 decoders and the tiny run of encoders, both with results."""
     root = tmp_path_factory.mktemp("decoders")
     run = decoders.add_series(root, "gpt2", STEPS, positions=64)
     with pytest.MonkeyPatch.context() as patch:
@@ -35,27 +35,27 @@ def evaluated(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def opened(dashboard, evaluated: Path, monkeypatch: pytest.MonkeyPatch):
-    """Open a page of the decoder's run."""
+    """Return a function that opens a page of the decoder's run."""
     monkeypatch.setenv("EMBRYO_DATA", str(evaluated))
     return lambda page, **query: dashboard.open(page, run="gpt2", **query)
 
 
 def said(page) -> str:
-    """Return all words of a page."""
+    """Return messages, texts, headings and captions of a page as one text."""
     parts = [*page.info, *page.warning, *page.error, *page.markdown, *page.header]
     return " ".join([one.value for one in parts] + captions_of(page)).replace("\\", "")
 
 
-def test_every_metric_that_applies_is_computed(evaluated: Path) -> None:
-    """At each step, and no others."""
+def test_every_applicable_metric_is_computed(evaluated: Path) -> None:
+    """Each metric has results at every step, and metrics of masked words have none."""
     done = results.done(runs.read_run(evaluated / "runs" / "gpt2"))
     assert {metric for metric, steps in done.items() if steps == set(STEPS)} == {*done} >= METRICS
     assert not {"mask_prediction", "token_reconstruction", "replaced_token_accuracy"} & {*done}
 
 
 @pytest.mark.parametrize("page", ["overview", "tokens", "attention", "probing", "knowledge", "compare", "findings"])
-def test_every_page_shows_a_decoder(opened, page: str) -> None:
-    """None of them says that masked words, or reconstruction, have not been measured."""
+def test_every_page_shows_decoder(opened, page: str) -> None:
+    """No page mentions measures of masked words or reconstruction, which do not apply to a decoder."""
     shown = opened(page, beside="")
     assert not shown.exception and not shown.error
     words = said(shown).lower()
@@ -63,15 +63,15 @@ def test_every_page_shows_a_decoder(opened, page: str) -> None:
     assert page == "findings" or "not been computed" not in words
 
 
-def test_tokens_are_scored_by_next_words(opened) -> None:
-    """The task is named, and how it is measured."""
+def test_tokens_page_shows_next_word_prediction(opened) -> None:
+    """The page names the task and says how it is measured."""
     shown = opened("tokens", parts_of_speech="noun")
     assert "Next word prediction" in said(shown) and "from the words before it" in said(shown)
 
 
 @pytest.mark.parametrize("page", ["tokens", "compare"])
-def test_an_encoder_beside_it_is_measured_by_its_own_prediction(opened, page: str) -> None:
-    """And the caption names both measures."""
+def test_compared_encoder_keeps_its_own_measure(opened, page: str) -> None:
+    """The captions name each run with its measure."""
     shown = opened(page, beside="tiny", **({"parts_of_speech": "noun"} if page == "tokens" else {}))
     assert not shown.exception
     words = said(shown)
@@ -79,15 +79,15 @@ def test_an_encoder_beside_it_is_measured_by_its_own_prediction(opened, page: st
 
 
 def test_findings_name_their_measure(opened) -> None:
-    """Those on reconstruction are missing, and of the other run marked by its measure."""
+    """Findings on reconstruction are left out, and verdicts on the encoder are marked as measured by prediction."""
     shown = opened("findings", beside="tiny").dataframe[0].value
     claims = " ".join(shown["finding"])
     assert "(next-word prediction)" in claims and "reconstruct" not in claims
     assert any(verdict.endswith("(prediction)") for verdict in shown["verdict, run 2"])
 
 
-def test_findings_that_do_not_apply_to_the_other_run_say_so(dashboard, evaluated: Path, monkeypatch) -> None:
-    """With the encoder first."""
+def test_findings_that_do_not_apply_to_second_run_are_marked(dashboard, evaluated: Path, monkeypatch) -> None:
+    """The encoder comes first, so findings on reconstruction are listed, and the decoder cannot be judged by them."""
     monkeypatch.setenv("EMBRYO_DATA", str(evaluated))
     shown = dashboard.open("findings", run="tiny", beside="gpt2").dataframe[0].value
     reconstruction = shown[shown["finding"].str.contains("reconstruct")]

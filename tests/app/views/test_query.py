@@ -1,4 +1,4 @@
-"""The Query page, run without a browser: answers, trace, tracked words, facts, lens, comparisons, and every refusal."""
+"""Tests of the Query page without a browser: answers, tracked words, lens, facts, comparisons and refused texts."""
 
 import shlex
 import threading
@@ -34,27 +34,27 @@ def page() -> None:
 
 @pytest.fixture(autouse=True)
 def chance_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """List the answers of the tiny run, whose weights are random."""
+    """List all answers: those of the tiny run, whose weights are random, would be left out as noise."""
     monkeypatch.setattr(query_figures.query, "NOISE", 0.0)
 
 
 @pytest.fixture
 def app(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """Open the page on the tiny run, not yet drawn."""
+    """Return the page on the tiny run, not yet drawn."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_run.path.parent.parent))
     return AppTest.from_function(page, default_timeout=60)
 
 
 @pytest.fixture
 def app_with_facts(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """Open the page on the tiny run with its results."""
+    """Return the page on the tiny run with its results, not yet drawn."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parent.parent))
     return AppTest.from_function(page, default_timeout=60)
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """List the Figures that the page shows."""
+    """Return a list that fills with the Figures that the page shows."""
     found, show = [], figures.show
     monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
     return found
@@ -85,11 +85,11 @@ def words(table: pd.DataFrame) -> list[str]:
     return table["token"].tolist()
 
 
-# === What is asked ===
+# === The text ===
 
 
-def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty box begins to load every checkpoint and does not wait; a second visit does not begin again."""
+def test_models_are_loaded_while_question_is_typed(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty box starts to load every checkpoint in the background, once for two visits."""
     models, begun = ModelCache(limit=10**9), []
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     monkeypatch.setattr(query_page, "MODELS", models)
@@ -103,10 +103,8 @@ def test_models_are_loaded_while_the_question_is_written(own_run: Run, monkeypat
     assert models.nbytes == sum(models.get(checkpoint).nbytes for checkpoint in runs.checkpoints(own_run))
 
 
-def test_what_cannot_be_loaded_ahead_is_reported_by_the_first_question(
-    own_run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tokenizer of another run: with an empty box the page stays as it is, a question brings the sentence."""
+def test_loading_error_is_reported_by_first_question(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokenizer has changed since pretraining: an empty box shows no error, a question does."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     path = own_run.tokenizer / "tokenizer.json"
     path.write_text(path.read_text() + " ")
@@ -116,8 +114,8 @@ def test_what_cannot_be_loaded_ahead_is_reported_by_the_first_question(
     assert "put that file back" in asked.error[0].value
 
 
-def test_without_text_it_says_what_to_write(app: AppTest) -> None:
-    """An empty box brings an invitation and examples, no error; Ask answers nothing, and the link stays empty."""
+def test_empty_text_gets_instructions(app: AppTest) -> None:
+    """There is no error, a click on Ask answers nothing, and the text in the URL stays empty."""
     ask(app, "")
     for _ in range(2):
         assert not app.error and not app.warning and not app.metric
@@ -126,15 +124,15 @@ def test_without_text_it_says_what_to_write(app: AppTest) -> None:
         app.button[0].click().run()
 
 
-def test_the_page_opens_on_an_answered_example(app: AppTest) -> None:
-    """The first example of any run, where the run has none of its own; it stays out of the URL."""
+def test_page_opens_on_answered_example(app: AppTest) -> None:
+    """A run without own examples gets the first general one, which is not written to the URL."""
     app.run()
     assert app.text_area[0].value == query.EXAMPLE and app.metric and not app.exception
     assert "text" not in app.query_params
 
 
-def test_a_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are buttons, and one that it has not learned says so."""
+def test_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example is a button, whose label says if the run has not learned it yet."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     examples = [ExampleQuestion("A [MASK] sat .", "cat", 8), ExampleQuestion("The [MASK] ran .", "dog")]
     results.write_examples(own_run, examples)
@@ -144,8 +142,8 @@ def test_a_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.Monke
     assert [button.label for button in app.button[1:3]] == labels
 
 
-def test_damaged_examples_leave_the_question(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence says how to find others; those of any run are there."""
+def test_damaged_examples_fall_back_to_general_ones(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning has the command that finds new examples."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     results.write_examples(own_run, [ExampleQuestion("A [MASK] sat .", "cat", 8)])
     (own_run.results / "examples.json").write_text('[{"text": 3}]')
@@ -154,16 +152,16 @@ def test_damaged_examples_leave_the_question(own_run: Run, monkeypatch: pytest.M
     assert "python -m embryo_core examples RUN" in app.warning[0].value.replace("\\", "")
 
 
-def test_an_example_fills_the_box(app: AppTest) -> None:
-    """A click on an example asks it."""
+def test_click_on_example_asks_it(app: AppTest) -> None:
+    """The text of the example is then in the box."""
     app.run()
     app.button[2].click().run()
     assert app.text_area[0].value == query_ask.FILL.examples[1]
     assert app.metric and not app.exception
 
 
-def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
-    """Leaving the box for the button hands the text over with the click; the example doesn't take its place."""
+def test_ask_button_takes_text_just_typed(app: AppTest) -> None:
+    """The browser sends the text together with the click, and the default example does not replace it."""
     app.run()
     app.text_area[0].set_value(TEXT)
     app.button[0].click().run()
@@ -179,29 +177,29 @@ def test_ask_takes_the_text_that_was_just_typed(app: AppTest) -> None:
         ("[MASK] " * 20, "The text has 20"),
     ],
 )
-def test_bad_texts_get_one_sentence(app: AppTest, text: str, sentence: str) -> None:
-    """What cannot be answered is said in one warning, without the text itself and without a traceback."""
+def test_invalid_texts_get_one_warning(app: AppTest, text: str, sentence: str) -> None:
+    """The warning does not quote the text."""
     ask(app, text)
     (warning,) = app.warning
     assert warning.value.replace("\\", "").startswith(sentence)
     assert "script" not in warning.value
 
 
-def test_a_refused_text_is_not_offered_as_commands(app: AppTest) -> None:
-    """They would be refused as well."""
+def test_refused_text_has_no_commands(app: AppTest) -> None:
+    """Commands with this text would be refused as well."""
     ask(app, "no mask")
     assert not app.code and "As commands" not in [expander.label for expander in app.expander]
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_of_two_texts_the_one_that_was_answered_is_offered_as_commands(app: AppTest) -> None:
-    """The other was refused."""
+def test_commands_leave_out_refused_text_of_comparison(app: AppTest) -> None:
+    """Of two compared texts, the first has no [MASK], so all commands ask the second."""
     ask(app, "no mask", compare="text", text2=TEXT)
     assert [shlex.split(code.value)[-1] for code in app.code] == [TEXT] * 3
 
 
-def test_an_empty_second_text_is_shown(app: AppTest) -> None:
-    """The first is asked alone, and the page says why."""
+def test_empty_second_text_is_reported(app: AppTest) -> None:
+    """The first text is answered alone."""
     ask(app, compare="text", text2=" ")
     assert app.metric and [info.value for info in app.info] == [
         "The other sentence is empty, so there is nothing to compare with."
@@ -209,8 +207,8 @@ def test_an_empty_second_text_is_shown(app: AppTest) -> None:
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_text_is_never_markup(app: AppTest) -> None:
-    """HTML and Markdown, typed anywhere, reach no element that would render them, and the commands quote them."""
+def test_typed_text_is_never_rendered_as_markup(app: AppTest) -> None:
+    """No element renders HTML or Markdown that was typed in any box, and the commands quote it."""
     ask(app, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
     shown = [*app.markdown, *app.caption, *app.title, *app.header, *app.metric, *app.info, *app.warning]
     assert not any("<img" in str(element.value).replace("\\<", "") for element in shown)
@@ -220,8 +218,8 @@ def test_text_is_never_markup(app: AppTest) -> None:
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_commands_ask_the_same(app: AppTest) -> None:
-    """There is a command for this step, for all steps, for the tracked word and for the lens; "-" begins no option."""
+def test_commands_repeat_the_question(app: AppTest) -> None:
+    """The commands are for this step, all steps, the tracked word and the lens; a leading "-" begins no option."""
     ask(app, "- a [MASK] .", step="8", word="-x")
     start = ["python", "-m", "embryo_core", "query", "tiny", "--step"]
     assert [shlex.split(code.value) for code in app.code] == [
@@ -232,8 +230,8 @@ def test_commands_ask_the_same(app: AppTest) -> None:
     ]
 
 
-def test_a_default_view_has_a_short_address(app: AppTest) -> None:
-    """Beside run, step, scale and text nothing is in the URL that is not the user's choice."""
+def test_default_view_has_short_url(app: AppTest) -> None:
+    """Only run, step, scale and text are in the URL; defaults are left out."""
     ask(app)
     assert set(app.query_params) == {"run", "step", "scale", "text"}
 
@@ -241,8 +239,8 @@ def test_a_default_view_has_a_short_address(app: AppTest) -> None:
 # === Answers ===
 
 
-def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> None:
-    """The table at the chosen step lists the answers of that checkpoint; the trace names the final answer."""
+def test_answers_match_library_at_chosen_step(app: AppTest, tiny_run: Run) -> None:
+    """The table lists the answers of that checkpoint; the trace has the final answer and since when it leads."""
     ask(app, "the cat sat on the [mask] .", step="8")
     expected = query.ask(tiny_run, TEXT, [8]).best(8)
     table = app.dataframe[0].value
@@ -253,11 +251,11 @@ def test_answers_are_those_at_the_chosen_step(app: AppTest, tiny_run: Run) -> No
     assert (first, second) == ("Final answer", "First leads at step") and third.startswith("Leads ")
 
 
-def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
-    """With two masks the joint answers come first, and the definition is stated; a mask can be chosen by link."""
+def test_several_masks_are_answered_jointly_or_singly(app: AppTest) -> None:
+    """Joint answers are the default, and a caption defines them; a link can choose one mask."""
     ask(app, "the [MASK] of [MASK]")
     assert "|" in words(app.dataframe[0].value)[0]
-    assert [*app.dataframe[0].proto.column_order] == ["rank", "probability", "token"]  # answers may be long
+    assert [*app.dataframe[0].proto.column_order] == ["rank", "probability", "token"]  # joint answers may be long
     assert any("jointly" in caption for caption in captions_of(app))
     app.session_state["permalink"]["mask"] = "2"
     app.run()
@@ -273,10 +271,10 @@ def test_several_masks_can_be_looked_at_one_by_one(app: AppTest) -> None:
         ({"mask": "all together"}, " (all masks together)", "all together", ["probability-together"]),
     ],
 )
-def test_files_say_which_of_several_masks_they_are_about(
+def test_files_name_the_mask_of_several(
     app: AppTest, shown: list[Figure], parameters: dict[str, str], which: str, mask: int | str, names: list[str]
 ) -> None:
-    """In name, title, caption, and each row of the numbers, which have the text too."""
+    """Name, title and caption of a file and each row of its table name the mask; the rows have the text too."""
     text = "the [MASK] of [MASK]"
     ask(app, text, **{"curves": "probability", "open": "lens"} | parameters)
     assert [figure.name for figure in shown] == [f"tiny-query-{name}" for name in names]
@@ -285,15 +283,15 @@ def test_files_say_which_of_several_masks_they_are_about(
         assert set(figure.table["text"]) == {text} and set(figure.table["mask"]) == {mask}
 
 
-def test_files_of_a_text_with_one_mask_name_none(app: AppTest, shown: list[Figure]) -> None:
-    """Neither in their name nor in their title."""
+def test_files_of_one_mask_do_not_number_it(app: AppTest, shown: list[Figure]) -> None:
+    """Neither the name nor the title of a file has a number of a mask."""
     ask(app, open="lens")
     assert [figure.name for figure in shown] == ["tiny-query-probability", "tiny-query-lens"]
     assert all(figure.title.endswith(f": {TEXT}") for figure in shown)
 
 
-def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its answer is shown, and no step from which it leads."""
+def test_single_checkpoint_has_only_a_final_answer(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one checkpoint left there is no step since which the answer leads."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     for step in (0, 8):
         runs.remove_weights(runs.checkpoint(own_run, step))
@@ -301,8 +299,8 @@ def test_a_run_of_one_checkpoint_does_not_tell_since_when(own_run: Run, monkeypa
     assert [metric.label for metric in app.metric] == ["Final answer"]
 
 
-def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_run: Run) -> None:
-    """A word of several pieces is named with them, its probability at this step, and the chain rule."""
+def test_caption_of_tracked_word_has_pieces_and_definition(app: AppTest, tiny_run: Run) -> None:
+    """The caption has the number of pieces, the probability at this step, and the chain rule that defines it."""
     question = query.read_question(TEXT, load_tokenizer(tiny_run)).track("catsat")
     (row,) = query.ask(tiny_run, question, [8]).table.itertuples()
     ask(app, word="catsat", step="8")
@@ -311,17 +309,17 @@ def test_a_tracked_word_says_its_pieces_and_the_definition(app: AppTest, tiny_ru
     assert f"{len(question.word.pieces)} pieces" in caption and "chain rule" in caption
 
 
-def test_a_word_that_cannot_be_tracked_leaves_the_answers(app: AppTest) -> None:
-    """A word of characters that the vocabulary lacks is one warning; the trace is drawn all the same."""
+def test_untrackable_word_gets_warning_beside_answers(app: AppTest) -> None:
+    """A word with characters that the vocabulary lacks cannot be tracked; the text is answered nevertheless."""
     ask(app, word="\U0001f40c")
     assert "not in the vocabulary" in app.warning[0].value
     assert app.metric
 
 
-def test_a_broken_checkpoint_is_said_and_the_others_answer(
+def test_broken_checkpoint_is_reported_and_others_answer(
     app: AppTest, own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At a truncated checkpoint the page shows the reason; the trace goes on without it."""
+    """At the step of a truncated checkpoint the page shows the error; the trace leaves the checkpoint out."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     weights = runs.checkpoint(own_run, 8).path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
@@ -334,8 +332,8 @@ def test_a_broken_checkpoint_is_said_and_the_others_answer(
 # === The lens ===
 
 
-def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None:
-    """The pin of the URL is the cell whose words are listed; without one it is the last layer at the chosen step."""
+def test_pinned_cell_lists_its_best_words(app: AppTest, tiny_run: Run) -> None:
+    """The URL names the pinned cell; without a pin, the last layer at the chosen step is listed."""
     found = query.ask_layers(tiny_run, TEXT, steps=[0])
     ask(app, pin="1-0")
     assert words(app.dataframe[-1].value) == [p.token for p in found.best(0, layer=1)]
@@ -344,8 +342,8 @@ def test_the_pinned_cell_lists_its_ten_best(app: AppTest, tiny_run: Run) -> None
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])
 
 
-def test_layers_are_asked_once_the_lens_is_unfolded(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then a question costs no passes for them."""
+def test_lens_is_computed_only_when_unfolded(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the lens is folded, a question costs no passes for its layers."""
     asked: list[str] = []
     ask_layers = query.ask_layers
 
@@ -361,8 +359,8 @@ def test_layers_are_asked_once_the_lens_is_unfolded(app: AppTest, monkeypatch: p
 
 
 @pytest.mark.parametrize(("pin", "shown"), [("9-8", "Layer 2 at step 8"), ("1-9", "Layer 1 at step 8")])
-def test_a_link_to_a_cell_that_the_grid_lacks_is_shown_once(app: AppTest, pin: str, shown: str) -> None:
-    """For two questions too; the cell that is shown is named, and the address stays until another is chosen."""
+def test_unknown_pinned_cell_in_link_is_reported_once(app: AppTest, pin: str, shown: str) -> None:
+    """This holds for two compared texts too; the URL keeps the pin until the reader removes it."""
     ask(app, pin=pin, compare="text", text2="a [MASK] .")
     notes = [info.value.replace("\\", "") for info in app.info]
     assert notes == [f"The link has the pin '{pin}', which is not here; showing '{shown}'."]
@@ -371,8 +369,8 @@ def test_a_link_to_a_cell_that_the_grid_lacks_is_shown_once(app: AppTest, pin: s
     assert "pin" not in app.query_params and not app.info
 
 
-def test_a_step_that_a_browser_did_not_hear_of_is_no_choice(app: AppTest) -> None:
-    """A click while time goes on interrupts the page, and the boxes below the lens still have the step before."""
+def test_stale_step_from_browser_is_ignored(app: AppTest) -> None:
+    """If a click interrupts the page while time is played, the boxes below the lens still have the earlier step."""
     ask(app, step="8", open="lens")
     before = app._tree
     app.session_state["permalink"]["step"] = "16"
@@ -386,8 +384,8 @@ def test_a_step_that_a_browser_did_not_hear_of_is_no_choice(app: AppTest) -> Non
     assert box(app, "Step").key == key  # the same box, which keeps the focus
 
 
-def test_a_text_that_a_browser_did_not_hear_of_stays(app: AppTest) -> None:
-    """That of an example, while the box still has the one before; what the reader types is asked in the same box."""
+def test_stale_text_from_browser_is_ignored(app: AppTest) -> None:
+    """An example was chosen while the browser still had the earlier text; later text is asked in the same box."""
     ask(app)
     before, example = app._tree, query_ask.FILL.examples[1]
     app.session_state["permalink"]["text"] = example
@@ -400,8 +398,8 @@ def test_a_text_that_a_browser_did_not_hear_of_stays(app: AppTest) -> None:
     assert app.text_area[0].value == TEXT and app.text_area[0].key == key
 
 
-def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
-    """A lens needs one mask; without it there is a sentence in its place."""
+def test_lens_asks_for_one_mask(app: AppTest) -> None:
+    """With all masks together, a message takes the place of the lens."""
     ask(app, "the [MASK] of [MASK]", open="lens")
     assert "Choose one mask" in app.info[0].value
 
@@ -410,10 +408,8 @@ def test_with_all_masks_together_the_lens_asks_for_one(app: AppTest) -> None:
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
-    app_with_facts: AppTest, tiny_results: Run
-) -> None:
-    """Relation and subject ask the fact's question; stored and live answers agree; the object is marked."""
+def test_live_answer_to_fact_matches_stored_one(app_with_facts: AppTest, tiny_results: Run) -> None:
+    """Choosing a relation and a subject fills the box with the fact's question; a caption names the object."""
     app = app_with_facts.run()
     box(app, "LAMA relation").set_value("P36").run()
     cloze = results.read_cloze(tiny_results, "P36")
@@ -428,8 +424,8 @@ def test_a_fact_fills_the_text_and_its_stored_answer_is_the_live_one(
     assert any(fact["object"] in caption for caption in captions_of(app))
 
 
-def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Run) -> None:
-    """When the text is no longer the fact's question, no subject is chosen and nothing is marked."""
+def test_another_text_deselects_fact(app_with_facts: AppTest, tiny_results: Run) -> None:
+    """When the text is no longer the fact's question, no subject is chosen, nor named in the URL."""
     fact = results.read_cloze(tiny_results, "P36").iloc[0]
     text = question(tiny_results, "P36", fact["subject"])
     app = ask(app_with_facts, text, template="P36", subject=fact["fact"])
@@ -439,8 +435,8 @@ def test_another_text_lets_the_fact_go(app_with_facts: AppTest, tiny_results: Ru
     assert "subject" not in app.query_params
 
 
-def test_a_link_to_a_fact_with_another_text_is_shown(app_with_facts: AppTest, tiny_results: Run) -> None:
-    """The text is asked, and no fact is chosen; the address stays until the reader chooses another text."""
+def test_fact_in_link_with_another_text_is_reported(app_with_facts: AppTest, tiny_results: Run) -> None:
+    """The text is asked and no fact is chosen; the URL keeps the fact until the reader enters another text."""
     fact = results.read_cloze(tiny_results, "P36").iloc[0]
     app = ask(app_with_facts, template="P36", subject=fact["fact"])
     named = f"{fact['subject']} → {fact['object']}"
@@ -457,7 +453,7 @@ def test_a_link_to_a_fact_with_another_text_is_shown(app_with_facts: AppTest, ti
 def test_two_runs_and_two_sentences_are_four_answers(
     app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each run answers each sentence."""
+    """Each run answers each sentence under a heading that names both."""
     monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
     own_run.path.rename(own_run.path.with_name("other"))
     ask(app, compare="both", other="other", text2="a [MASK] .", run="tiny", step="8")
@@ -467,8 +463,8 @@ def test_two_runs_and_two_sentences_are_four_answers(
     assert all(any(one in text for text in written) for one in asked)
 
 
-def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
-    """Both sentences are answered at the same step; one without a mask gets a message, the other has its answers."""
+def test_two_sentences_are_answered_at_same_step(app: AppTest) -> None:
+    """A second sentence without a mask gets a warning, and the first keeps its answers."""
     ask(app, compare="text", text2="a [MASK] .", step="8")
     assert [header.value for header in app.header].count("At step 8") == 2
     assert len(app.metric) == 6
@@ -479,10 +475,10 @@ def test_a_second_sentence_stands_beside_the_first(app: AppTest) -> None:
     assert "no" in app.warning[0].value and len(app.metric) == 3
 
 
-def test_a_second_run_is_shown_at_its_nearest_step(
+def test_second_run_is_asked_at_last_earlier_step(
     app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another run answers the same text; where it lacks the step, at the nearest that it has."""
+    """The second run has no checkpoint at step 16, so it answers at step 8."""
     monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
     own_run.path.rename(own_run.path.with_name("other"))
     (own_run.path.with_name("other") / "checkpoints" / "step16" / "manifest.json").unlink()
@@ -491,10 +487,10 @@ def test_a_second_run_is_shown_at_its_nearest_step(
     assert not app.error and len(app.metric) == 6 and not app.info
 
 
-def test_a_second_run_that_begins_later_says_so(
+def test_second_run_without_earlier_step_is_asked_at_its_first(
     app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked at its first step with weights."""
+    """A message says that the second run has no weights up to the chosen step."""
     monkeypatch.setenv("EMBRYO_DATA", f"{tiny_run.path.parents[1]}:{own_run.path.parents[1]}")
     own_run.path.rename(own_run.path.with_name("other"))
     (own_run.path.with_name("other") / "checkpoints" / "step0" / "manifest.json").unlink()
