@@ -1,4 +1,4 @@
-"""Orders of acquisition of several runs, and how far they agree, checked against slow and obvious counts."""
+"""Tests of orders of acquisition and their agreement between runs, checked against slow and obvious counts."""
 
 import pandas as pd
 import pytest
@@ -11,7 +11,7 @@ STEPS = (0, 8, 16, 24, 32)
 
 
 def store(run: Run, onsets: dict[str, int]) -> Run:
-    """Scores of categories that jump from nothing to their last value at a step of STEPS."""
+    """Store scores of categories, each of which jumps from 0 to 1 at a step of STEPS."""
     from embryo_core import results
 
     for step in STEPS:
@@ -22,14 +22,14 @@ def store(run: Run, onsets: dict[str, int]) -> Run:
 
 @pytest.fixture
 def two(tiny_run: Run, tmp_path) -> list[Run]:
-    """One run in the paper's order, and another in the opposite one."""
+    """Return one run in the paper's order and another in the reverse order."""
     since = {name: 8 if place < 4 else min(32, 8 * (place - 2)) for place, name in enumerate(PARTS_OF_SPEECH)}
     turned = {name: 40 - step for name, step in since.items()}
     return [store(copy_run(tiny_run, tmp_path / name), known) for name, known in (("a", since), ("b", turned))]
 
 
 def slow_rho(first: list[float], second: list[float]) -> float:
-    """Pearson's correlation of mean ranks, ranks counted one by one."""
+    """Compute Pearson's correlation of mean ranks, with ranks counted one by one."""
 
     def ranks(values: list[float]) -> list[float]:
         return [sum((b < a) + (b == a) / 2 for b in values) for a in values]
@@ -41,15 +41,14 @@ def slow_rho(first: list[float], second: list[float]) -> float:
     return covariance / (spread[0] * spread[1])
 
 
-def test_each_category_is_acquired_where_it_jumps(two: list[Run]):
-    """In each run at its own step."""
+def test_category_is_acquired_where_it_jumps(two: list[Run]):
     table = acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH)
     assert dict(zip(table["group"], table["onset"]))["determiner"] == 8
     assert table["onset"].is_monotonic_increasing and set(table["run"]) == {"tiny"}
 
 
-def test_agreement_is_spearmans(two: list[Run]):
-    """Of every two runs and of each with the paper, ties as mean ranks."""
+def test_agreement_is_spearmans_rho(two: list[Run]):
+    """Every two runs are compared, and each run with the paper; ties are mean ranks."""
     parts = [acquisitions([run], "mask_prediction", PARTS_OF_SPEECH).assign(run=name) for run, name in zip(two, "ab")]
     table = agreements(pd.concat(parts))
     assert table[["first", "second"]].values.tolist() == [["a", "b"], ["a", PAPER], ["b", PAPER]]
@@ -63,14 +62,14 @@ def test_agreement_is_spearmans(two: list[Run]):
     assert table["rho"].iloc[0] == pytest.approx(-1)
 
 
-def test_a_run_without_scores_is_left_out(two: list[Run], tiny_run: Run):
-    """And so is every category without an onset."""
+def test_runs_without_scores_are_left_out(two: list[Run], tiny_run: Run):
+    """Neither run has scores of this metric, so both tables are empty."""
     table = acquisitions([two[0], tiny_run], "token_reconstruction", PARTS_OF_SPEECH)
     assert table.empty and agreements(table).empty
 
 
-def test_the_papers_rule_tells_the_steeper_of_two_that_rise_together():
-    """Ours has them tied where half of the last value comes at the same checkpoint."""
+def test_paper_rule_ranks_the_steeper_curve_first():
+    """By the rule "half" both curves are tied, since they reach half of their last value at the same checkpoint."""
     curves = {"slow": [0.0, 0.0, 0.22, 0.3, 0.4], "steep": [0.0, 0.0, 0.4, 0.4, 0.4]}
     rows = [(group, *point, 4000) for group, values in curves.items() for point in zip(STEPS, values)]
     data = pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"])
@@ -82,8 +81,8 @@ def test_the_papers_rule_tells_the_steeper_of_two_that_rise_together():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_what_is_never_acquired_has_no_place(rule):
-    """It ends at 0, and comes last; the others have the places that they have without it."""
+def test_category_never_acquired_has_no_place(rule):
+    """A category that ends at 0 comes last; the others have the places that they would have without it."""
     curves = {"never": [0.0, 0.0, 0.4, 0.2, 0.0], "late": [0.0, 0.0, 0.0, 0.4, 0.4], "early": [0.0, 0.4, 0.4, 0.4, 0.4]}
     rows = [(group, *point, 4000) for group, values in curves.items() for point in zip(STEPS, values)]
     order = acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), rule)
@@ -92,8 +91,8 @@ def test_what_is_never_acquired_has_no_place(rule):
     assert order.loc[2, ["place", "onset", "earliest", "latest"]].isna().all() and order["last"][2] == 0
 
 
-def test_agreement_is_over_what_both_have_acquired():
-    """Five categories of one run, four of them of the other; fewer than four have only an n."""
+def test_agreement_covers_categories_that_both_acquired():
+    """Pairs of runs with fewer than four common categories have an n but no rho."""
     places = {"a": range(1, 6), "b": [1, 2, 4, 3, None], "c": [1, 2, 3, None, None]}
     rows = [(run, f"own {i}", place) for run, found in places.items() for i, place in enumerate(found)]
     table = agreements(pd.DataFrame(rows, columns=["run", "group", "place"])).set_index(["first", "second"])
@@ -101,14 +100,14 @@ def test_agreement_is_over_what_both_have_acquired():
     assert table.loc[("a", "b"), "rho"] == pytest.approx(0.8) and table["rho"].isna().sum() == 5
 
 
-def test_agreement_counts_places_of_either_rule(two: list[Run]):
-    """Categories that jump at the same step are tied in both, so both rules agree equally with the paper."""
+def test_agreement_uses_places_of_any_rule(two: list[Run]):
+    """Categories that jump at the same step are tied by every rule, so the rules agree equally with the paper."""
     by_rule = [agreements(acquisitions([two[0]], "mask_prediction", PARTS_OF_SPEECH, rule)) for rule in RULES]
     assert by_rule[0]["rho"].tolist() == pytest.approx(by_rule[1]["rho"].tolist())
 
 
-def test_by_the_rule_chance_a_curve_rises_from_one_half():
-    """A category that is at a quarter, and then at three quarters, is acquired; one that ends at one half is not."""
+def test_chance_rule_measures_the_rise_from_one_half():
+    """A category that rises from one quarter to three quarters is acquired; one that ends at one half is not."""
     curves = {"rises": (0.25, 0.6, 0.75), "ends at chance": (0.2, 0.4, 0.5), "early": (0.5, 0.75, 0.75)}
     rows = [(group, step, value, 400) for group, own in curves.items() for step, value in zip(STEPS, own)]
     order = acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), "chance")
@@ -116,8 +115,8 @@ def test_by_the_rule_chance_a_curve_rises_from_one_half():
     assert order["onset"].fillna(-1).tolist() == [8, 16, -1]
 
 
-def test_an_order_that_the_evaluated_steps_made_is_not_compared():
-    """Four of seven categories at one step tell nothing; three do not hide the rest."""
+def test_order_with_mostly_tied_places_is_not_compared():
+    """If four of seven categories share a place, the order reflects the evaluated steps; three of seven may."""
     groups = [*"abcdefg"]
     orders = {"one": [1, 2, 3, 4, 5, 6, 7], "grid": [1, 2, 3, 4, 4, 4, 4], "few": [1, 2, 3, 4, 5, 5, 5]}
     table = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Training FLOPs are those that torch counts in the products of the same model."""
+"""Tests that training FLOPs are those that torch counts in the matrix products of the same model."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ ONE_SEQUENCE = {"batch_size": 1, "sequence_length": LENGTH, "short_steps": 0, "m
 
 
 def counted(model: torch.nn.Module) -> int:
-    """FLOPs of the products of one forward pass on one sequence, without counting anything else."""
+    """Count the FLOPs of the matrix products of one forward pass on one sequence."""
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.eval().set_attn_implementation("eager")
         model(input_ids=torch.ones(1, LENGTH, dtype=torch.long))
@@ -36,8 +36,8 @@ def counted(model: torch.nn.Module) -> int:
 
 
 @pytest.mark.parametrize("embedding", [8, None], ids=["factorised", "not factorised"])
-def test_an_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None):
-    """Of the layers, shared or not, the projection, and the masked-word head at every masked position."""
+def test_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None):
+    """It runs the layers, the projection of factorised embeddings, and the masked-word head at every position."""
     from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
     config = SIZES | ({"embedding_size": embedding} if embedding else {})
@@ -46,8 +46,8 @@ def test_an_update_costs_three_forward_passes(tiny_run: Run, embedding: int | No
     assert training_flops(run, 1) == PASSES * counted(built)
 
 
-def test_a_generator_is_counted_beside_its_discriminator(tiny_run: Run):
-    """The generator at the masked positions, the discriminator at all."""
+def test_generator_and_discriminator_are_both_counted(tiny_run: Run):
+    """Every position is masked here, so both models run on the whole sequence."""
     from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
     config = SIZES | {"embedding_size": 8}
@@ -57,16 +57,16 @@ def test_a_generator_is_counted_beside_its_discriminator(tiny_run: Run):
     assert training_flops(run, 1) == PASSES * sum(map(counted, both))
 
 
-def test_short_sequences_cost_less(tiny_run: Run):
-    """The first updates have other batches."""
+def test_short_sequences_of_the_first_updates_are_counted(tiny_run: Run):
+    """The first eight updates have other batches than the last two."""
     config = tiny_run.config | {"short_steps": 8, "short_batch_size": 4, "short_sequence_length": 8}
     run, rest = replace(tiny_run, config=config), replace(tiny_run, config=tiny_run.config | {"short_steps": 0})
     first = replace(tiny_run, config=config | {"batch_size": 4, "sequence_length": 8, "short_steps": 0})
     assert training_flops(run, 10) == pytest.approx(training_flops(first, 8) + training_flops(rest, 2))
 
 
-def test_long_sequences_among_the_short_ones_are_counted(tiny_run: Run):
-    """Every third update of the first eight is a long one: the third and the sixth."""
+def test_long_sequences_among_short_ones_are_counted(tiny_run: Run):
+    """Of the first eight updates every third is long: the third and the sixth."""
     config = tiny_run.config | {"short_steps": 8, "short_batch_size": 4, "short_sequence_length": 8, "long_every": 3}
     run, rest = replace(tiny_run, config=config), replace(tiny_run, config=tiny_run.config | {"short_steps": 0})
     short = replace(rest, config=rest.config | {"batch_size": 4, "sequence_length": 8})
@@ -74,16 +74,16 @@ def test_long_sequences_among_the_short_ones_are_counted(tiny_run: Run):
     assert training_flops(run, 10) == pytest.approx(training_flops(short, 6) + training_flops(rest, 4))
 
 
-def test_a_run_that_goes_on_has_the_cost_of_the_first_too(own_run: Run, monkeypatch):
-    """If the first run is available; otherwise the cost is unknown."""
+def test_continued_run_includes_the_cost_of_its_parent(own_run: Run, monkeypatch):
+    """Without its parent run the cost is unknown."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     going_on = replace(own_run, name="on", origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
     assert training_flops(going_on, 12) == pytest.approx(training_flops(own_run, 12))
     assert training_flops(replace(own_run, origin=Origin("gone", 8, 0, 0, "0" * 64)), 12) is None
 
 
-def test_before_a_run_goes_on_the_cost_is_that_of_the_first(own_run: Run, monkeypatch):
-    """At step 4 of two runs that begin at steps 8 and 16, the one after the other."""
+def test_cost_before_the_origin_is_that_of_the_first_run(own_run: Run, monkeypatch):
+    """The second run continues the first at step 8, and the third continues the second at step 16."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     second = replace(own_run, name="second", path=own_run.path.parent / "second")
     second = replace(second, origin=Origin(own_run.name, 8, 0, 0, "0" * 64))
@@ -94,8 +94,8 @@ def test_before_a_run_goes_on_the_cost_is_that_of_the_first(own_run: Run, monkey
         assert training_flops(third, step) == pytest.approx(training_flops(own_run, step))
 
 
-def test_the_widest_batch_is_counted(tiny_run: Run):
-    """Where the masked share grows to its end, every batch has as many positions as the last."""
+def test_growing_masked_share_counts_as_its_final_value(tiny_run: Run):
+    """Every batch has as many masked positions as the last one."""
     grows, all_along = (
         replace(tiny_run, config=tiny_run.config | share)
         for share in ({"masked_share": 0.15, "masked_share_end": 0.3}, {"masked_share": 0.3})
@@ -103,8 +103,8 @@ def test_the_widest_batch_is_counted(tiny_run: Run):
     assert training_flops(grows, 8) == training_flops(all_along, 8) > training_flops(tiny_run, 8)
 
 
-def test_the_cost_bends_where_short_sequences_end(tiny_run: Run):
-    """Of a run that goes on, that many updates after its first; nowhere if all its sequences are short, or none."""
+def test_cost_changes_where_short_sequences_end(tiny_run: Run):
+    """A continued run counts from its origin; there is no change if all of its sequences are short or none is."""
     config = tiny_run.config | {"steps": 16}
     bent = replace(tiny_run, config=config | {"short_steps": 8})
     assert cost_changes(bent) == (8,)
@@ -112,22 +112,22 @@ def test_the_cost_bends_where_short_sequences_end(tiny_run: Run):
     assert [cost_changes(replace(bent, config=config | {"short_steps": steps})) for steps in (0, 16)] == [(), ()]
 
 
-def test_two_runs_that_name_each_other_cost_nothing_that_is_known(own_run: Run, monkeypatch):
-    """Damaged cards do not lead in circles."""
+def test_run_that_continues_itself_has_an_unknown_cost(own_run: Run, monkeypatch):
+    """A damaged run.json must not cause an endless recursion."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     runs.write_run(replace(own_run, origin=Origin(own_run.name, 8, 0, 0, "0" * 64)))
     assert training_flops(runs.open_run(own_run.name), 12) is None
 
 
-def test_what_the_configuration_lacks_is_not_guessed(tiny_run: Run):
-    """A run of others has no batch size; one that counts tokens has no updates."""
+def test_cost_is_unknown_without_a_batch_size_or_updates(tiny_run: Run):
+    """A foreign run has no batch size, and a run whose steps count tokens has no updates."""
     assert training_flops(replace(tiny_run, config=SIZES), 8) is None
     assert training_flops(replace(tiny_run, step_unit=StepUnit.TOKENS), 8) is None
 
 
 @pytest.mark.parametrize("name", ["masked_share", "masked_share_end", "generator_size", "learning_rate"])
-def test_settings_that_would_overflow_make_no_run(own_run: Run, name: str):
-    """A share of 1e308 of the sequence is infinite; run.json is refused in one sentence."""
+def test_settings_that_would_overflow_are_refused(own_run: Run, name: str):
+    """A masked share of 1e308, for example, would give an infinite cost."""
     card = json.loads((own_run.path / "run.json").read_text())
     card["config"][name] = 1e308
     (own_run.path / "run.json").write_text(json.dumps(card))
@@ -135,15 +135,15 @@ def test_settings_that_would_overflow_make_no_run(own_run: Run, name: str):
         runs.read_run(own_run.path)
 
 
-def test_the_largest_settings_have_a_cost(tiny_run: Run):
-    """Every whole number that a run may have gives a finite number."""
+def test_largest_allowed_settings_have_a_finite_cost(tiny_run: Run):
+    """Each whole number is the largest that run.json may have."""
     largest = dict.fromkeys([*SIZES, "batch_size", "sequence_length", "short_steps", "short_batch_size"], 2**63 - 1)
     run = replace(tiny_run, config=largest | {"short_sequence_length": 2**63 - 1, "generator_size": 1.0})
     assert 1e300 > training_flops(run, 2**63 - 1) > 1e100
 
 
-def test_a_decoder_predicts_every_piece(tiny_run: Run):
-    """Its head is the output product alone, at each position of a sequence."""
+def test_decoder_predicts_every_token(tiny_run: Run):
+    """Its head is only the output product, at each position of a sequence."""
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
     run = replace(tiny_run, family="gpt_neox", config=SIZES | ONE_SEQUENCE | {"masked_share": 0.15})
@@ -152,7 +152,7 @@ def test_a_decoder_predicts_every_piece(tiny_run: Run):
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama"])
 def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
-    """All of them, a tied head once; none of the layers' is a head's."""
+    """They sum to all parameters of the model, tied heads counted once, and the layers have none of the head's."""
     run = decoders.add_series(tmp_path, family, (0,))
     model = decoders.make(family)
     found = parameters(run)

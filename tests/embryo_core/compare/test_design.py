@@ -1,4 +1,4 @@
-"""The table of designs says what the runs are, and in which rows they differ."""
+"""Tests of the table of designs, which describes runs and marks the rows in which they differ."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from embryo_core.types import Origin, Run
 
 
 def test_parameters_are_those_of_the_model(tiny_run: Run):
-    """In all as torch counts them, shared ones once; every tensor is in a part."""
+    """The parts sum to the number that torch counts, in which shared parameters count once."""
     model = AutoModelForPreTraining.from_pretrained(tiny_run.path / "checkpoints" / "step16")
     counts = parameters(tiny_run)
     assert sum(counts.values()) == sum(parameter.numel() for parameter in model.parameters())
@@ -22,8 +22,8 @@ def test_parameters_are_those_of_the_model(tiny_run: Run):
 
 
 @pytest.mark.parametrize(("share", "groups", "repeated"), [("none", 1, 0), ("attention", 1, 3), ("ffn", 2, 2)])
-def test_weights_that_layers_share_are_counted_once(own_run: Run, share: str, groups: int, repeated: int):
-    """Those of layers that share one part alone, of which a checkpoint has a copy for each layer."""
+def test_weights_shared_by_layers_are_counted_once(own_run: Run, share: str, groups: int, repeated: int):
+    """If only one part is shared, the checkpoint has a copy of that part for each layer."""
     sizes = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 48}
     sizes |= {"vocab_size": 700, "embedding_size": 16, "max_position_embeddings": 40, "num_hidden_groups": 4}
     model = AutoModelForPreTraining.from_config(AutoConfig.for_model("albert", **sizes))
@@ -38,15 +38,13 @@ def test_weights_that_layers_share_are_counted_once(own_run: Run, share: str, gr
     assert sum(counts.values()) == sum(one.numel() for one in model.parameters()) - repeated * own
 
 
-def test_parameters_that_cannot_be_counted_are_not_told(own_run: Run):
-    """Of a run that has lost its weights."""
+def test_parameters_are_unknown_without_weights(own_run: Run):
     for checkpoint in runs.checkpoints(own_run):
         runs.remove_weights(checkpoint)
     assert parameters(own_run) is None and design(own_run)["parameters"] is None
 
 
-def test_a_row_is_marked_where_the_runs_differ(tiny_run: Run):
-    """And nowhere else."""
+def test_only_differing_rows_are_marked(tiny_run: Run):
     other = replace(
         tiny_run,
         name="other",
@@ -61,8 +59,8 @@ def test_a_row_is_marked_where_the_runs_differ(tiny_run: Run):
     assert not designs([tiny_run, tiny_run])["differs"].any()
 
 
-def test_a_text_is_its_sources(tiny_run: Run):
-    """Not its tokens, in which another tokenizer cuts it; files of one name differ by their SHA-256."""
+def test_training_text_is_identified_by_its_sources(tiny_run: Run):
+    """Its number of tokens depends on the tokenizer, so it is no choice; files of one name differ by their SHA-256."""
     named = [{"name": f"{name}.txt", "sha256": 64 * digit} for name, digit in zip("abc", "123")]
     one = replace(tiny_run, corpus={"sources": named, "train": {"tokens": 900}})
     cut = replace(one, corpus={"sources": named[::-1], "train": {"tokens": 1000}}, tokenizer_sha256=64 * "0")
@@ -73,30 +71,30 @@ def test_a_text_is_its_sources(tiny_run: Run):
     assert differing_choices(one, other) == ["domain"] and design(one)["domain"].startswith("a.txt, 2 more (")
 
 
-def test_a_tokenizer_is_shown_by_its_kind_its_size_and_its_file(tiny_run: Run):
-    """One that cannot be read any more by its file alone."""
+def test_tokenizer_is_described_by_kind_size_and_hash(tiny_run: Run):
+    """A tokenizer that cannot be read has only the hash."""
     pieces, digest = tiny_run.config["vocab_size"], tiny_run.tokenizer_sha256[:8]
     assert design(tiny_run)["tokenizer"] == f"unigram, {pieces:,} pieces ({digest})"
     assert design(replace(tiny_run, tokenizer_sha256=64 * "0"))["tokenizer"] == "unknown (00000000)"
 
 
-def test_the_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
-    """Another family may not have such a size."""
+def test_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
+    """Models of another family may not have an embedding size."""
     config = tiny_run.config | {"embedding_size": 99}
     assert differing_choices(tiny_run, replace(tiny_run, config=config)) == ["embedding size"]
     assert differing_choices(tiny_run, replace(tiny_run, config=config, family="bert")) == ["family"]
 
 
-def test_a_shorter_schedule_is_a_choice_of_runs_that_began_alike(tiny_run: Run):
-    """The learning rate falls earlier in it; a run that goes on from another has more updates without that choice."""
+def test_number_of_updates_is_a_choice_unless_a_run_continues(tiny_run: Run):
+    """A shorter schedule lowers the learning rate earlier; a continued run has more updates without such a choice."""
     shorter = replace(tiny_run, name="shorter", config=tiny_run.config | {"steps": tiny_run.config["steps"] // 2})
     assert differing_choices(tiny_run, shorter) == ["updates"]
     goes_on = replace(shorter, origin=Origin(tiny_run.name, 8, 0, 0, 64 * "0"))
     assert differing_choices(tiny_run, goes_on) == differing_choices(goes_on, tiny_run) == []
 
 
-def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
-    """Where the run does not say; a part that is shared alone is named by the run."""
+def test_sharing_is_read_from_settings_or_checkpoint(tiny_run: Run):
+    """The checkpoint is read if the run has no such setting; a part shared by itself is named by the setting."""
     assert design(tiny_run)["sharing"] == "all layers"
     half = replace(tiny_run, config=tiny_run.config | {"share": "attention"})
     assert design(half)["sharing"] == "attention alone"
@@ -108,8 +106,8 @@ def test_sharing_is_read_from_the_checkpoint(tiny_run: Run):
 @pytest.mark.parametrize(
     "change", [{"hidden_dropout_prob": "a"}, {"share": ["x"], "num_hidden_groups": 0}, {"seed": [1]}]
 )
-def test_settings_of_another_type_are_one_sentence(tiny_run: Run, own_run: Run, change: dict):
-    """As the command says them: nothing is computed with them."""
+def test_settings_of_wrong_type_are_refused(tiny_run: Run, own_run: Run, change: dict):
+    """The error names the first faulty setting."""
     path = own_run.path / "run.json"
     card = json.loads(path.read_text())
     path.write_text(json.dumps(card | {"config": card["config"] | change}))
@@ -121,8 +119,8 @@ def test_settings_of_another_type_are_one_sentence(tiny_run: Run, own_run: Run, 
     ("change", "choice", "value"),
     [({"masked_share_end": 0.1}, "masked share", "0.15 to 0.1"), ({"max_ngram": 1}, "longest masked n-gram", 1)],
 )
-def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: str, value: object):
-    """The share at the end of training, and how many words are masked together."""
+def test_masking_settings_are_choices(tiny_run: Run, change: dict, choice: str, value: object):
+    """They are the masked share at the end of training and the longest n-gram that is masked together."""
     first = replace(tiny_run, config=tiny_run.config | {"masked_share": 0.15, "max_ngram": 3})
     other = replace(first, config=first.config | change)
     assert design(first)["masked share"] == 0.15 and design(other)[choice] == value
@@ -140,8 +138,8 @@ def test_how_words_are_masked_is_a_choice(tiny_run: Run, change: dict, choice: s
         ({"mask_token_share": 0.8, "random_token_share": None}, None),
     ],
 )
-def test_what_stands_for_masked_pieces_is_a_choice_within_a_family(tiny_run: Run, shares: dict, described: str | None):
-    """An ELECTRA has no random pieces, whoever designs it."""
+def test_replacement_of_masked_tokens_is_a_choice_within_a_family(tiny_run: Run, shares: dict, described: str | None):
+    """An ELECTRA, for example, replaces no token at random, whatever its design."""
     first = replace(tiny_run, config=tiny_run.config | {"mask_token_share": 0.7, "random_token_share": 0.3})
     other = replace(first, config=first.config | shares)
     assert design(first)["masked pieces"] == "70 % [MASK], 30 % random"
@@ -150,8 +148,8 @@ def test_what_stands_for_masked_pieces_is_a_choice_within_a_family(tiny_run: Run
     assert "masked pieces" not in differing_choices(first, replace(other, family="bert"))
 
 
-def test_training_is_dated_by_its_log(own_run: Run):
-    """The first and the last time in it; without times, or with none that is a date, by the files and marked so."""
+def test_training_dates_come_from_the_log(own_run: Run):
+    """Without valid times in the log the dates are those of files, and are marked so."""
     log = own_run.path / "log.jsonl"
     rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
@@ -166,7 +164,7 @@ def test_training_is_dated_by_its_log(own_run: Run):
         assert all(date.endswith(" (file)") for date in trained(*times))
 
 
-def test_a_learning_rate_is_the_setting_or_the_highest_that_was_logged(own_run: Run):
+def test_learning_rate_is_the_setting_or_the_highest_logged(own_run: Run):
     """Runs of transformers' Trainer have no such setting."""
     assert design(own_run)["learning rate"] == own_run.config["learning_rate"]
     foreign = replace(own_run, config={name: v for name, v in own_run.config.items() if name != "learning_rate"})

@@ -1,4 +1,4 @@
-"""What a choice changed is the difference of two shares, at the last step that both runs have."""
+"""Tests of differences between designs: differences of shares at the last step that both have, with intervals."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ Z = 1.959963984540054
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's interval, written out."""
+    """Compute Wilson's interval from its formula."""
     middle, reach = share + Z**2 / (2 * n), Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
     return (middle - reach) / (1 + Z**2 / n), (middle + reach) / (1 + Z**2 / n)
 
@@ -33,7 +33,7 @@ def two(tiny_run: Run, tmp_path) -> list[Run]:
     return found
 
 
-def test_the_interval_is_newcombes(two: list[Run]):
+def test_interval_of_two_runs_is_newcombes(two: list[Run]):
     """Each share has its own number of cases."""
     row = differences(two[:1], two[1:]).set_index("measure").loc["mask prediction"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
@@ -43,8 +43,8 @@ def test_the_interval_is_newcombes(two: list[Run]):
     assert row["high"] == pytest.approx(0.3 + sqrt((b_high - 0.5) ** 2 + (0.2 - a_low) ** 2))
 
 
-def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
-    """It has a row in which all but the measure is missing."""
+def test_measure_of_one_run_has_no_difference(two: list[Run]):
+    """Its row has only the name of the measure."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
         results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
     row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
@@ -52,7 +52,7 @@ def test_what_one_run_lacks_is_named_without_a_difference(two: list[Run]):
 
 
 def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
-    """Not that of training, nor one without a masked piece."""
+    """Rows of the training split are ignored, and so are rows without masked tokens."""
     for run, right, n in ((two[0], 0.2, 100), (two[1], 0.5, 50)):
         measured = [("heldout", 8, right, n), ("train", 8, 0.9, 9), ("heldout", 16, 0.0, 0), ("train", 16, 0.9, 9)]
         rows = [
@@ -65,8 +65,8 @@ def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
 
 
-def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: list[Run]):
-    """Each run in its own, whichever was best before."""
+def test_probing_is_compared_in_the_best_layer_at_the_step(two: list[Run]):
+    """Each run has its own best layer, whichever was best at earlier steps."""
     by_run = [{0: (0.6, 0.3), 8: (0.5, 0.7)}, {0: (0.1, 0.2), 8: (0.9, 0.8)}]
     for run, by_step in zip(two, by_run, strict=True):
         for step, values in by_step.items():
@@ -76,8 +76,8 @@ def test_a_probing_task_is_compared_in_the_layer_that_is_best_at_the_step(two: l
     assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
 
 
-def test_a_category_is_no_measure_of_all_words(two: list[Run]):
-    """Scores of a run have a row for each group; those of all cases together are compared."""
+def test_only_scores_over_all_cases_are_compared(two: list[Run]):
+    """Scores of single groups, such as nouns, are ignored."""
     for run in two:
         groups = (("noun", 0.1, 9), ("all", 0.4, 20))
         scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
@@ -86,8 +86,8 @@ def test_a_category_is_no_measure_of_all_words(two: list[Run]):
     assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)
 
 
-def test_a_run_that_goes_on_is_compared_with_where_it_began(two: list[Run]):
-    """At its last step, not at a common one, where both are the same weights; the other way round it is a loss."""
+def test_continued_run_is_compared_at_its_last_step(two: list[Run]):
+    """At common steps both runs have the same weights; with the runs swapped the difference changes its sign."""
     first, second = two
     on = replace(second, origin=Origin(first.name, 8, 0, 0, "0" * 64))
     results.write(at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")]))
@@ -106,8 +106,8 @@ def answered(run: Run, step: int, right: dict[str, bool]) -> None:
     results.write(at(run, step), "world_knowledge", found)
 
 
-def test_world_knowledge_is_compared_on_the_facts_that_both_were_asked(two: list[Run]):
-    """Facts of one run alone, all right, don't count; nor does a step that the other lacks."""
+def test_world_knowledge_is_compared_on_common_facts(two: list[Run]):
+    """Facts that only one run was asked do not count, nor does a step that the other run lacks."""
     answered(two[0], 8, {"a": True, "b": False, "c": False})
     answered(two[1], 8, {"a": False, "b": False, "d": True, "e": True})
     answered(two[0], 16, {"a": False, "b": False, "c": True})
@@ -116,8 +116,8 @@ def test_world_knowledge_is_compared_on_the_facts_that_both_were_asked(two: list
     assert (row["first"], row["second"], row["difference"]) == (0.5, 0, -0.5)
 
 
-def test_world_knowledge_of_different_facts_is_not_compared(two: list[Run]):
-    """Then there is no difference."""
+def test_world_knowledge_needs_common_facts(two: list[Run]):
+    """Without a common fact the row has no difference."""
     for run, fact in zip(two, "ab", strict=True):
         answered(run, 8, {fact: True})
     assert differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"].isna().all()
@@ -130,8 +130,8 @@ def seeds_of(run: Run, tmp_path, name: str, count: int) -> list[Run]:
     return [copy_run(run, tmp_path / f"{name}{i}") for i in range(count)]
 
 
-def test_facts_of_several_seeds_are_drawn_together_with_the_seeds(tiny_run: Run, tmp_path):
-    """On the facts that all were asked; the interval is that of a loop over draws of seeds and facts."""
+def test_interval_of_several_seeds_resamples_seeds_and_facts(tiny_run: Run, tmp_path):
+    """It is compared with a loop over draws of seeds and of the 60 facts that all runs were asked."""
     random = np.random.default_rng(3)
     one, other = seeds_of(tiny_run, tmp_path, "one", 3), seeds_of(tiny_run, tmp_path, "other", 2)
     shares = dict(zip((*one, *other), (0.4, 0.45, 0.5, 0.6, 0.65), strict=True))
@@ -150,7 +150,7 @@ def test_facts_of_several_seeds_are_drawn_together_with_the_seeds(tiny_run: Run,
 
 
 def test_minimal_pairs_of_seeds_are_compared_pair_by_pair(tiny_run: Run, tmp_path):
-    """A tie is half right."""
+    """A tie counts as half right."""
     one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
     gains = {one[0]: (1, -1, 0, -1), other[0]: (1, 1, -1, 0), other[1]: (1, 1, 1, -1)}
     for run, by_pair in gains.items():
@@ -164,8 +164,8 @@ def test_minimal_pairs_of_seeds_are_compared_pair_by_pair(tiny_run: Run, tmp_pat
     assert row["low"] < row["difference"] < row["high"]
 
 
-def test_counts_of_seeds_have_the_spread_of_seeds_and_cases(tiny_run: Run, tmp_path):
-    """A measure that one seed lacks is that of the others."""
+def test_counts_of_seeds_vary_with_seeds_and_cases(tiny_run: Run, tmp_path):
+    """A measure that one seed lacks is computed from the others."""
     one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
     for run, share in zip((*one, *other), (0.5, 0.3, 0.9), strict=True):
         results.write(at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")]))

@@ -1,4 +1,4 @@
-"""Early signals: ranks of runs at a step against their ranks in the end, computed by hand and by scipy."""
+"""Tests of early signals: ranks of runs at a step against their final ranks, computed in pairs and by scipy."""
 
 from itertools import combinations
 
@@ -20,8 +20,8 @@ def runs(by_step: np.ndarray, last: list[float]) -> dict[str, dict[str, pd.Serie
     }
 
 
-def test_the_correlation_is_that_of_the_ranks_at_a_step_with_those_at_the_end():
-    """Of a task, and of the measure's own last value, which agrees with itself."""
+def test_correlation_compares_ranks_at_a_step_and_at_the_end():
+    """The end is that of a task, or the last value of the measure itself, with which it agrees perfectly."""
     values = np.random.default_rng(2).random((6, 3))
     last = values[:, 1].round(1).tolist()
     table = early_signals(runs(values, last), "accuracy").set_index(["task", "step"])
@@ -35,8 +35,8 @@ def test_the_correlation_is_that_of_the_ranks_at_a_step_with_those_at_the_end():
     assert table.loc[("accuracy", 16), ["rho", "agree"]].tolist() == pytest.approx([1, 1])
 
 
-def test_three_runs_say_little_and_two_nothing():
-    """The interval of three is the widest; a tie at a step is half an agreement."""
+def test_three_runs_have_the_widest_interval_and_two_none():
+    """Steps at which all runs are equal are left out, and a pair that ties at the end does not count."""
     three = runs(np.array([[0.1, 0.1, 0.1], [0.1, 0.2, 0.3], [0.1, 0.3, 0.4]]), [0.5, 0.5, 0.6])
     table = early_signals(three, "accuracy").set_index(["task", "step"])
     assert table.loc[("task", 8), ["low", "high", "n", "pairs"]].tolist() == [-1, 1, 3, 2]
@@ -44,8 +44,8 @@ def test_three_runs_say_little_and_two_nothing():
     assert early_signals(dict([*three.items()][:2]), "accuracy").empty
 
 
-def test_runs_without_the_task_or_the_step_are_left_out():
-    """The rest is compared at the steps that all of it has."""
+def test_runs_without_the_task_are_left_out():
+    """The remaining runs are compared at the steps that all of them have."""
     four = runs(np.random.default_rng(4).random((5, 3)), [0.1, 0.2, 0.3, 0.4, 0.5])
     del four["run0"]["task"]
     four["run1"]["accuracy"] = four["run1"]["accuracy"][[0, 16]]

@@ -1,4 +1,4 @@
-"""How far a run had come is what its manifests, its configuration and its word counts say."""
+"""Tests of progress: what a run had seen at a step, from its manifests, configuration and word counts."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from embryo_core.types import Run, StepUnit
 
 
 def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
-    """At checkpoints; between and beyond them they grow in proportion."""
+    """Between checkpoints and beyond the last one they grow in proportion to the steps."""
     for unit in ("sequences", "tokens"):
         known = {one.step: getattr(one, unit) for one in runs.checkpoints(tiny_run)}
         found = progress(tiny_run, unit)
@@ -19,22 +19,22 @@ def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
         assert found.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
 
 
-def test_words_are_counted_as_the_training_text_has_them(tiny_run: Run):
-    """Tokens times words per token."""
+def test_words_are_tokens_times_words_per_token(tiny_run: Run):
+    """The ratio is that of the training text."""
     words = sum(int(line.split("\t")[1]) for line in (tiny_run.path / "frequencies.tsv").read_text().splitlines())
     rate = words / tiny_run.corpus["train"]["tokens"]
     tokens = [one.tokens for one in runs.checkpoints(tiny_run)]
     assert progress(tiny_run, "words").at([0, 8, 16]) == pytest.approx(rate * np.array(tokens))
 
 
-def test_the_share_is_of_all_planned_steps(tiny_run: Run):
-    """A run that is not done has not come to the end of the axis."""
+def test_share_is_of_all_planned_steps(tiny_run: Run):
+    """An unfinished run does not reach the end of the axis."""
     assert progress(tiny_run, "share").at([0, 8, 16]).tolist() == [0, 0.5, 1]
     assert progress(replace(tiny_run, planned_steps=(0, 32)), "share").at([16]).tolist() == [0.5]
 
 
 def test_flops_bend_where_the_batches_change(tiny_run: Run):
-    """Between checkpoints too."""
+    """The change of batches at step 10 is between two checkpoints."""
     run = replace(
         tiny_run, config=tiny_run.config | {"short_steps": 10, "short_batch_size": 2, "short_sequence_length": 8}
     )
@@ -44,14 +44,13 @@ def test_flops_bend_where_the_batches_change(tiny_run: Run):
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "step"])
-def test_places_lead_back_to_steps(tiny_run: Run, unit: str):
-    """In every unit."""
+def test_progress_converts_back_to_steps(tiny_run: Run, unit: str):
     found = progress(tiny_run, unit)
     assert found.steps_at(found.at([0, 3, 8, 16, 20])) == pytest.approx([0, 3, 8, 16, 20])
 
 
-def test_what_nobody_counted_is_not_told(own_run: Run):
-    """A run of others knows its steps alone, and what these count."""
+def test_progress_is_unknown_without_counts(own_run: Run):
+    """A foreign run has only the share of its planned steps, and the unit that its steps count."""
     for checkpoint in runs.checkpoints(own_run):
         (checkpoint.path / "manifest.json").unlink()
         runs.write_manifest(checkpoint.path, checkpoint.step, None, None)
@@ -60,15 +59,15 @@ def test_what_nobody_counted_is_not_told(own_run: Run):
     assert progress(replace(run, step_unit=StepUnit.TOKENS), "tokens").at([8]).tolist() == [8]
 
 
-def test_a_single_checkpoint_tells_how_far_it_had_come(own_run: Run):
-    """Nothing was seen before step 0."""
+def test_single_manifest_gives_progress_from_step_0(own_run: Run):
+    """Nothing was seen before step 0, so the counts grow in proportion from there."""
     *others, last = runs.checkpoints(own_run)
     for checkpoint in others:
         (checkpoint.path / "manifest.json").unlink()
     assert progress(own_run, "tokens").at([last.step // 2, last.step]).tolist() == [last.tokens / 2, last.tokens]
 
 
-def test_the_least_count_is_the_first_above_nothing(tiny_run: Run):
-    """A log axis begins there; a run that has only reached step 0 has no progress."""
+def test_least_count_is_the_first_above_0(tiny_run: Run):
+    """A log axis begins there."""
     first = next(one.tokens for one in runs.checkpoints(tiny_run) if one.step)
     assert progress(tiny_run, "tokens").least == first

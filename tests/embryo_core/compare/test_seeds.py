@@ -1,4 +1,4 @@
-"""Runs that differ in their seed only are found; their curves and orders become means with standard errors."""
+"""Tests of seeds: runs of one design are grouped, and their curves and orders become means with standard errors."""
 
 from dataclasses import replace
 from math import sqrt
@@ -20,15 +20,14 @@ from embryo_core.types import Run
 STEPS = (0, 8, 16, 24)
 
 
-def test_a_seed_alone_makes_no_other_design(tiny_run: Run):
-    """Any other setting does."""
+def test_runs_that_differ_in_the_seed_share_a_design(tiny_run: Run):
+    """A run with another hidden size has another design."""
     again = replace(tiny_run, name="again", path=tiny_run.path / "again", config=tiny_run.config | {"seed": 9})
     wider = replace(again, name="wider", config=again.config | {"hidden_size": 99})
     assert group_by_design([tiny_run, wider, again]) == [(tiny_run, again), (wider,)]
 
 
-def test_notes_are_no_part_of_a_design(tiny_run: Run):
-    """Runs of other sources and versions of the code are seeds of one design."""
+def test_notes_and_code_version_do_not_separate_designs(tiny_run: Run):
     seeds = [
         replace(
             tiny_run, name=f"{i}", note=f"from seed_{i}", code_version=f"0.{i}", config={**tiny_run.config, "seed": i}
@@ -38,15 +37,14 @@ def test_notes_are_no_part_of_a_design(tiny_run: Run):
     assert group_by_design(seeds) == [tuple(seeds)]
 
 
-def test_the_order_of_settings_makes_no_other_design(tiny_run: Run):
-    """Nor does it that a setting is written before another."""
+def test_order_of_settings_does_not_separate_designs(tiny_run: Run):
     config = dict(reversed((tiny_run.config | {"seed": 9}).items()))
     again = replace(tiny_run, name="again", path=tiny_run.path / "again", config=config)
     assert group_by_design([tiny_run, again]) == [(tiny_run, again)]
 
 
-def test_a_copy_is_no_seed(tiny_run: Run):
-    """Of a run with the same seed: its spread would be none."""
+def test_copies_with_the_same_seed_are_not_grouped(tiny_run: Run):
+    """Averaging them would show no spread; second copies form a second group."""
     copy, again, other = (
         replace(tiny_run, name=name, path=tiny_run.path / name, config=tiny_run.config | config)
         for name, config in (("copy", {}), ("again", {"seed": 9}), ("other", {"seed": 9}))
@@ -54,8 +52,8 @@ def test_a_copy_is_no_seed(tiny_run: Run):
     assert group_by_design([tiny_run, copy, again, other]) == [(tiny_run, again), (copy, other)]
 
 
-def test_designs_of_one_size_are_a_group(tiny_run: Run):
-    """Single runs first, then choices of design with the most seeds first, then seeds of one design."""
+def test_designs_of_one_size_form_a_group(tiny_run: Run):
+    """Single runs come first, then groups of several designs with the most seeds first, then seeds of one design."""
 
     def other(name: str, **config: object) -> Run:
         return replace(tiny_run, name=name, path=tiny_run.path / name, config=tiny_run.config | config)
@@ -68,8 +66,8 @@ def test_designs_of_one_size_are_a_group(tiny_run: Run):
     assert found == [*single, [(tiny_run, again), (dropout,)], [tuple(wide)]]
 
 
-def test_seeds_become_their_mean_with_its_standard_error():
-    """At every step that one of them has; cases add up, and a single seed has no error."""
+def test_seeds_are_averaged_with_a_standard_error():
+    """Every step that any seed has is kept; n is summed, and a single seed has no error."""
     tables = [
         pd.DataFrame({"curve": "noun", "step": [0, 8], "value": [0.0, 0.2], "n": 5}),
         pd.DataFrame({"curve": "noun", "step": [8, 16], "value": [0.6, 0.9], "n": 5}),
@@ -84,15 +82,14 @@ def test_seeds_become_their_mean_with_its_standard_error():
     assert found["seeds"].tolist() == [1, 2, 1] and found.loc[[0, 16], ["standard_error", "low"]].isna().all(axis=None)
 
 
-def test_of_three_seeds_it_is_the_mean_and_the_curves_keep_their_order():
-    """No median; the first curve of a table stays the first."""
+def test_seeds_are_averaged_by_the_mean_in_the_order_of_curves():
+    """The median of the three seeds would be 0.1; the curves are not sorted by name."""
     tables = [pd.DataFrame({"curve": ["verb", "noun"], "step": 8, "value": [v, 0.1], "n": 5}) for v in (0.1, 0.1, 0.7)]
     found = average_seeds(tables)
     assert found["curve"].tolist() == ["verb", "noun"] and found["value"].tolist() == pytest.approx([0.3, 0.1])
 
 
-def test_seeds_have_the_mean_of_their_baselines():
-    """Each may have its own."""
+def test_baselines_of_seeds_are_averaged():
     table = pd.DataFrame({"curve": "noun", "step": [8], "value": [0.2], "n": 5, "baseline": 0.3})
     assert average_seeds([table, table.assign(baseline=0.5)])["baseline"].tolist() == pytest.approx([0.4])
 
@@ -101,13 +98,13 @@ def test_seeds_have_the_mean_of_their_baselines():
 
 
 def order(run: str, onsets: dict[str, int], rule: str = "half") -> pd.DataFrame:
-    """Acquisitions of categories that jump to their last value at a step, and stay at 0 after the last one."""
+    """Return acquisitions of categories that jump from 0 to 1 at a step; those after the last step stay at 0."""
     rows = [(group, step, float(step >= since), 400) for group, since in onsets.items() for step in STEPS]
     return acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), rule).assign(run=run)
 
 
-def test_an_onset_of_seeds_is_their_mean_with_its_standard_error():
-    """Cases add up, and what one seed lacks has no onset."""
+def test_onset_of_seeds_is_their_mean_with_a_standard_error():
+    """The cases are summed, and a category that one seed lacks has no onset."""
     other = order("b", {"noun": 24, "verb": 8, "adverb": 99})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 8}), other])
     found = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
@@ -116,16 +113,16 @@ def test_an_onset_of_seeds_is_their_mean_with_its_standard_error():
     assert found.loc["adverb", ["onset", "place"]].isna().all()
 
 
-def test_the_ends_of_an_onset_are_no_nearer_than_those_of_its_seeds():
-    """Seeds that agree to a step still have the mean of their own ends."""
+def test_interval_of_an_onset_is_not_narrower_than_its_seeds():
+    """Seeds with the same onset keep the mean of their ends, although the standard error is 0."""
     ends = {"earliest": 2, "latest": 20}
     table = pd.concat([order(run, {"noun": 8, "verb": 16}).assign(**ends) for run in "ab"])
     found = average_acquisitions(table.astype({"earliest": "Int64", "latest": "Int64"}), {"a, b": ["a", "b"]})
     assert found[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
 
 
-def test_three_seeds_have_a_mean_and_no_median():
-    """Of onsets and last values."""
+def test_onsets_and_last_values_are_averaged_by_the_mean():
+    """The median of the three onsets would be 8."""
     since = {"a": 8, "b": 8, "c": 24}
     table = pd.concat([order(run, {"noun": step}).assign(last=step / 24) for run, step in since.items()])
     found = average_acquisitions(table, {"all": ["a", "b", "c"]})
@@ -134,8 +131,8 @@ def test_three_seeds_have_a_mean_and_no_median():
     assert found[["earliest", "latest"]].values.tolist() == [[round(40 / 3 - error), round(40 / 3 + error)]]
 
 
-def test_an_averaged_order_begins_with_the_first_place():
-    """That of the mean, whatever the first seed has first; rows are numbered consecutively."""
+def test_averaged_order_is_sorted_by_place():
+    """The order of the first seed does not matter, and the rows are numbered consecutively."""
     seeds = {"a": ("verb", "noun", "adverb"), "b": ("noun", "adverb", "verb"), "c": ("adverb", "verb", "noun")}
     table = pd.concat([order(run, dict(zip(names, STEPS[1:], strict=True))) for run, names in seeds.items()])
     found = average_acquisitions(table, {"a, b": ["a", "b"], "c": ["c"]})
@@ -144,21 +141,21 @@ def test_an_averaged_order_begins_with_the_first_place():
 
 
 def test_places_are_ranks_of_the_mean_place():
-    """Ties of the mean are ties."""
+    """Categories with equal means share a place."""
     other = order("b", {"noun": 16, "verb": 8, "adverb": 24})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 24}), other])
     found = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
     assert found["place"].to_dict() == {"noun": 1, "verb": 1, "adverb": 3}
 
 
-def test_a_design_of_one_run_stays_as_it_is():
-    """Slopes included."""
+def test_design_of_one_run_is_unchanged():
+    """Its slopes are kept too."""
     alone = order("a", {"noun": 8, "verb": 16}, "paper")
     pd.testing.assert_frame_equal(average_acquisitions(alone, {"a": ["a"]}), alone)
 
 
-def test_seeds_of_a_design_agree_or_do_not():
-    """Every two seeds of a design are compared, and no seed with those of another design."""
+def test_agreement_is_computed_within_designs():
+    """Every two seeds of a design are compared, but no seeds of different designs."""
     names = ["noun", "verb", "adverb", "adjective"]
     first = order("a", dict(zip(names, (8, 16, 24, 0), strict=True)))
     turned = order("b", dict(zip(names, (16, 8, 0, 24), strict=True)))
