@@ -1,4 +1,4 @@
-"""The agreement of two rankings is scipy's, and its interval holds what it says that it holds."""
+"""Tests of the agreement of two rankings: the correlation is scipy's, and the interval that of its formula."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from embryo_core.curves.agreement import rank_agreement
 
 
 @pytest.mark.parametrize("n", [4, 9, 40])
-def test_the_interval_is_that_of_bonett_and_wright(n: int):
-    """Fisher's z of rho, give or take 1.96 roots of (1 + rho^2 / 2) / (n - 3); ties are mean ranks."""
+def test_interval_is_that_of_bonett_and_wright(n: int):
+    """It is Fisher's z of rho, plus or minus 1.96 roots of (1 + rho^2 / 2) / (n - 3); ties are mean ranks."""
     random = np.random.default_rng(n)
     first = random.permutation(n) // 2
     second = first + random.normal(0, n / 4, n).round()
@@ -20,14 +20,14 @@ def test_the_interval_is_that_of_bonett_and_wright(n: int):
     assert (found.low, found.high) == pytest.approx([np.tanh(np.arctanh(rho) + end) for end in (-reach, reach)])
 
 
-def test_three_things_and_rankings_without_an_order_do_not_agree():
-    """They have no agreement."""
+def test_agreement_needs_four_items_and_two_orders():
+    """A ranking in which all items are tied has no order."""
     assert rank_agreement([1, 2, 3], [1, 2, 3]) is None
     assert rank_agreement([1, 1, 1, 1], [1, 2, 3, 4]) is None
 
 
-def test_two_equal_rankings_have_an_interval_of_no_width():
-    """It ends at 1, or at -1 where one is reversed."""
+def test_equal_or_reversed_rankings_have_a_zero_width_interval():
+    """Its ends are both 1, or both -1 if one ranking is reversed."""
     for second, rho in (([1, 2, 3, 4, 5], 1), ([5, 4, 3, 2, 1], -1)):
         found = rank_agreement([1, 2, 3, 4, 5], second)
         assert (found.rho, found.low, found.high) == pytest.approx((rho, rho, rho), abs=1e-6)

@@ -1,4 +1,4 @@
-"""The multi-bootstrap draws seeds and cases again, which a loop over draws does slowly."""
+"""Tests of the multi-bootstrap over seeds and cases, compared with a slow loop over draws."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ RANDOM = np.random.default_rng(7)
 
 
 def slow(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Draw cases, which all runs share, and the seeds of each design; return the differences of their means."""
+    """Draw cases, which all runs share, and seeds of each design; return the interval of the difference of means."""
     found = []
     for _ in range(4000):
         cases = RANDOM.integers(first.shape[1], size=first.shape[1])
@@ -21,8 +21,8 @@ def slow(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.percentile(found, [2.5, 97.5])
 
 
-def test_the_interval_equals_that_of_a_loop_over_draws():
-    """Seeds differ more than cases allow, so that both count."""
+def test_interval_equals_that_of_a_loop_over_draws():
+    """Seeds differ by more than the cases explain, so both sources of variance count."""
     first = (RANDOM.random((3, 200)) < np.array([[0.3], [0.4], [0.5]])).astype(float)
     second = (RANDOM.random((2, 200)) < np.array([[0.6], [0.7]])).astype(float)
     draws = draw_cases(np.concatenate([first, second]))
@@ -31,7 +31,7 @@ def test_the_interval_equals_that_of_a_loop_over_draws():
 
 
 def test_cases_are_shared_by_all_runs():
-    """Equal answers differ by nothing, whatever cases are drawn."""
+    """Runs with equal answers differ by nothing, whatever cases are drawn."""
     right = np.repeat((RANDOM.random((1, 50)) < 0.5).astype(float), 2, axis=0)
     draws = draw_cases(right)
     assert difference_of_seeds(draws[:, :1], draws[:, 1:]) == (0, 0)
@@ -39,14 +39,14 @@ def test_cases_are_shared_by_all_runs():
 
 
 def test_counts_are_drawn_from_binomial_distributions():
-    """Each run has its own number of cases; a share of 0 or 1 stays."""
+    """Each run has its own number of cases; a share of 0 or 1 stays as it is."""
     draws = draw_counts([0.2, 0.5, 0.0, 1.0], [100, 400, 9, 9])
     assert draws.mean(axis=0) == pytest.approx([0.2, 0.5, 0, 1], abs=0.01)
     assert draws.std(axis=0) == pytest.approx([0.04, 0.025, 0, 0], abs=0.004)
 
 
-def test_a_single_seed_adds_nothing_but_its_cases():
-    """Two seeds that differ by more than cases allow make the interval wider."""
+def test_single_seed_adds_no_variance_of_seeds():
+    """Two seeds that differ by more than the cases explain widen the interval."""
     counts = draw_counts([0.5, 0.3, 0.7], [10_000] * 3)
     alone, spread = difference_of_seeds(counts[:, :1], counts[:, :1]), difference_of_seeds(counts[:, :1], counts[:, 1:])
     assert alone == (0, 0) and spread[0] < -0.15 and spread[1] > 0.15

@@ -1,4 +1,4 @@
-"""Phases are found where lines turn, and there are none if no line does."""
+"""Tests of phases, which begin where fitted lines turn and are absent if no line turns."""
 
 from itertools import combinations, pairwise
 
@@ -19,7 +19,7 @@ def loss(falls: list[float], knots: list[int], noise: float = 0.01) -> np.ndarra
 
 
 def test_planted_phases_are_found_where_they_begin() -> None:
-    """A planted take-off is found at its step, and its interval holds the step."""
+    """The interval of each phase's start contains it."""
     found = phases(STEPS, loss([0, 1, 0.05, 1.2, 0.1], KNOTS))
     assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
     assert [phase.start for phase in found] == [STEPS[knot] for knot in KNOTS[:-1]]
@@ -27,8 +27,8 @@ def test_planted_phases_are_found_where_they_begin() -> None:
     assert all(phase.earliest <= phase.start <= phase.latest for phase in found)
 
 
-def test_a_run_to_its_end_has_all_six() -> None:
-    """A rate that decays at the end makes the loss fall once more, and the take-off stays in sight."""
+def test_finished_run_has_all_six_phases() -> None:
+    """A learning rate that decays at the end makes the loss fall once more, and the take-off is still found."""
     knots, steps = [0, 3, 6, 11, 13, 17, 20], [2**power for power in range(21)]
     line = 9 - np.interp(range(21), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.2, 0.6, 0.05, 0.4]]))
     found = phases(steps, line + np.random.default_rng(1).normal(0, 0.01, 21))
@@ -37,14 +37,14 @@ def test_a_run_to_its_end_has_all_six() -> None:
     assert [phase.start for phase in found] == [steps[knot] for knot in knots[:-1]]
 
 
-def test_a_run_where_nothing_takes_off_has_no_such_phase() -> None:
-    """A loss that falls once and goes on slowly has a plateau and nothing after."""
+def test_run_without_take_off_ends_in_a_plateau() -> None:
+    """The loss falls once and then continues slowly."""
     found = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
     assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
 
 
-def test_a_late_fall_of_three_points_is_found() -> None:
-    """The rate of the demo's runs falls over the last fifth of the steps, which is a third of a doubling."""
+def test_late_fall_of_three_points_is_found() -> None:
+    """The learning rate of the demo's runs falls over the last fifth of the steps, which is a third of a doubling."""
     doublings = np.arange(100) / 6
     steps = np.unique(np.round(2**doublings))[-90:]
     knots = [0, 6.5, 8, 11.5, 12.5, 16.2, 16.5]
@@ -54,8 +54,8 @@ def test_a_late_fall_of_three_points_is_found() -> None:
     assert found[-1].start == steps[-3] and found[-1].earliest <= 2**16.2 <= found[-1].latest
 
 
-def test_a_plateau_may_fall_by_the_mean() -> None:
-    """Which is small where the start is long."""
+def test_plateau_may_fall_faster_than_the_mean() -> None:
+    """The mean fall per doubling is small if the start is long."""
     knots = [0, 8, 10, 14, 15, 18]
     line = 9 - np.interp(range(19), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.3, 1, 0.1]]))
     found = phases([2**power for power in range(19)], line + np.random.default_rng(1).normal(0, 0.01, 19))
@@ -63,14 +63,14 @@ def test_a_plateau_may_fall_by_the_mean() -> None:
     assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
 
 
-def test_a_loss_that_hardly_turns_has_no_phases() -> None:
-    """None of its stretches is much faster than the whole."""
+def test_loss_that_hardly_turns_has_no_phases() -> None:
+    """No stretch is much faster than the whole run."""
     assert phases(STEPS, loss([0.5, 0.55], [0, 8, 15], 0.001)) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_steps_that_are_hardly_apart_have_phases_too(seed) -> None:
-    """However close or large they are, the search ends, and the phases follow one another."""
+def test_search_ends_for_extremely_close_or_distant_steps(seed) -> None:
+    """The phases that are found follow one another without gaps."""
     draw = np.random.default_rng(seed)
     for steps in (10**12 + np.arange(40), np.r_[1:9, 10**6 + np.arange(40)], np.unique(draw.integers(1, 2**40, 40))):
         found = phases(steps.tolist(), draw.normal(0, 1, len(steps)).cumsum())
@@ -78,27 +78,26 @@ def test_steps_that_are_hardly_apart_have_phases_too(seed) -> None:
 
 
 @pytest.mark.parametrize("count", range(MIN_POINTS, 20))
-def test_few_points_have_as_many_turns_as_there_is_room_for(count) -> None:
-    """A short log, as of a Trainer that logged ten losses, has phases too."""
+def test_short_logs_have_phases(count) -> None:
+    """A transformers Trainer, for example, may log ten losses; the last phase ends at the last step."""
     steps = 500 * np.arange(1, count + 1)
     assert phases(steps.tolist(), 7 - np.arange(count) / 10)[-1].end == steps[-1]
 
 
 @pytest.mark.parametrize("fall", [0.0, 0.3, -0.3])
-def test_a_straight_line_has_no_phases(fall) -> None:
-    """Where no line turns, there is nothing to name."""
+def test_straight_line_has_no_phases(fall) -> None:
     assert phases(STEPS, 9 - fall * np.arange(16.0)) == []
 
 
-def test_a_loss_that_rises_has_no_phases() -> None:
-    """A run that diverges learns in no phase."""
+def test_rising_loss_has_no_phases() -> None:
+    """A diverging run does not learn."""
     assert phases(STEPS, loss([0, -1, 0], [0, 5, 10, 15])) == []
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 39, 49, 51])  # some are found upwards alone, the last three downwards
+@pytest.mark.parametrize("seed", [0, 1, 2, 39, 49, 51])  # some are found only upwards, the last three downwards
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_the_best_line_is_the_one_of_an_exhaustive_search(count, seed) -> None:
-    """Least squares solved anew for every choice of breakpoints find the same ones."""
+def test_best_line_equals_that_of_an_exhaustive_search(count, seed) -> None:
+    """The exhaustive search solves least squares for every choice of breakpoints."""
     points, values = np.arange(14.0), np.random.default_rng(seed).normal(0, 1, 14).cumsum()
     squares = {}
     for turns in combinations(range(MIN_DISTANCE, 14 - MIN_DISTANCE), count):
@@ -111,8 +110,8 @@ def test_the_best_line_is_the_one_of_an_exhaustive_search(count, seed) -> None:
     assert ((values - lines.line(values, turns)) ** 2).sum() == pytest.approx(squares[tuple(turns)])
 
 
-def test_the_interval_of_a_turn_is_that_of_the_nearest_breakpoints() -> None:
-    """Of each resample one counts, whichever place it has among the others."""
+def test_interval_of_a_turn_uses_the_nearest_breakpoints() -> None:
+    """One breakpoint of each resample counts: the nearest, whatever its position among the others."""
     draw = np.random.default_rng(0)
     moved = np.sort(draw.normal(0, 4, (400, 3)), axis=1)
     low, high = _interval(moved, 1.5)
@@ -120,16 +119,16 @@ def test_the_interval_of_a_turn_is_that_of_the_nearest_breakpoints() -> None:
     assert (low, high) == (nearest[10], nearest[389])  # of 0 to 399, the places nearest to 2.5 and 97.5 %
 
 
-def test_a_log_without_held_out_text_gives_the_phases_of_its_batches() -> None:
-    """Rows without the loss, and step 0, which has no logarithm, are left out."""
+def test_log_without_held_out_loss_uses_the_training_loss() -> None:
+    """Rows without a loss are left out, and so is step 0, which has no logarithm."""
     rows = {"step": [0, *STEPS, 99], "masked_lm_loss": [9.0, *loss([0, 1, 0.05], [0, 3, 6, 15]), np.nan]}
     found = phases_of_log(pd.DataFrame(rows).assign(split="train"))
     assert found == phases(STEPS, rows["masked_lm_loss"][1:-1])
     assert phases_of_log(pd.DataFrame()) == []
 
 
-def test_a_long_log_is_averaged_and_its_phases_cover_it_all() -> None:
-    """Of many rows the phases begin with the first step and end with the last, one after the other."""
+def test_phases_of_a_long_log_cover_the_whole_run() -> None:
+    """Long logs are averaged; the phases run from the first step to the last without gaps."""
     steps = np.arange(1, 3001)
     values = np.interp(np.log2(steps), [0, 4, 8, 11.6], [9, 9, 5, 4.9])
     found = phases(steps.tolist(), values)
@@ -138,8 +137,8 @@ def test_a_long_log_is_averaged_and_its_phases_cover_it_all() -> None:
     assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
 
 
-def test_intervals_hold_a_turn_between_two_measured_steps() -> None:
-    """Of 40 curves whose take-off is anywhere between steps, at least nine in ten intervals contain it."""
+def test_intervals_cover_a_turn_between_two_measured_steps() -> None:
+    """At least 90 % of the intervals contain the take-off, which is drawn between steps in 40 curves."""
     held, found = 0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

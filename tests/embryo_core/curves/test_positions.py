@@ -1,4 +1,4 @@
-"""Weights on fixed positions are the means that their formulas state, entry by entry."""
+"""Tests of attention weights on fixed positions: each is the mean that its formula states."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from embryo_core.curves.scores import POSITIONS, position_weights
 
 @pytest.mark.parametrize("length", [2, 3, 7])
 def test_each_position_is_the_mean_of_its_entries(length: int):
-    """Of every map in a batch of any shape; of two positions too, where each mean has one or two entries."""
+    """A batch may have any shape; in maps of two positions each mean has one or two entries."""
     maps = np.random.default_rng(length).random((3, 2, length, length)).astype(np.float32) ** 4
     found = position_weights(maps)
     assert found.shape == (3, 2, len(POSITIONS)) and found.dtype == np.float32

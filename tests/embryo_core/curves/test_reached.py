@@ -1,4 +1,4 @@
-"""When a score reached a share of its last value: as computed by hand, with the interval of the whole."""
+"""Tests of when a score reached a share of its last value, compared with values computed by hand and with a loop."""
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,13 @@ RANDOM = np.random.default_rng(2)
 
 
 def counted(draws: np.ndarray) -> np.ndarray:
-    """How often each example is in each draw [B, n]."""
+    """Return how often each example is in each draw [B, n]."""
     return np.stack([np.bincount(rows, minlength=draws.shape[1]) for rows in draws])
 
 
 @pytest.mark.parametrize("metric", ["matthews", "accuracy", "f1", "spearman", "pearson"])
-def test_samples_score_as_scikit_learn_and_scipy_score_them(metric: str):
-    """One by one; a sample in which nothing varies among them."""
+def test_scores_of_samples_match_scikit_learn_and_scipy(metric: str):
+    """One of the samples repeats a single example, so nothing varies in it."""
     gold, answers = RANDOM.integers(0, 2, 60).astype(float), RANDOM.integers(0, 2, 60).astype(float)
     draws = np.vstack([RANDOM.integers(0, 60, (20, 60)), np.full((1, 60), 3)])
     expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
@@ -26,8 +26,8 @@ def test_samples_score_as_scikit_learn_and_scipy_score_them(metric: str):
 
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson"])
-def test_samples_of_values_score_as_scipy_scores_them(metric: str):
-    """Where nearly all values differ, and some of the gold ones are equal."""
+def test_correlations_of_samples_match_scipy(metric: str):
+    """Nearly all answers differ, and some of the gold values are tied."""
     gold, answers = RANDOM.integers(0, 20, 60) / 4, RANDOM.normal(size=60)
     draws = RANDOM.integers(0, 60, (20, 60))
     expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
@@ -35,15 +35,14 @@ def test_samples_of_values_score_as_scipy_scores_them(metric: str):
 
 
 def test_equal_answers_have_no_correlation():
-    """Their mean is rounded, so that some of them seem to vary."""
+    """Rounding of their mean would otherwise make some of them seem to vary."""
     gold, draws = RANDOM.normal(size=60), RANDOM.integers(0, 60, (20, 60))
     for answer in RANDOM.normal(size=20):
         for metric in ("spearman", "pearson"):
             assert not resampled(metric, gold, np.full(60, answer), counted(draws)).any()
 
 
-def test_matthews_of_three_labels_is_scikit_learns():
-    """Of any number of labels."""
+def test_matthews_of_three_labels_matches_scikit_learn():
     gold, answers = RANDOM.integers(0, 3, 60), RANDOM.integers(0, 3, 60)
     draws = RANDOM.integers(0, 60, (5, 60))
     expected = [score("matthews", gold[rows], answers[rows]) for rows in draws]
@@ -51,7 +50,7 @@ def test_matthews_of_three_labels_is_scikit_learns():
 
 
 def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFrame:
-    """Answers of which these shares are right at each step."""
+    """Return answers of which the given shares are right at each step."""
     rows = []
     for step, share in shares.items():
         for seed in range(1, seeds + 1):
@@ -61,14 +60,14 @@ def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFram
     return pd.concat(rows, ignore_index=True).astype({"answer": float})
 
 
-def test_the_step_is_the_first_that_comes_up_to_the_share():
-    """95 % of 0.8 is 0.76: reached at step 20; the steps around it are within chance."""
+def test_step_is_the_first_at_or_above_the_share():
+    """The threshold is 95 % of 0.8, which is 0.76 and is reached at step 20."""
     (found,) = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", [0.95])
     assert (found.step, found.earliest) == (20, 20) and found.latest in (20, 30)
 
 
-def test_the_interval_is_that_of_the_middle_95_in_100_draws():
-    """Each of 400 draws looked at by itself, its score the mean over two seeds that answer otherwise."""
+def test_interval_holds_the_middle_95_percent_of_draws():
+    """A loop computes the step of each of 400 draws from the mean score of two seeds with different accuracies."""
     random, steps, n = np.random.default_rng(49), range(0, 200, 5), 40
     rows = [(step, seed, example, 1, random.random() < 0.5 + 0.002 * step - 0.2 * seed)
             for step in steps for seed in (0, 1) for example in range(n)]  # fmt: skip
@@ -84,29 +83,28 @@ def test_the_interval_is_that_of_the_middle_95_in_100_draws():
     assert sorted(firsts)[9] < sorted(firsts)[10] and sorted(firsts)[379] < sorted(firsts)[389]  # more draws, or fewer
 
 
-def test_several_shares_at_once_are_each_alone():
-    """A curve that falls back between the two: each share has its own first step."""
+def test_several_shares_are_found_independently():
+    """The curve falls back between the two shares, so each has its own first step."""
     answers = frame({0: 0.1, 10: 0.6, 20: 0.2, 30: 0.65, 40: 0.8})
     together = reached(answers, "accuracy", [0.7, 0.99])
     assert [found.step for found in together] == [10, 40]
     assert together == [*reached(answers, "accuracy", [0.7]), *reached(answers, "accuracy", [0.99])]
 
 
-def test_of_few_examples_the_interval_is_wide():
-    """Twenty examples cannot tell steps apart that four hundred can; the step itself stays inside."""
+def test_interval_of_few_examples_is_wide():
+    """Twenty examples answered at random cannot separate the steps; the interval contains the step."""
     random = frame({0: 0.5, 10: 0.5, 20: 0.5, 30: 0.5}, n=20, seeds=1)
     random["answer"] = np.random.default_rng(4).integers(0, 2, len(random)).astype(float)
     (found,) = reached(random, "accuracy", [0.99])
     assert found.earliest <= found.step <= found.latest and found.earliest < found.latest
 
 
-def test_a_last_score_of_nothing_is_never_reached():
-    """None, where it is not above 0."""
+def test_last_score_of_0_is_never_reached():
     assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", [0.95]) == [None]
 
 
-def test_a_last_score_that_chance_explains_is_never_reached():
-    """Matthews of answers that have nothing to do with the labels is above 0 in many draws, not in nearly all."""
+def test_last_score_within_chance_is_never_reached():
+    """Matthews of answers unrelated to the labels is above 0 in many draws, but not in nearly all."""
     answers = frame({0: 0.5, 10: 0.5}, n=400, seeds=1)
     answers["gold"] = (answers["example"] % 2).astype(float)
     answers["answer"] = ((answers["example"] // 2) % 2).astype(float)
@@ -116,8 +114,8 @@ def test_a_last_score_that_chance_explains_is_never_reached():
     assert reached(answers, "matthews", [0.95])[0].step == 0
 
 
-def test_questions_are_drawn_as_examples_are():
-    """The mean over the questions of the column, F1 or exact match, of each draw; here the same as accuracy."""
+def test_questions_are_resampled_as_examples_are():
+    """The score of a draw is the mean F1 or exact match of its questions, which equals accuracy here."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
     spans = answers.assign(question=answers["example"], exact=answers["answer"].eq(answers["gold"]).astype(float))
     assert reached(spans, "exact", [0.95]) == reached(answers, "accuracy", [0.95])
@@ -125,29 +123,29 @@ def test_questions_are_drawn_as_examples_are():
     assert reached(spans.assign(exact=0.0), "exact", [0.95]) == [None]
 
 
-def test_a_label_that_never_occurs_is_counted():
-    """F1 is that of label 1, which may be neither gold nor answered; without answers there is no step."""
+def test_f1_of_a_label_that_never_occurs_is_not_reached():
+    """F1 is that of label 1, which is neither gold nor answered here; without any answers there is no step either."""
     zeros = frame({0: 0.0}, n=4, seeds=1).assign(gold=0.0)
     assert reached(zeros, "f1", [0.95]) == reached(zeros.iloc[:0], "f1", [0.95]) == [None]
 
 
 @pytest.mark.parametrize("answer", [-1.0, 0.5, 2.0**31])
-def test_an_answer_that_is_no_label_is_refused(answer: float):
-    """Results may be a stranger's: what is counted takes memory by the square of the labels."""
+def test_answer_that_is_no_label_is_refused(answer: float):
+    """Results may be a stranger's, and the memory for the counts grows with the square of the labels."""
     answers = frame({0: 0.5, 10: 1.0}, n=4)
     answers.loc[3, "answer"] = answer
     with pytest.raises(ResultsError, match="none of the task's labels"):
         reached(answers, "accuracy", [0.95])
 
 
-def test_an_example_that_a_step_lacks_is_reported():
-    """Scores of other examples are not compared."""
+def test_missing_example_of_a_step_is_reported():
+    """Scores on different examples are not compared."""
     with pytest.raises(ResultsError, match="did not answer all examples"):
         reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", [0.95])
 
 
-def test_draws_in_parts_are_those_of_one(monkeypatch: pytest.MonkeyPatch):
-    """However many indices are held at a time, the interval is the same; memory is bounded by that number."""
+def test_drawing_in_batches_does_not_change_the_interval(monkeypatch: pytest.MonkeyPatch):
+    """The number of indices held at a time bounds the memory, and the number of answers is limited."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
     whole = reached(answers, "accuracy", [0.95])
     monkeypatch.setattr("embryo_core.curves.reached.AT_ONCE", 1000)

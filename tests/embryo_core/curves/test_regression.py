@@ -1,4 +1,4 @@
-"""Coefficients are scikit-learn's, and intervals those of the textbook."""
+"""Tests of linear regression: coefficients are scikit-learn's, and intervals those of the textbook."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from sklearn.linear_model import LinearRegression
 from embryo_core.curves.regression import regress
 
 
-def test_coefficients_and_intervals_are_those_of_a_plain_computation():
-    """A number per standard deviation, and a class against the largest one."""
+def test_coefficients_and_intervals_match_a_plain_computation():
+    """Numbers are standardized, each class is compared with the largest one, and constant numbers are left out."""
     rng = np.random.default_rng(0)
     n = 60
     first, second = rng.normal(2, 3, n), rng.normal(0, 1, n)
@@ -32,8 +32,8 @@ def test_coefficients_and_intervals_are_those_of_a_plain_computation():
     assert (found.r2, found.n) == (pytest.approx(model.score(design, values)), n)
 
 
-def test_nothing_is_returned_without_freedom():
-    """Too few cases, predictors that determine one another, or none that varies."""
+def test_unsolvable_regression_returns_none():
+    """There are too few cases, the predictors are collinear, or no predictor varies."""
     x = np.arange(3.0)
     assert regress(x, {"x": x, "square": x**2}) is None
     many = np.arange(20.0)

@@ -1,4 +1,4 @@
-"""Each function agrees with the definition computed the long way, and handles the ends and zeros."""
+"""Tests that each function agrees with its definition computed the long way, also at the ends and at zero."""
 
 import math
 import subprocess
@@ -17,37 +17,37 @@ CURVES = [RNG.random(RNG.integers(1, 30)) for _ in range(200)]
 
 
 @pytest.mark.parametrize("values", CURVES[:20])
-def test_a_rescaled_curve_ends_at_one(values):
-    """Dividing by the last step keeps all ratios and ends at 1."""
+def test_rescaled_curve_ends_at_one(values):
+    """Dividing by the last value keeps all ratios."""
     rescaled = curves.rescale(values, values[-1])
     assert rescaled[-1] == 1
     np.testing.assert_allclose(rescaled * values[-1], values)
 
 
-def test_a_curve_that_ends_at_zero_has_no_scale():
-    """No number is made up for a curve that ends at 0: NaN, which a figure leaves out."""
+def test_curve_that_ends_at_zero_rescales_to_nan():
+    """A figure leaves NaN out, so no number is made up."""
     assert np.isnan(curves.rescale([0.2, 0.5, 0.0], 0.0)).all()
     assert curves.rescale([], 1.0).shape == (0,)
 
 
 @pytest.mark.parametrize("window", [1, 3, 5])
-def test_smoothing_is_the_mean_of_the_neighbours_there_are(window):
-    """Against the mean of a slice, one checkpoint at a time; the ends have fewer neighbours."""
+def test_smoothing_averages_the_existing_neighbours(window):
+    """It is compared with the mean of a slice for each checkpoint; the ends have fewer neighbours."""
     for values in CURVES:
         half = window // 2
         slow = [np.mean(values[max(0, i - half) : i + half + 1]) for i in range(len(values))]
         np.testing.assert_allclose(curves.smooth(values, window), slow)
 
 
-def test_smoothing_keeps_a_straight_level_and_an_empty_curve():
-    """A constant stays as it is, also at the ends; nothing stays nothing."""
+def test_smoothing_keeps_constant_and_single_values():
+    """The ends of a constant curve do not change either."""
     np.testing.assert_allclose(curves.smooth([0.25] * 7), [0.25] * 7)
     assert curves.smooth([0.4]).tolist() == [0.4]
 
 
 @pytest.mark.parametrize("window", [0, 2, -3])
-def test_an_even_window_is_refused(window):
-    """A window without a middle would shift the curve."""
+def test_window_without_a_middle_is_refused(window):
+    """It would shift the curve."""
     with pytest.raises(ValueError, match=f"Received: {window}"):
         curves.smooth([1, 2, 3], window)
 
@@ -55,7 +55,7 @@ def test_an_even_window_is_refused(window):
 # === Interval ===
 
 
-def test_the_interval_solves_wilsons_equation():
+def test_interval_solves_wilsons_equation():
     """Its ends are the shares p whose distance to the observed share is 1.96 standard errors of p itself."""
     for _ in range(200):
         n = int(RNG.integers(2, 5000))
@@ -64,23 +64,23 @@ def test_the_interval_solves_wilsons_equation():
             assert math.isclose(abs(value - end), curves.Z * math.sqrt(end * (1 - end) / n), rel_tol=1e-9)
 
 
-def test_the_interval_holds_the_truth_about_95_times_in_100():
-    """Coverage over simulated counts, averaged over shares."""
+def test_interval_covers_the_truth_in_95_percent_of_cases():
+    """The coverage is simulated and averaged over shares."""
     shares = RNG.random(20_000)
     low, high = curves.interval(RNG.binomial(80, shares) / 80, np.full(20_000, 80))
     assert 0.94 < np.mean((low <= shares) & (shares <= high)) < 0.96
 
 
-def test_the_interval_stays_within_0_and_1_and_has_a_width_there():
-    """At 0 and at 1 one end is exact and the other shows how little n cases can tell."""
+def test_interval_at_0_and_1_has_a_width():
+    """One end is exact, and the distance of the other reflects n."""
     low, high = curves.interval([0, 1, 0, 1], [10, 10, 1, 1])
     assert low[0] == low[2] == 0 and high[1] == high[3] == 1
     assert high[0] == pytest.approx(0.2775, abs=1e-4) and low[1] == pytest.approx(0.7225, abs=1e-4)
     assert high[2] < 0.8 and low[3] > 0.2
 
 
-def test_the_interval_of_a_number_is_a_number():
-    """Scalars and arrays agree; more cases give a narrower interval that holds the value."""
+def test_interval_accepts_numbers_and_arrays():
+    """More cases give a narrower interval, which contains the value."""
     low, high = curves.interval(0.3, 50)
     assert (float(low), float(high)) == tuple(float(end[0]) for end in curves.interval([0.3], [50]))
     narrow = curves.interval(0.3, 5000)
@@ -91,13 +91,13 @@ def test_the_interval_of_a_number_is_a_number():
 
 
 @pytest.mark.parametrize(("first", "second", "low", "high"), [(0.9, 0.3, 0.1705, 0.8090), (1.0, 0.0, 0.6075, 1.0)])
-def test_the_interval_of_a_difference_is_newcombes(first, second, low, high):
-    """Method 10 on contrasts of 10 cases each that Newcombe (1998) works out."""
+def test_interval_of_a_difference_is_newcombes(first, second, low, high):
+    """It is method 10 on contrasts of 10 cases each that Newcombe (1998) works out."""
     assert curves.difference_interval(first, second, 10) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_the_interval_of_a_difference_turns_with_it():
-    """It holds the difference, stays within -1 and 1, and changes sign with the order; arrays go case by case."""
+def test_interval_of_a_difference_changes_sign_with_the_order():
+    """It contains the difference and stays within -1 and 1."""
     first, second, n = RNG.random(100), RNG.random(100), RNG.integers(1, 900, 100)
     low, high = curves.difference_interval(first, second, n)
     assert (low <= first - second).all() and (first - second <= high).all()
@@ -110,13 +110,13 @@ def test_the_interval_of_a_difference_turns_with_it():
 
 
 def slow_from(steps, fine):
-    """Return the first step from which every value is high enough."""
+    """Return the first step from which `fine` is true to the end; None if there is none."""
     return next((step for i, step in enumerate(steps) if all(fine[i:])), None)
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
-def test_the_onset_is_where_the_share_is_reached_and_kept(share):
-    """Against the definition tried at every step in turn, on raw values with Wilson's intervals."""
+def test_onset_is_where_the_share_is_reached_and_kept(share):
+    """It is compared with the definition tried at every step, on raw values with Wilson's intervals."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
         n = RNG.integers(5, 900, len(values))
@@ -129,34 +129,34 @@ def test_the_onset_is_where_the_share_is_reached_and_kept(share):
         assert found.earliest <= found.step and (found.latest is None or found.step <= found.latest)
 
 
-def test_the_onset_above_a_floor_is_half_way_up_from_it():
-    """From 0.4 to 0.8 that is 0.6, not 0.4; a curve that ends at its floor has none."""
+def test_onset_above_a_floor_is_half_way_up_from_it():
+    """From 0.4 to 0.8 that is 0.6, not 0.4; a curve that ends at its floor has no onset."""
     steps, values, n = [0, 8, 16, 32], [0.4, 0.55, 0.65, 0.8], [10_000] * 4
     assert curves.onset(steps, values, n, floor=0.4) == curves.Onset(16, 16, 16)
     assert curves.onset(steps, values, n).step == 0
     assert curves.onset(steps, values, n, floor=0.8) is None
 
 
-def test_a_jump_has_its_onset_where_it_was_measured():
-    """From 0 to 0.991 between two checkpoints: not at the one before, as a mean of three would have it."""
+def test_onset_of_a_jump_is_the_step_after_it():
+    """A mean over three checkpoints would move the onset to the checkpoint before the jump."""
     assert curves.onset([128, 256, 512, 1024], [0.0, 0.0, 0.991, 0.995], [400] * 4) == curves.Onset(512, 512, 512)
 
 
-def test_a_dip_that_may_be_chance_does_not_move_the_onset():
-    """Of 10 cases 4 right may be half; of 1,000 it is not."""
+def test_dip_within_chance_does_not_move_the_onset():
+    """With 10 cases, 0.4 may be a half by chance; with 1,000 it may not."""
     steps, values = [0, 8, 16, 32, 64], [0.0, 0.5, 0.4, 0.6, 0.9]
     assert curves.onset(steps, values, [10] * 5).step == 8
     assert curves.onset(steps, values, [1000] * 5).step == 32
 
 
-def test_a_curve_that_ends_at_zero_has_no_onset():
-    """What was not there at the end was not acquired."""
+def test_curve_that_ends_at_zero_has_no_onset():
+    """What is absent at the end was not acquired."""
     assert curves.onset([0, 10], [0.5, 0.0], [9, 9]) is None
     assert curves.onset([], [], []) is None
 
 
-def test_a_curve_is_held_from_where_it_last_comes_up_to_the_level():
-    """A crossing that does not last is none; a curve that ends below the level is not held at all."""
+def test_curve_is_held_from_its_last_crossing_of_the_level():
+    """A crossing that does not last does not count; a curve that ends below the level is not held at all."""
     steps = [0, 4, 9, 700]
     assert curves.held_from(steps, [0.1, 0.3, 0.2, 0.4], 0.3) == 700
     assert curves.held_from(steps, [0.1, 0.3, 0.3, 0.4], 0.3) == 4
@@ -168,8 +168,8 @@ def test_a_curve_is_held_from_where_it_last_comes_up_to_the_level():
 # === Peaks and layers ===
 
 
-def test_the_peak_is_the_highest_point_measured():
-    """Against every point in turn; the peak may be wherever the difference from it may be nothing."""
+def test_peak_is_the_highest_measured_point():
+    """Its interval spans the steps whose difference from it may be chance; every point is checked in turn."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
         found = curves.peak(steps, values, np.full(len(values), 300))
@@ -179,21 +179,21 @@ def test_the_peak_is_the_highest_point_measured():
         assert (found.earliest, found.latest) == (min(near), max(near))
 
 
-def test_of_equally_high_points_the_earliest_is_the_peak():
-    """A level curve has its peak at its first step, and may have it anywhere."""
+def test_earliest_of_equal_points_is_the_peak():
+    """A constant curve peaks at its first step, and its interval spans all steps."""
     assert curves.peak([0, 5, 700, 900], [0.1] * 4, [50] * 4) == curves.Peak(0, 0.1, 0.1, 0, 900)
     assert curves.peak([0, 5, 700, 900], [0.0, 0.3, 0.3, 0.3], [50] * 4).step == 5
 
 
-def test_the_expected_layer_is_a_centre_of_gravity():
-    """Only gains over the baseline count: 0.1 in the embeddings, 0.3 in layer 2."""
+def test_expected_layer_is_a_centre_of_gravity():
+    """Only gains over the baseline count: in the first case 0.1 in the embeddings and 0.3 in layer 2."""
     assert curves.expected_layer([0.5, 0.2, 0.7], 0.4) == pytest.approx(2 * 0.3 / 0.4)
     assert curves.expected_layer([0.9, 0.9, 0.9, 0.9, 0.9], 0.3) == pytest.approx(2)
     assert curves.expected_layer([0.1, 0.5], 0.1) == 1
 
 
-def test_without_a_gain_there_is_no_expected_layer():
-    """No layer above the baseline, or no baseline, gives no number."""
+def test_expected_layer_needs_a_gain_over_the_baseline():
+    """It is None if no layer is above the baseline, or if the baseline is unknown."""
     assert curves.expected_layer([0.3, 0.4], 0.4) is None
     assert curves.expected_layer([0.3, 0.4], float("nan")) is None
     assert curves.expected_layer_interval([0.3, 0.4], 0.4, 100) is None
@@ -202,15 +202,15 @@ def test_without_a_gain_there_is_no_expected_layer():
 @pytest.mark.parametrize(
     "values", [[0.45, 0.6, 0.62, 0.55, 0.5], [0.3, 0.5, 0.7, 0.8, 0.8], [0.9, 0.8, 0.5, 0.45, 0.3]]
 )
-def test_the_interval_of_the_expected_layer_is_that_of_drawn_cases(values):
-    """95 % of the expected layers of cases drawn anew are within it, for layers tested on different cases."""
+def test_interval_of_the_expected_layer_matches_simulated_cases(values):
+    """The simulation draws each layer's cases independently and takes the middle 95 % of expected layers."""
     drawn = np.random.default_rng(0).binomial(800, values, size=(4000, 5)) / 800
     expected = np.quantile([curves.expected_layer(row, 0.25) for row in drawn], [0.025, 0.975])
     assert curves.expected_layer_interval(values, 0.25, 800) == pytest.approx(expected, abs=0.02)
 
 
-def test_the_interval_of_the_expected_layer_stays_within_the_model():
-    """Few cases, and gains in the outermost layers alone: it ends at the embeddings and at the last layer."""
+def test_interval_of_the_expected_layer_stays_within_the_model():
+    """With few cases and gains in the outermost layers it ends at the embeddings or at the last layer."""
     assert curves.expected_layer_interval([0.5, 0.5, 0.5], 0.4, 3) == (0, 2)
     low, high = curves.expected_layer_interval([0.3, 0.3, 0.8], 0.4, 50)
     assert 0 < low < high == 2
@@ -220,7 +220,7 @@ def test_the_interval_of_the_expected_layer_stays_within_the_model():
 
 
 def test_normalised_rows_sum_to_one_and_keep_their_ratios():
-    """Each row of each map by itself; float32 stays float32."""
+    """Float32 stays float32."""
     maps = RNG.random((3, 2, 5, 5)).astype(np.float32)
     normalised = curves.normalise_rows(maps)
     assert normalised.dtype == np.float32
@@ -229,7 +229,7 @@ def test_normalised_rows_sum_to_one_and_keep_their_ratios():
     np.testing.assert_allclose(normalised / normalised[..., :1], ratios, rtol=4 * np.finfo(np.float32).eps)
 
 
-def test_a_row_without_any_weight_stays_so():
+def test_row_of_zeros_stays_zero():
     """Nothing is divided by 0."""
     assert curves.normalise_rows([[0.0, 0.0], [1.0, 3.0]]).tolist() == [[0, 0], [0.25, 0.75]]
 
@@ -238,7 +238,7 @@ def test_a_row_without_any_weight_stays_so():
 
 
 def slow_history(correct):
-    """By the words of the rule: strip everything before the first right answer, then look at what follows."""
+    """Apply the rule in words: strip everything before the first right answer, then look at what follows."""
     text = "".join("x" if right else "." for right in correct).lstrip(".")
     if not text:
         return "never learned"
@@ -247,8 +247,8 @@ def slow_history(correct):
     return "oscillating" if "x" in text.lstrip("x") else "forgotten"
 
 
-def test_every_history_is_of_the_kind_its_words_say():
-    """All histories of up to nine steps, against the rule as written in the docstring."""
+def test_all_short_histories_are_classified_by_the_rule():
+    """All histories of up to nine steps are compared with the rule as written in the docstring."""
     for length in range(10):
         for bits in range(2**length):
             correct = np.array([bool(bits >> i & 1) for i in range(length)], bool)
@@ -268,8 +268,8 @@ def test_every_history_is_of_the_kind_its_words_say():
         ("x.x.x.", "oscillating"),
     ],
 )
-def test_examples_of_each_kind(history, kind):
-    """The kinds as docs/metrics.md shows them."""
+def test_examples_of_each_kind_of_history(history, kind):
+    """The kinds are shown in docs/metrics.md."""
     assert curves.classify_histories([[answer == "x" for answer in history]]).tolist() == [kind]
 
 
@@ -280,8 +280,8 @@ def test_examples_of_each_kind(history, kind):
         ([0.0, 0.01, 0.02, 0.03, 0.02, 0.03], 100, "never learned"),  # never surely above 2 %
         ([], 500, "never learned"),
         ([0, 0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.4], 500, "learned"),
-        ([0, 0.2, 0.4, 0.38, 0.41, 0.39], 500, "learned"),  # trembles within its intervals
-        ([0, 0.4, 0.25], 20, "learned"),  # too few facts to tell that it fell
+        ([0, 0.2, 0.4, 0.38, 0.41, 0.39], 500, "learned"),  # varies within its intervals
+        ([0, 0.4, 0.25], 20, "learned"),  # too few facts for a significant fall
         ([0, 0.4, 0.25], 500, "declined"),
         ([0, 0.157, 0.04, 0.06, 0.09], 700, "declined"),  # rises again, but not to its peak
         ([0, 0.2, 0.4, 0.4, 0.1, 0.05], 500, "forgotten"),
@@ -289,8 +289,8 @@ def test_examples_of_each_kind(history, kind):
         ([0.4, 0.4, 0, 0, 0.4, 0.4, 0, 0], 500, "oscillating"),
     ],
 )
-def test_a_relation_is_classified_by_its_falls_and_returns(values, n, kind):
-    """A fall is one that the number of facts can tell from chance."""
+def test_relation_is_classified_by_its_falls_and_returns(values, n, kind):
+    """A fall counts only if it is significant for the number of facts."""
     assert curves.classify_curve(values, [n] * len(values)) == kind
 
 
@@ -312,8 +312,8 @@ def slow_fate(values, n, least=0.02) -> str:
     return "forgotten" if values[-1] < highest / 2 else "declined"
 
 
-def test_relations_drawn_at_random_are_classified_by_the_rule():
-    """Walks of twenty steps, of every kind."""
+def test_random_relations_are_classified_by_the_rule():
+    """Random walks of twenty steps cover all five kinds."""
     rng, kinds = np.random.default_rng(0), set()
     for _ in range(300):
         walk = np.clip(np.cumsum(rng.normal(0, 0.03, 20)) + 0.02, 0, 1).round(3)
@@ -331,14 +331,13 @@ DEMO_FALLS = {  # precision at 1 of the demo's relations from step 10,500 on, an
 
 
 @pytest.mark.parametrize("relation", DEMO_FALLS)
-def test_a_relation_that_falls_significantly_from_its_peak_is_not_learned(relation):
-    """Its last value differs from its highest by more than its interval, so it is called something else."""
+def test_relation_far_below_its_peak_is_not_learned(relation):
+    """Its last value is significantly below its highest one."""
     values, n = DEMO_FALLS[relation]
     assert curves.difference_interval(max(values), values[-1], n)[0] > 0
     assert curves.classify_curve(values, [n] * len(values)) not in ("learned", "never learned")
 
 
 def test_curves_import_nothing_heavier_than_numpy():
-    """The module is cheap to import."""
     code = "import sys, embryo_core.curves; print(sorted({'pandas', 'pyarrow', 'torch', 'scipy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

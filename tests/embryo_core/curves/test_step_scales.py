@@ -1,4 +1,4 @@
-"""Steps are on an axis where Plotly draws them, and the scale chosen has the change in its middle."""
+"""Tests of step scales: positions on an axis are Plotly's, and selected steps are evenly spaced on a log axis."""
 
 import math
 
@@ -8,8 +8,8 @@ import pytest
 from embryo_core.curves import step_scales
 
 
-def test_step_0_lies_one_halving_before_step_1():
-    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear one every step is at its own value."""
+def test_step_0_is_one_halving_before_step_1():
+    """On a log axis 0, 1, 2, 4, ... are evenly spaced; on a linear axis every step is at its own value."""
     steps = [0, 1, 2, 4, 8, 16]
     np.testing.assert_allclose(step_scales.axis_shares(steps, "log"), np.linspace(0, 1, 6))
     assert step_scales.axis_values(steps, "linear").tolist() == steps
@@ -18,8 +18,8 @@ def test_step_0_lies_one_halving_before_step_1():
 
 @pytest.mark.parametrize("scale", step_scales.SCALES)
 @pytest.mark.parametrize("steps", [[0, 1, 2, 1000, 20_000], [500, 1000, 1500], np.array([0, 50])])
-def test_shares_of_an_axis_are_those_of_a_plotly_axis(scale, steps):
-    """Plotly places x on a log axis by log10(x): the shares are those of the values that it is given."""
+def test_axis_shares_match_a_plotly_axis(scale, steps):
+    """Plotly places x on a log axis by log10(x)."""
     drawn = [math.log10(x) if scale == "log" else x for x in step_scales.axis_values(steps, scale)]
     wanted = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
     np.testing.assert_allclose(step_scales.axis_shares(steps, scale), wanted, atol=1e-15, rtol=1e-12)
@@ -27,15 +27,15 @@ def test_shares_of_an_axis_are_those_of_a_plotly_axis(scale, steps):
 
 @pytest.mark.parametrize("scale", step_scales.SCALES)
 @pytest.mark.parametrize("only", [0, 7])
-def test_a_single_step_lies_at_the_start_of_its_axis(scale, only):
-    """One checkpoint has no span to be divided by."""
+def test_single_step_is_at_the_start_of_its_axis(scale, only):
+    """A single checkpoint has no span to divide by."""
     assert step_scales.axis_shares([only], scale).tolist() == [0]
 
 
 @pytest.mark.parametrize("steps", [range(0, 122_000, 122), range(1000), [0, *(2**k for k in range(60))], [7, 9, 40]])
 @pytest.mark.parametrize("count", [2, 3, 32])
-def test_log_spaced_steps_reach_from_end_to_end(steps, count: int) -> None:
-    """First and last are among them, each once and in order; the gaps between even steps grow; few are all taken."""
+def test_log_spaced_steps_include_first_and_last(steps, count: int) -> None:
+    """The steps ascend without repetition, gaps between many even steps grow, and few steps are all selected."""
     steps = list(steps)
     found = step_scales.log_spaced(steps, count)
     assert found[0] == steps[0] and found[-1] == steps[-1] and set(found) <= set(steps)

@@ -1,4 +1,4 @@
-"""Where curves turn, on the same items at every step."""
+"""Tests of where curves turn, by the same items at every step."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from embryo_core.curves.turns import Stretch, falls_after_rise, find_turns, stre
 
 
 def right(shares: list[float], n: int = 100) -> np.ndarray:
-    """Return which of n items are right at each step: the first ones, so that items that stay right are the same."""
+    """Return which of n items are right at each step; the first ones are, so that right items stay the same."""
     return (np.arange(n)[:, None] < np.round(np.array(shares) * n)).astype(float)
 
 
@@ -23,15 +23,15 @@ def right(shares: list[float], n: int = 100) -> np.ndarray:
         ([0.2, 0.8, 0.3, 0.9, 0.1], "turns 3 times, last falls", (0, 1, 2, 3, 4)),
     ],
 )
-def test_a_shape_is_named_by_its_moves(shares, shape, points):
-    """Its points are the lowest and the highest steps, of equal ones the first."""
+def test_shape_is_named_by_its_rises_and_falls(shares, shape, points):
+    """The turning points are the lowest and the highest steps, the first one among ties."""
     found = find_turns(right(shares))
     assert (found.shape, found.points) == (shape, points)
     assert falls_after_rise(found) == ("rises, falls" in shape or "turns" in shape)
 
 
-def test_the_same_items_decide():
-    """Ten items of a hundred that all get better are a rise; the same shares of changing items are not."""
+def test_changes_are_tested_on_the_same_items():
+    """Ten of a hundred items that all improve are a rise; the same shares on changing items are not."""
     rng = np.random.default_rng(0)
     same = np.stack([np.arange(100) < 50, np.arange(100) < 60], axis=1).astype(float)
     assert find_turns(same).shape == "rises"
@@ -40,21 +40,21 @@ def test_the_same_items_decide():
     assert find_turns(other).shape == "flat"
 
 
-def test_chance_alone_seldom_turns_a_curve():
-    """Of 200 curves of coin tosses at 30 steps, about one in twenty turns at most."""
+def test_chance_seldom_turns_a_curve():
+    """Of 200 curves of coin tosses at 30 steps at most 5 % turn."""
     rng = np.random.default_rng(1)
     turned = [find_turns(rng.integers(0, 2, (100, 30))).shape != "flat" for _ in range(200)]
     assert np.mean(turned) <= 0.05
 
 
-def test_a_tie_is_half():
-    """Items that go from a tie to right count half as much, and as surely."""
+def test_tie_counts_as_half():
+    """Twenty items that go from a tie to right are a rise."""
     assert find_turns(np.tile([0.5, 1.0], (20, 1))).shape == "rises"
     assert find_turns(np.ones((5, 1))).shape == "flat"
 
 
-def test_stretches_are_moves_of_more_than_a_tenth():
-    """From lowest to highest and back; what changes by less is none."""
+def test_stretches_are_changes_of_more_than_a_tenth():
+    """They run from lowest to highest and back; smaller changes are ignored."""
     found = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30], "grows", "compresses")
     assert found == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
     assert stretches([0, 1, 2], [20, 21, 19.5], "grows", "compresses") == [] == stretches([], [], "a", "b")
