@@ -1,4 +1,4 @@
-"""Scores made for findings: curves of a given onset, of any metric, group and layer."""
+"""Fixtures: scores for findings, as curves of a given onset for any metric, group and layer."""
 
 import pandas as pd
 import pytest
@@ -18,7 +18,7 @@ def run(tmp_path) -> Run:
 
 
 def evidence(run: Run, *rows: tuple) -> Evidence:
-    """Evidence of these scores alone: rows of metric, group, layer and the values at STEPS."""
+    """Return evidence with only these scores: rows of metric, group, layer and the values at STEPS."""
     frames = [
         pd.DataFrame({"metric": metric, "step": STEPS, "layer": layer, "group": group, "value": values, "n": N})
         for metric, group, layer, values in rows

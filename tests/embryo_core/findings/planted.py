@@ -33,7 +33,7 @@ Curves = dict[tuple[str, str, int | None], list[float]]
 
 
 def shows(root: Path) -> Run:
-    """Every finding holds."""
+    """Plant curves that show every finding."""
     words = _words((1, 1, 2, 2, 4, 8, 16, 32, 64), (2, 4, 8, 16, 32), (2, 8, 32), delay=(1, 2))
     layers = _layers(lambda task, layer: _stepped(4 * layer, 0.9, 0.9 if layer == 1 and task != "srl" else 0.7))
     heads = {("head_behaviour_same", head, layer): _stepped(32 if layer < 3 else 2, 0.4) for head, layer in _heads()}
@@ -50,7 +50,7 @@ def contradicts(root: Path) -> Run:
 
 
 def noise(root: Path, seed: int) -> Run:
-    """Shares counted on 60 cases each that rise, fall and stand still by chance, so that many intervals are open."""
+    """Plant shares of 60 cases each that rise, fall and stay by chance, so that many intervals are open."""
     rng = np.random.default_rng(seed)
 
     def drawn(*_: object) -> list[float]:
@@ -68,7 +68,7 @@ def noise(root: Path, seed: int) -> Run:
 
 
 def _stepped(start: int, high: float, last: float | None = None, low: float = 0.3) -> list[float]:
-    """`low` before a step, `high` from there on, another `last` value where one is given."""
+    """Return `low` before a step and `high` from there on; the last value is `last` if given."""
     values = [high if step >= start else low for step in STEPS]
     return [*values[:-1], high if last is None else last]
 
@@ -76,7 +76,7 @@ def _stepped(start: int, high: float, last: float | None = None, low: float = 0.
 def _words(
     categories: tuple[int, ...], forms: tuple[int, ...], bands: tuple[int, ...], delay: tuple[int, int]
 ) -> Curves:
-    """Return the steps from which each group is right in 0.8 of the cases, times the delay of each task."""
+    """Return curves of groups that rise from 0 to 0.8 at the given steps, times the delay of each task."""
     starts = dict(zip((*CATEGORIES, *FORMS, *BANDS), (*categories, *forms, *bands), strict=True))
     return {
         (task, group, None): _stepped(start * times, 0.8, low=0.0)
@@ -99,7 +99,7 @@ def _heads() -> Iterator[tuple[str, int]]:
 
 
 def _store(root: Path, curves: Curves, histories: list[str], learned_at: int, n: int = N) -> Run:
-    """Write all tables of a run, compacted; facts go through the histories in turns, "1" where the answer is right."""
+    """Write all tables of a run, compacted; the facts cycle through the histories, in which "1" is a right answer."""
     run = make_run(root)
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("".join(f"{word}\t{times}\n" for word, times in FREQUENCIES.items()))
@@ -130,7 +130,7 @@ def _facts(histories: list[str], place: int) -> Findings:
 
 
 def _tuned(learned: bool) -> Findings:
-    """RTE answered by chance, or right."""
+    """Return results of RTE, answered at chance level or correctly."""
     answers = [TaskAnswer("rte", 1, i, float(i % 2), float(i % 2 if learned else i // 2 % 2)) for i in range(EXAMPLES)]
     score = 1.0 if learned else 0.5
     return Findings(

@@ -1,7 +1,8 @@
-"""Every finding computed once more, from the parquet files alone and in another way, for tests.
+"""Recompute every finding from the parquet files alone and in another way, for tests.
 
-Rows are read with pyarrow, intervals are the roots of Wilson's equation, onsets are looked for step by step; nothing of
-embryo_core is used. Each function of `RECOMPUTED` gives the comparisons of one finding as (value, low, high, n).
+Rows are read with pyarrow, intervals are the roots of Wilson's equation, and onsets are searched step by step; nothing
+of embryo_core is used. Each function of `RECOMPUTED` gives the comparisons of one finding as (value, low, high, n,
+tied).
 """
 
 import re
@@ -19,7 +20,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 Point = tuple[int, float, int]  # step, value, n
 Compared = tuple[float, float, float, int, bool]  # value, low, high, n, whether two onsets are tied
-NEVER = (None, None, None)  # an onset that there is not
+NEVER = (None, None, None)  # no onset
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")
 BANDS = ("rank 50-99", "rank 300-349", "rank 1550-1599")
@@ -27,7 +28,7 @@ RECONSTRUCTION, PREDICTION = "token_reconstruction", "mask_prediction"
 
 
 class Tables:
-    """The tables of a run as lists of rows; those that are missing are empty."""
+    """Hold the tables of a run as lists of rows; missing tables are empty."""
 
     def __init__(self, results: Path, run: Path):
         self._results, self._run = results, run
@@ -38,7 +39,7 @@ class Tables:
             points.append((row["step"], row["value"], row["n"]))
 
     def rows(self, table: str) -> list[dict]:
-        """All rows of a table."""
+        """Return all rows of a table."""
         path = self._results / f"{table}.parquet"
         return pq.read_table(path).to_pylist() if path.exists() else []
 
@@ -52,7 +53,7 @@ class Tables:
         return sorted(layer for name, group, layer in self.curves if (name, group) == (metric, task) and layer > 0)
 
     def frequencies(self) -> Counter:
-        """How often each word is in the training corpus."""
+        """Return how often each word occurs in the training corpus."""
         lines = (self._run / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
         return Counter({word: int(times) for word, times in (line.rsplit("\t", 1) for line in lines)})
 
@@ -99,7 +100,7 @@ def rise(points: list[Point]) -> tuple[int | None, int | None, int | None]:
 
 
 def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> Iterator[Compared]:
-    """By how many evaluated steps one curve comes before another."""
+    """Yield by how many evaluated steps one curve comes before another."""
     one, two = of(first), of(second)
     if one == two == NEVER:
         return
@@ -111,7 +112,7 @@ def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> It
 
 
 def fallen(points: list[Point]) -> Compared:
-    """How far the last value is below the best one before, at a confidence shared by all differences."""
+    """Return how far the last value is below the best before it, at a confidence shared by all differences."""
     *before, (_, last, n) = points
     z = float(norm.ppf(1 - 0.025 / len(before)))
     ends = [newcombe(value, last, n, z) for _, value, _ in before]
@@ -119,7 +120,7 @@ def fallen(points: list[Point]) -> Compared:
 
 
 def pairs(tables: Tables, metric: str, names: Iterable[tuple[str, str]]) -> Iterator[Compared]:
-    """Yield pairs of groups of one task."""
+    """Yield the comparisons of pairs of groups of one task."""
     for first, second in names:
         one, two = tables.curve(metric, first), tables.curve(metric, second)
         if one and two:
@@ -130,7 +131,7 @@ def pairs(tables: Tables, metric: str, names: Iterable[tuple[str, str]]) -> Iter
 
 
 def reconstruction_first(tables: Tables) -> Iterator[Compared]:
-    """Each category in the two tasks."""
+    """Compare each category in the two tasks."""
     for name in (*FUNCTION, *CONTENT):
         one, two = tables.curve(RECONSTRUCTION, name), tables.curve(PREDICTION, name)
         if one and two:
@@ -138,17 +139,17 @@ def reconstruction_first(tables: Tables) -> Iterator[Compared]:
 
 
 def function_words(tables: Tables, metric: str) -> Iterator[Compared]:
-    """Each function category with each content category."""
+    """Compare each function category with each content category."""
     return pairs(tables, metric, product(FUNCTION, CONTENT))
 
 
 def content_words(tables: Tables, metric: str) -> Iterator[Compared]:
-    """Content categories in the paper's order."""
+    """Compare content categories in the paper's order."""
     return pairs(tables, metric, combinations(CONTENT, 2))
 
 
 def verb_forms(tables: Tables, metric: str) -> Iterator[Compared]:
-    """Forms from the most frequent to the least, by the mean over the treebank's words."""
+    """Compare verb forms from the most to the least frequent, by the mean frequency of the treebank's words."""
     counts, words = tables.frequencies(), [row for row in tables.rows("words") if row["metric"] == metric]
     last, means = max(row["step"] for row in words), {}
     for form in ("VB", "VBD", "VBG", "VBN", "VBZ"):
@@ -160,20 +161,20 @@ def verb_forms(tables: Tables, metric: str) -> Iterator[Compared]:
 
 
 def frequent_words(tables: Tables) -> Iterator[Compared]:
-    """Bands in both tasks."""
+    """Compare frequency bands in both tasks."""
     for metric in (RECONSTRUCTION, PREDICTION):
         yield from pairs(tables, metric, combinations(BANDS, 2))
 
 
 def _best(tables: Tables, task: str) -> list[Point]:
-    """Return the layer, including the embeddings, that is best at the end; of equals the lowest."""
+    """Return the curve of the layer, including the embeddings, that is best at the end; the lowest of tied layers."""
     layers = [0, *tables.layers("edge_probing_f1", task)]
     found = [points for layer in layers if (points := tables.curve("edge_probing_f1", task, layer))]
     return max(found, key=lambda points: points[-1][1], default=[])
 
 
 def syntax_and_semantics(tables: Tables) -> Iterator[Compared]:
-    """How many doublings are to spare within a factor of two, for every pair of steps that may be the onsets."""
+    """Yield how many doublings are left within a factor of two, for every pair of steps that may be the onsets."""
     for tasks in product(("pos", "constituent"), ("srl", "coref")):
         curves = [_best(tables, task) for task in tasks]
         if not all(curves) or NEVER in (rises := [rise(points) for points in curves]):
@@ -220,14 +221,14 @@ def upper_layers(tables: Tables) -> Iterator[Compared]:
 
 
 def semantic_roles_decay(tables: Tables) -> Iterator[Compared]:
-    """Each layer above the embeddings."""
+    """Compare the last value with the best in each layer above the embeddings."""
     for layer in tables.layers("edge_probing_f1", "srl"):
         if points := tables.curve("edge_probing_f1", "srl", layer):
             yield fallen(points)
 
 
 def diagonals(tables: Tables) -> Iterator[Compared]:
-    """Since when the strongest head of each layer has gained 0.05; upper half against lower half."""
+    """Compare when the strongest heads of upper and lower layers have gained 0.05 for good."""
     rows = [row for row in tables.rows("scores") if row["metric"] == "head_behaviour_same"]
     steps = sorted({row["step"] for row in rows})
     since = {}
@@ -257,10 +258,10 @@ TASKS |= dict.fromkeys(("sst2", "mnli", "qnli", "rte"), accuracy)
 
 
 def gains_flatten(tables: Tables) -> Iterator[Compared]:
-    """How long before a quarter of the run each task has 95 % of its last score; 400 samples of the examples.
+    """Yield how long before a quarter of the run each task has 95 % of its last score, with 400 samples of examples.
 
-    Not the tasks whose last score is none better than that of one answer for all, or above 0 in fewer than 97.5 % of
-    the samples.
+    Tasks are left out if their last score is not above that of one constant answer, or is above 0 in fewer than 97.5 %
+    of the samples.
     """
     names = {"cola": "matthews", "stsb": "spearman", "mrpc": "f1", "qqp": "f1"}
     rows = [row for row in tables.rows("task_scores") if row["predictor"] != "model"]
@@ -297,7 +298,7 @@ def _reached(
 
 
 def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
-    """All facts, then each relation that is at some step surely known to 2 %."""
+    """Compare all facts, then each relation whose precision is significantly above 2 % at some step."""
     relations = sorted(group for metric, group, _ in tables.curves if metric == "world_knowledge" and group != "all")
     for group in ("all", *relations):
         points = tables.curve("world_knowledge", group)

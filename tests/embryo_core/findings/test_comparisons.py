@@ -1,4 +1,4 @@
-"""Each kind of comparison agrees with its definition, computed the long way."""
+"""Tests that each kind of comparison agrees with its definition, computed the long way."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def curve(values, n=N) -> Curve:
 
 
 def onsets(*found: Curve):
-    """Their onsets."""
+    """Return the onsets of curves."""
     return tuple(one.onset() for one in found)
 
 
@@ -26,7 +26,7 @@ def onsets(*found: Curve):
 
 
 def test_earlier_counts_checkpoints_between_onsets():
-    """From step 2 to step 16 there are three checkpoints; exchanged, as many the other way."""
+    """There are three checkpoints from step 2 to step 16; exchanging the curves changes the sign."""
     first, second = curve(risen(2)), curve(risen(16))
     found = earlier("a before b", first, second, onsets(first, second))
     assert (found.value, found.low, found.high) == (3, 3, 3) and found.holds and found.n == N
@@ -34,8 +34,8 @@ def test_earlier_counts_checkpoints_between_onsets():
     assert back.value == -3 and back.opposed
 
 
-def test_checkpoints_are_those_at_which_either_was_evaluated():
-    """Onsets at 2 and 16, of curves with only their rims in common: 2, 4, 8 and 16 were seen; n is the smaller."""
+def test_checkpoints_are_those_of_either_curve():
+    """Between the onsets at 2 and 16 one curve has step 8 and the other step 4; n is the smaller last n."""
     first = Curve(np.array([0, 2, 8, 128]), np.array([0, 0.8, 0.8, 0.8]), np.array([9_000, 9_000, 9_000, 8_000]))
     second = Curve(np.array([0, 4, 16, 128]), np.array([0, 0, 0.8, 0.8]), np.array([50, 50, 50, 5_000]))
     for one, two, value in ((first, second, 3), (second, first, -3)):
@@ -44,8 +44,8 @@ def test_checkpoints_are_those_at_which_either_was_evaluated():
         assert together("", one, two, factor=2).n == 5_000
 
 
-def test_the_ends_of_onsets_that_may_overlap_decide_nothing():
-    """Where few cases leave the onset open, the interval goes from the nearest ends to the farthest."""
+def test_interval_of_earlier_spans_the_ends_of_both_onsets():
+    """With few cases the onsets are uncertain; the interval goes from the nearest ends to the farthest."""
     for _ in range(50):
         first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
         one, two = onsets(first, second)
@@ -55,8 +55,8 @@ def test_the_ends_of_onsets_that_may_overlap_decide_nothing():
         assert found.high == index[two.latest] - index[one.earliest]
 
 
-def test_what_is_never_acquired_comes_last():
-    """A curve that ends at 0 comes after the last step; of two such nothing can be said."""
+def test_curve_never_acquired_comes_last():
+    """A curve that ends at 0 comes after the last step; two such curves are not compared."""
     first, never = curve(risen(16)), curve([0] * len(STEPS))
     assert earlier("", first, never, onsets(first, never)).low == len(STEPS) - STEPS.index(16)
     assert earlier("", never, never, onsets(never, never)) is None
@@ -66,15 +66,15 @@ def test_what_is_never_acquired_comes_last():
 
 
 @pytest.mark.parametrize(("first", "second", "side"), [(16, 16, "holds"), (2, 64, "opposed"), (64, 2, "opposed")])
-def test_together_is_within_the_factor(first: int, second: int, side: str):
-    """Two curves that rise at one step hold, whichever comes first; five doublings apart are opposed."""
+def test_together_means_within_the_factor(first: int, second: int, side: str):
+    """Two curves that rise at the same step hold; five doublings apart, in either order, they are opposed."""
     found = together("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
     assert getattr(found, side)
     assert found.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
 
 
-def test_the_interval_of_together_is_that_of_every_pair_of_steps():
-    """Where few cases leave both onsets open: the least and the most to spare among all pairs of steps that may be."""
+def test_interval_of_together_spans_all_pairs_of_steps():
+    """With few cases both rises are uncertain; the ends are the extremes over all pairs of possible steps."""
     for _ in range(200):
         first, second = (curve([0.4, *np.sort(RNG.uniform(0.4, 0.7, len(STEPS) - 1))], n=60) for _ in range(2))
         found = together("", first, second, factor=2)
@@ -90,7 +90,7 @@ def test_the_interval_of_together_is_that_of_every_pair_of_steps():
 
 
 def test_rises_at_one_step_after_a_gap_are_tied():
-    """Both at step 128: nothing was evaluated since 8, within which one may be four doublings after the other."""
+    """Nothing was evaluated between steps 8 and 128, so one curve may rise four doublings after the other."""
     steps, n = np.array([0, 8, 128, 256]), np.full(4, N)
     late = Curve(steps, np.array([0.4, 0.4, 0.9, 0.9]), n)
     found = together("", late, late, factor=2)
@@ -98,8 +98,8 @@ def test_rises_at_one_step_after_a_gap_are_tied():
     assert not together("", curve(risen(16, 0.4)), curve(risen(16, 0.4)), factor=2).tied
 
 
-def test_a_curve_that_does_not_rise_is_not_compared():
-    """A level that stays is with nothing; the values of step 0 are where the rise begins, not 0."""
+def test_curve_that_does_not_rise_is_not_compared():
+    """A rise is measured from the value at step 0, whereas an onset is measured from 0."""
     level = curve([0.5] * len(STEPS))
     assert together("", level, curve(risen(8)), factor=2) is None
     assert curve(risen(8, low=0.5)).rise().step == 8 and curve(risen(8, low=0.5)).onset().step == 0
@@ -109,7 +109,7 @@ def test_a_curve_that_does_not_rise_is_not_compared():
 
 
 def test_fallen_is_simultaneous_over_all_steps():
-    """Against one interval of Newcombe a step, each at 95 % divided among the steps."""
+    """It is compared with Newcombe's interval for each step, whose error of 5 % is divided by the number of steps."""
     from scipy.stats import norm
 
     for _ in range(50):
@@ -122,14 +122,14 @@ def test_fallen_is_simultaneous_over_all_steps():
         assert found.value == pytest.approx(max(values[:-1]) - values[-1])
 
 
-def test_a_curve_that_still_rises_is_opposed():
-    """The last step is surely above every one before it."""
+def test_rising_curve_opposes_a_fall():
+    """Its last value is significantly above every earlier one."""
     assert fallen("", curve(np.linspace(0, 0.9, len(STEPS)))).opposed
     assert fallen("", curve([*np.linspace(0, 0.9, len(STEPS) - 1), 0.5])).holds
 
 
-def test_noise_alone_seldom_counts_as_a_fall():
-    """Of 300 level curves counted on 100 cases, no more than one in ten has fallen: the worst step of many is used."""
+def test_noise_seldom_counts_as_a_fall():
+    """Of 300 constant curves counted on 100 cases at most 10 % have fallen, although each uses its worst step."""
     falls = [fallen("", curve(RNG.binomial(100, 0.5, len(STEPS)) / 100, n=100)).holds for _ in range(300)]
     assert sum(falls) <= 30
 
@@ -146,15 +146,15 @@ def _newcombe(first: float, second: float, n: int, z: float) -> tuple[float, flo
 # === Ranks ===
 
 
-def test_agreement_with_paper_is_spearmans():
-    """With ties, against scipy; the interval holds the value."""
+def test_agreement_with_paper_is_spearmans_rho():
+    """It is compared with scipy's on tied ranks."""
     for _ in range(50):
         first, second = RNG.integers(0, 6, 9), RNG.integers(0, 6, 9)
         rho = spearmanr(first, second).statistic
         assert f"order {rho:.2f} (" in agreement_with_paper(first, second)
 
 
-def test_too_few_ranks_tell_nothing():
-    """Three things, or a ranking in which all are equal."""
+def test_agreement_needs_four_ranks_and_an_order():
+    """The sentence then gives only n, as for three items or for ranks that are all equal."""
     assert "n = 3" in agreement_with_paper([1, 2, 3], [1, 2, 3])
     assert "n = 5" in agreement_with_paper([1] * 5, range(5))

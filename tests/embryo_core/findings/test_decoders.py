@@ -1,4 +1,4 @@
-"""A decoder is judged by next-word prediction, with the same verdicts on the same numbers."""
+"""Tests that decoders are judged by next-word prediction, with the verdicts of encoders on the same numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +36,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     return found
 
 
-def test_the_same_numbers_have_the_same_verdicts(verdicts):
-    """On function words, content words, verb forms and frequent words; the claim names the measure."""
+def test_equal_numbers_give_equal_verdicts(verdicts):
+    """This holds for function words, content words and verb forms; the claim names the measure."""
     decoder, encoder = verdicts["next_word_prediction"], verdicts["mask_prediction"]
     for name in ("function_words_prediction", "content_words_prediction", "verb_forms_prediction"):
         assert decoder[name].verdict == encoder[name].verdict
@@ -48,8 +48,8 @@ def test_the_same_numbers_have_the_same_verdicts(verdicts):
     assert decoder["frequent_words"].comparisons
 
 
-def test_findings_on_reconstruction_are_not_judged(verdicts):
-    """Of a decoder; all others are, once each."""
+def test_decoders_have_no_findings_on_reconstruction(verdicts):
+    """All other findings are judged."""
     decoder, encoder = verdicts["next_word_prediction"], verdicts["mask_prediction"]
     assert {name for name in encoder.keys() - decoder.keys()} == {
         "reconstruction_before_prediction",

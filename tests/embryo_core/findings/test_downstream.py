@@ -1,4 +1,4 @@
-"""Whether downstream gains flatten, on scores and answers made for it."""
+"""Tests of the finding that downstream gains flatten, on constructed scores and answers."""
 
 import pandas as pd
 import pytest
@@ -11,8 +11,8 @@ from tests.embryo_core.findings.conftest import STEPS, evidence, risen
 
 
 @pytest.mark.parametrize(("at", "verdict"), [(8, "reproduced"), (128, "contradicted")])
-def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, verdict: str):
-    """RTE answered by chance until a step, and right from there on; a task of one's own is not GLUE's."""
+def test_gains_flatten_if_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, verdict: str):
+    """RTE is answered at chance level until a step and correctly from there on; a task outside GLUE is ignored."""
     rows = [(s, 1, e, e % 2, e % 2 if s >= at else e // 2 % 2) for s in STEPS for e in range(400)]
     answers = pd.DataFrame(rows, columns=["step", "seed", "example", "gold", "answer"])
     scores = pd.DataFrame({"step": STEPS, "task": "rte", "predictor": "model", "n": 400})
@@ -31,8 +31,8 @@ def test_a_task_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, v
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
 
 
-def test_of_several_seeds_the_mean_is_judged_where_95_percent_were_reached(run, monkeypatch):
-    """Not where 99 % were, nor by the best seed; n is that of one seed. Two steps are enough."""
+def test_several_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
+    """The step of 99 % and the best seed are ignored; n is that of one seed, and two steps are enough."""
     rows = [(0, 1, 0.5), (0, 2, 0.7), (128, 1, 0.9), (128, 2, 0.6)]
     scores = pd.DataFrame(rows, columns=["step", "seed", "value"]).assign(task="rte", metric="accuracy", n=400)
     model, same = scores.assign(predictor="model"), scores.assign(predictor="majority", value=0.7)
@@ -48,8 +48,8 @@ def test_of_several_seeds_the_mean_is_judged_where_95_percent_were_reached(run, 
     assert downstream.gains_flatten(found).statistic == "Not above one answer for all at the end: rte."
 
 
-def test_a_score_that_was_reached_at_the_first_step_may_have_been_so_from_the_beginning(run, monkeypatch):
-    """Of a run that was fine-tuned from step 32 on, the interval ends at step 0."""
+def test_score_reached_at_the_first_step_may_be_as_old_as_step_0(run, monkeypatch):
+    """The run was fine-tuned from step 32 on, and the interval extends to step 0."""
     scores = pd.DataFrame({"step": [32, 128], "task": "rte", "predictor": "model", "n": 400, "value": 0.9})
     monkeypatch.setattr(results, "read_task_scores", lambda run: scores.assign(metric="accuracy"))
     monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(32, 32, 32)] * 2)
@@ -57,8 +57,8 @@ def test_a_score_that_was_reached_at_the_first_step_may_have_been_so_from_the_be
     assert (comparison.value, comparison.low, comparison.high) == (0, 0, 0.25)
 
 
-def test_a_task_that_fell_below_one_answer_for_all_is_not_compared(run, monkeypatch):
-    """Its last score counts, not its best one."""
+def test_task_that_fell_below_its_baseline_is_not_compared(run, monkeypatch):
+    """Its last score counts rather than its best; the baseline gives one answer for all examples."""
     scores = pd.DataFrame({"step": [0, 64, 128], "value": [0.5, 0.7, 0.5]}).assign(predictor="model")
     both = pd.concat([scores, scores.assign(predictor="majority", value=0.55)])
     both = both.assign(task="rte", metric="accuracy", n=400)
@@ -68,8 +68,8 @@ def test_a_task_that_fell_below_one_answer_for_all_is_not_compared(run, monkeypa
     assert not tested.comparisons and tested.statistic == "Not above one answer for all at the end: rte."
 
 
-def test_a_task_that_ends_at_one_answer_for_all_is_named_alone(run, monkeypatch):
-    """MRPC's F1 is 0.8 at every step: 95 % of it are there from the first, and were never learned."""
+def test_task_that_ends_at_its_baseline_is_only_named(run, monkeypatch):
+    """MRPC's F1 is 0.8 at every step, so 95 % of it are reached at once although nothing was learned."""
     scores = pd.DataFrame({"step": STEPS, "task": "mrpc", "predictor": "model", "n": 400, "metric": "f1", "value": 0.8})
     both = pd.concat([scores, scores.assign(predictor="majority", value=0.81)])
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)
@@ -79,8 +79,8 @@ def test_a_task_that_ends_at_one_answer_for_all_is_named_alone(run, monkeypatch)
     assert tested.statistic == "Not above one answer for all at the end: mrpc."
 
 
-def test_a_task_that_ends_above_its_control_and_not_surely_above_0_is_named_as_that(run, monkeypatch):
-    """CoLA's correlation is 0.015, where one answer for all has 0."""
+def test_task_not_significantly_above_0_is_only_named(run, monkeypatch):
+    """CoLA's correlation is 0.015, and that of one answer for all is 0."""
     scores = pd.DataFrame({"step": STEPS, "task": "cola", "predictor": "model", "n": 400, "metric": "matthews"})
     both = pd.concat([scores.assign(value=0.015), scores.assign(predictor="majority", value=0.0)])
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)

@@ -1,4 +1,4 @@
-"""Comparisons become a verdict by one rule."""
+"""Tests of the rule that turns comparisons into a verdict."""
 
 import pytest
 
@@ -23,20 +23,20 @@ HOLDS, OPEN, OPPOSED = (Comparison("", value, value - 1, value + 1, "", 9) for v
         (2, 0, 2, "partly"),
     ],
 )
-def test_the_rule(holding: int, open_: int, opposed: int, verdict: str):
-    """Every kind of count, at its edges."""
+def test_verdict_follows_the_counts_of_comparisons(holding: int, open_: int, opposed: int, verdict: str):
+    """The counts are at the boundaries between the verdicts."""
     assert verdict_of([HOLDS] * holding + [OPEN] * open_ + [OPPOSED] * opposed) == verdict
 
 
-def test_nothing_is_said_where_most_onsets_are_at_one_evaluated_step():
-    """Half of them leave the verdict as it is, one more takes it away."""
+def test_no_verdict_if_most_comparisons_are_tied():
+    """With exactly half of them tied the verdict remains."""
     tied = Comparison("", 0, 0, 0, "checkpoints", 9, tied=True)
     assert verdict_of([HOLDS] * 2 + [tied] * 2) == "partly"
     assert verdict_of([HOLDS] * 2 + [tied] * 3) == "cannot be said"
 
 
-def test_a_summary_counts_comparisons_and_names_their_cases():
-    """One holds, one is opposed; n from the least to the most, or one number where they are the same."""
+def test_summary_counts_comparisons_and_cases():
+    """It gives the range of n, or one number if all are equal."""
     few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))
     for comparisons, expected in (
         ((HOLDS, OPPOSED, many), "1 of 3 comparisons holds, 1 is opposed (n = 9 to 1,200)"),

@@ -1,4 +1,4 @@
-"""A run with results has a verdict on every finding; one without has the command to run."""
+"""Tests of judging a run: every finding has a verdict or, without results, the command to run."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.embryo_core.findings.conftest import STEPS
 
 
 def test_every_finding_is_judged(tiny_results: Run):
-    """In the order of FINDINGS, each with a sentence for what cannot be said, and numbers for the others."""
+    """The order is that of FINDINGS; a finding has a verdict if it has comparisons and at least half are not tied."""
     judgements = judge(tiny_results)
     assert [judgement.finding for judgement in judgements] == list(FINDINGS)
     for judgement in judgements:
@@ -25,8 +25,8 @@ def test_every_finding_is_judged(tiny_results: Run):
     assert {one.finding.page for one in judgements if one.comparisons} >= {"Tokens", "Knowledge", "Probing"}
 
 
-def test_a_finding_whose_table_is_damaged_is_the_only_one_that_cannot_be_said(tiny_results: Run, monkeypatch):
-    """It says why, and the others have their verdicts."""
+def test_damaged_table_affects_only_its_finding(tiny_results: Run, monkeypatch):
+    """The finding gives the error as its reason; the others keep their verdicts."""
 
     def damaged(run: Run):
         raise ResultsError("task_scores.parquet cannot be read")
@@ -39,13 +39,13 @@ def test_a_finding_whose_table_is_damaged_is_the_only_one_that_cannot_be_said(ti
     assert all(one.verdict == before[name] for name, one in after.items())
 
 
-def test_names_are_unique():
-    """A finding is linked to by its name."""
+def test_names_of_findings_are_unique():
+    """Links to a finding contain its name."""
     assert len({finding.name for finding in FINDINGS}) == len(FINDINGS)
 
 
-def test_a_run_without_results_is_shown_what_to_run(run: Run):
-    """Nothing can be said of any finding, and each names its command."""
+def test_run_without_results_gets_the_commands_to_run(run: Run):
+    """No finding has a verdict, and each names its command."""
     judgements = judge(run)
     assert {judgement.verdict for judgement in judgements} == {"cannot be said"}
     for one in judgements:
@@ -53,8 +53,8 @@ def test_a_run_without_results_is_shown_what_to_run(run: Run):
         assert one.remedy == f"python -m embryo_core {name} {run.name} {data}"
 
 
-def test_what_more_results_would_not_change_names_no_command(run: Run, monkeypatch):
-    """Curves that end at 0, and words that were never counted."""
+def test_no_command_if_more_results_would_not_help(run: Run, monkeypatch):
+    """The curves end at 0, and words were not counted; a finding without any results still has its command."""
     flat = pd.DataFrame({"metric": "mask_prediction", "step": STEPS, "layer": None, "value": 0.0, "n": 100})
     flat = pd.concat([flat.assign(group=name) for name in ("determiner", "noun", "verb")], ignore_index=True)
     monkeypatch.setattr(Evidence, "metrics", {"mask_prediction"})
@@ -66,8 +66,8 @@ def test_what_more_results_would_not_change_names_no_command(run: Run, monkeypat
     assert found["function_words_reconstruction"].remedy
 
 
-def test_the_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):
-    """Once as text, once as JSON with the same verdicts."""
+def test_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):
+    """Text and JSON have the same verdicts."""
     monkeypatch.setenv("EMBRYO_DATA", str(tiny_results.path.parents[1]))
     assert main(["findings", "tiny"]) == 0
     text = capsys.readouterr().out
@@ -78,8 +78,8 @@ def test_the_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys)
         assert [one["value"] for one in row["comparisons"]] == [one.value for one in judgement.comparisons]
 
 
-def test_a_verdict_keeps_the_curves_that_it_was_made_of(tiny_results: Run):
-    """As they are stored; the four fates alone, which count histories, have none."""
+def test_judgement_keeps_the_stored_curves_it_used(tiny_results: Run):
+    """Only the four fates, which count histories, have none."""
     by_curve = results.read_scores(tiny_results).groupby(["metric", "group", "layer"], dropna=False)
     stored = {tuple(rows["value"]) for _, rows in by_curve}
     made = ("diagonals", "gains_flatten")  # of several rows each
@@ -88,8 +88,8 @@ def test_a_verdict_keeps_the_curves_that_it_was_made_of(tiny_results: Run):
     assert all(tuple(curve.values) in stored for one in judged for curve in one.curves)
 
 
-def test_curves_are_taken_once(tiny_results: Run):
-    """Each that was read since the last time, however often."""
+def test_taken_curves_are_unique_and_cleared(tiny_results: Run):
+    """A curve read twice is taken once, and `taken` starts anew after each call."""
     evidence = Evidence(tiny_results)
     curve, _ = (evidence.curve("mask_prediction", "noun") for _ in range(2))
     (taken,) = evidence.taken()

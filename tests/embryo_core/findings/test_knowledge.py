@@ -1,4 +1,4 @@
-"""Findings about facts, against the rules computed fact by fact."""
+"""Tests of findings about facts, with constructed histories and curves."""
 
 import pandas as pd
 import pytest
@@ -10,8 +10,8 @@ from tests.embryo_core.findings.conftest import STEPS, evidence, risen
 
 
 @pytest.mark.parametrize(("kinds", "verdict"), [(4, "reproduced"), (1, "contradicted")])
-def test_fates_need_more_than_one_fact_in_a_hundred(run, monkeypatch, kinds: int, verdict: str):
-    """Four kinds with a hundred facts each, and a run that knows everything from the start."""
+def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: int, verdict: str):
+    """Either each of the four kinds has 250 facts, or all 1,000 facts are of one kind."""
     facts = pd.DataFrame({"history": [knowledge.KINDS[i % kinds] for i in range(1000)]})
     monkeypatch.setattr(results, "read_histories", lambda run: facts)
     tested = knowledge.four_fates(evidence(run, (knowledge.PRECISION, "all", None, risen(8))))
@@ -20,7 +20,7 @@ def test_fates_need_more_than_one_fact_in_a_hundred(run, monkeypatch, kinds: int
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_fates_need_three_steps(run, steps: int):
-    """No fact can be forgotten at the first, or oscillate at two."""
+    """No fact can be forgotten at the first step or oscillate over two."""
     found = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
     whole = found.scores(knowledge.PRECISION)
     found.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
@@ -29,8 +29,8 @@ def test_fates_need_three_steps(run, steps: int):
     assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; a fact oscillates over 3 at least."
 
 
-def test_a_relation_of_one_step_is_not_called_never_learned(run):
-    """It has no curve."""
+def test_relation_with_one_step_is_not_called_never_learned(run):
+    """A single step is no curve."""
     found = evidence(run, (knowledge.PRECISION, "P19", None, risen(8)))
     whole = found.scores(knowledge.PRECISION)
     found.__dict__["scores"] = lambda metric: whole[whole["step"] == 8]
@@ -38,8 +38,8 @@ def test_a_relation_of_one_step_is_not_called_never_learned(run):
     assert not tested.comparisons and not tested.statistic
 
 
-def test_all_facts_together_are_compared_though_never_learned(run):
-    """And are no relation that was left out."""
+def test_all_facts_are_compared_even_if_never_learned(run):
+    """They do not count as a relation that was left out."""
     flat = [0.001] * len(STEPS)
     found = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
     tested = knowledge.last_step_is_not_the_best(found)
@@ -47,8 +47,8 @@ def test_all_facts_together_are_compared_though_never_learned(run):
     assert tested.statistic == "2 of 2 relations were never learned and are left out."
 
 
-def test_relations_that_were_never_learned_are_left_out(run):
-    """One falls, one never rises: all facts and the one are compared."""
+def test_relations_never_learned_are_left_out(run):
+    """One relation falls and the other never rises, so all facts and the first are compared."""
     falling = [*risen(8, 0.0, 0.5)[:-1], 0.2]
     found = evidence(
         run,

@@ -1,4 +1,4 @@
-"""Findings about layers: planted developments are recognised, and so are their opposites."""
+"""Tests of findings about layers: planted developments are recognised, and so are their opposites."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def f1(task: str, layer: int, values: list[float]) -> tuple:
 
 
 @pytest.mark.parametrize(("syntax", "semantics", "verdict"), [(8, 8, "reproduced"), (2, 64, "contradicted")])
-def test_syntax_and_semantics(run, syntax: int, semantics: int, verdict: str):
-    """In the layer that is best at the end: the others rise at other steps and decide nothing."""
+def test_syntax_and_semantics_are_compared_in_the_best_layer(run, syntax: int, semantics: int, verdict: str):
+    """The best layer is that at the end; the other layer rises at another step and must not count."""
     at = {"pos": syntax, "constituent": syntax, "srl": semantics, "coref": semantics}
     best = [f1(task, 2, risen(step, 0.4, 0.9)) for task, step in at.items()]
     found = evidence(run, *best, *(f1(task, 1, risen(1, 0.4, 0.6)) for task in TASKS))
@@ -26,15 +26,15 @@ def test_syntax_and_semantics(run, syntax: int, semantics: int, verdict: str):
     assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4 and not tested.statistic
 
 
-def test_a_task_that_never_rises_is_named(run):
-    """Coreference at its first value is compared with nothing."""
+def test_task_that_never_rises_is_only_named(run):
+    """Coreference stays at its first value and is not compared."""
     found = evidence(run, *(f1(task, 1, risen(8, 0.4)) for task in TASKS[:3]), f1("coref", 1, [0.8] * len(STEPS)))
     tested = layers.syntax_and_semantics_together(found)
     assert len(tested.comparisons) == 2 and "coreference" in tested.statistic
 
 
 def test_saturation_is_measured_at_a_quarter_of_the_run(run):
-    """Of 128 steps it is step 32; its value is compared with 90 % of the way, from the first value to the last."""
+    """Of 128 steps that is step 32; its value is compared with 90 % of the way from the first value to the last."""
     for at, verdict in ((32, "reproduced"), (64, "contradicted")):
         found = evidence(run, *(f1(task, 1, risen(at, 0.4, 0.9)) for task in layers.SYNTAX))
         tested = layers.syntax_saturates(found)
@@ -43,8 +43,8 @@ def test_saturation_is_measured_at_a_quarter_of_the_run(run):
         assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
 
 
-def test_saturation_is_not_decided_where_nothing_was_probed_around_a_quarter(run):
-    """Of 1,000 steps the third that was probed is 260: the rise was made by then, or in between."""
+def test_saturation_is_undecided_if_the_rise_may_span_a_quarter(run):
+    """Of 1,000 steps 260 was probed, but not 250; a rise from 100 to 260 may be complete by 250 or not."""
     steps = np.array([10, 100, 260, 1000])
     for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
         curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))
@@ -53,30 +53,29 @@ def test_saturation_is_not_decided_where_nothing_was_probed_around_a_quarter(run
 
 
 @pytest.mark.parametrize("rise", [[0.4, 0.6, 0.8], [0.4, 0.8, 0.8]])
-def test_saturation_is_not_said_where_nothing_was_probed_within_a_quarter(run, monkeypatch, rise: list[float]):
-    """As of a Trainer's checkpoint-10000, -20000 and -30000, whose rise may have been made before, or not."""
+def test_saturation_needs_a_probed_step_within_a_quarter(run, monkeypatch, rise: list[float]):
+    """A Trainer's checkpoint-10000, -20000 and -30000 are an example: the rise may have come before them."""
     curve = layers.Curve(np.array([10_000, 20_000, 30_000]), np.array(rise), np.full(3, 10_000))
     monkeypatch.setattr(layers, "best_layer", lambda _, task: curve if task == "pos" else None)
     tested = layers.syntax_saturates(evidence(run, f1("pos", 1, risen(8))))
     assert not tested.comparisons and tested.statistic == "Not probed within a quarter of the run: parts of speech."
 
 
-def test_a_step_at_a_quarter_of_the_run_is_within_it(run, monkeypatch):
-    """Of 40,000 steps the first that was probed is 10,000."""
+def test_step_at_a_quarter_is_within_the_quarter(run, monkeypatch):
+    """The first probed step is 10,000 of 40,000."""
     curve = layers.Curve(np.array([10_000, 20_000, 40_000]), np.array([0.4, 0.8, 0.8]), np.full(3, 10_000))
     monkeypatch.setattr(layers, "best_layer", lambda _, task: curve if task == "pos" else None)
     (comparison,) = layers.syntax_saturates(evidence(run, f1("pos", 1, risen(8)))).comparisons
     assert comparison.value == pytest.approx(0.4 - (0.4 + 0.9 * 0.4))
 
 
-def test_syntax_that_has_not_risen_is_named(run):
-    """It is compared with nothing, and probing once more would not help."""
+def test_syntax_without_a_rise_is_only_named(run):
     tested = layers.syntax_saturates(evidence(run, *(f1(task, 1, [0.4] * len(STEPS)) for task in layers.SYNTAX)))
     assert not tested.comparisons and tested.statistic == "No significant rise: parts of speech, constituents."
 
 
-def test_the_interval_of_saturation_joins_those_of_its_shares():
-    """Zou and Donner's rule, written out: each share's distance to the end of its interval that works its way."""
+def test_interval_of_saturation_combines_those_of_its_shares():
+    """By Zou and Donner's rule, the distances to the ends of the three intervals are combined as roots of squares."""
     n, early, first, last = 200, 0.03, 0.01, 0.99
     ends = {share: [float(end) for end in curves.interval(share, n)] for share in (early, first, last)}
     values = np.array([first] + [early] * 6 + [last] * 2)
@@ -88,8 +87,8 @@ def test_the_interval_of_saturation_joins_those_of_its_shares():
     assert found.high == pytest.approx(value + sum(end**2 for end in above) ** 0.5)
 
 
-def test_the_interval_of_saturation_covers_it():
-    """Of 400 samples of three shares, about 95 in 100 intervals hold the true value."""
+def test_interval_of_saturation_covers_the_true_value():
+    """It does so for more than 90 % of 400 samples of three shares; 95 % are expected."""
     rng, truth, n = np.random.default_rng(7), np.array([0.4, 0.80, 0.85]), 500
     value = truth[1] - 0.1 * truth[0] - 0.9 * truth[2]
     covered = 0
@@ -103,7 +102,7 @@ def test_the_interval_of_saturation_covers_it():
 
 @pytest.mark.parametrize("reversed_", [False, True])
 def test_upper_layers_rise_later_and_fall_back(run, reversed_: bool):
-    """The last layer of three rises after the first and decays; the other way round is contradicted."""
+    """The last of three layers rises after the first and decays; with the layers exchanged this is contradicted."""
     falling = [*risen(32, 0.4, 0.9)[:-1], 0.7]
     low, high = (falling, risen(4, 0.4)) if reversed_ else (risen(4, 0.4), falling)
     high = [*high[:-1], 0.9] if reversed_ else high
@@ -114,7 +113,7 @@ def test_upper_layers_rise_later_and_fall_back(run, reversed_: bool):
 
 
 def test_semantic_roles_decay_in_each_layer_but_the_embeddings(run):
-    """Layers 1 and 2 are compared; a rise to the last step contradicts."""
+    """Layers 1 and 2 are compared; a rise to the last step contradicts the finding."""
     decaying, rising = [*risen(8, 0.5)[:-1], 0.6], [*risen(8, 0.5)[:-1], 0.9]
     for values, verdict in ((decaying, "reproduced"), (rising, "contradicted")):
         tested = layers.semantic_roles_decay(evidence(run, *(f1("srl", layer, values) for layer in (0, 1, 2))))
@@ -122,8 +121,8 @@ def test_semantic_roles_decay_in_each_layer_but_the_embeddings(run):
         assert verdict_of(tested.comparisons) == verdict
 
 
-def test_diagonals_are_compared_between_the_halves(run):
-    """Of four layers, 3 and 4 with 1 and 2; the strongest head of a layer counts, and its gain, not its weight."""
+def test_diagonals_are_compared_between_halves_of_the_layers(run):
+    """Layers 3 and 4 are compared with 1 and 2; the gain of a layer's strongest head counts, not its weight."""
     for upper, lower, verdict in ((2, 32, "reproduced"), (32, 2, "contradicted")):
         weak = [(layers.SAME, "1", layer, [0.3] * len(STEPS)) for layer in (1, 2, 3, 4)]
         strong = [(layers.SAME, "2", layer, risen(upper if layer > 2 else lower, 0.3, 0.4)) for layer in (1, 2, 3, 4)]
@@ -132,22 +131,22 @@ def test_diagonals_are_compared_between_the_halves(run):
         assert "1, 2, 3, 4" in tested.statistic and tested.comparisons[0].n == N
 
 
-def test_of_an_odd_number_of_layers_the_middle_one_is_in_neither_half(run):
-    """The third of three is compared with the first."""
+def test_middle_of_an_odd_number_of_layers_is_in_neither_half(run):
+    """The third of three layers is compared with the first."""
     rows = [(layers.SAME, "1", layer, risen(step, 0.3, 0.4)) for layer, step in ((1, 64), (2, 1), (3, 8))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
     assert comparison.what == "layer 3 before layer 1"
     assert comparison.value == STEPS.index(64) - STEPS.index(8)
 
 
-def test_a_head_that_never_shows_the_diagonal_comes_after_the_last_step(run):
-    """One checkpoint later than a head that shows it at the last."""
+def test_head_without_a_diagonal_comes_after_the_last_step(run):
+    """It is one checkpoint later than a head that shows the diagonal at the last step."""
     rows = [(layers.SAME, "1", 1, risen(8, 0.3, 0.34)), (layers.SAME, "1", 2, risen(128, 0.3, 0.4))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
     assert comparison.value == 1 and comparison.unit == "checkpoints"
 
 
-def test_a_run_without_diagonals_has_nothing_to_compare(run):
+def test_run_without_diagonals_has_no_comparisons(run):
     """No head gains 0.05."""
     rows = [(layers.SAME, "1", layer, risen(8, 0.1, 0.14)) for layer in (1, 2)]
     tested = layers.diagonals_from_above(evidence(run, *rows))

@@ -1,4 +1,4 @@
-"""From parquet files to verdicts: planted runs are distinguished, and every comparison is recomputed independently."""
+"""Tests from parquet files to verdicts: planted runs are recognised, and comparisons are recomputed independently."""
 
 import pytest
 
@@ -27,8 +27,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return request.param, MADE[request.param](tmp_path_factory.mktemp("planted"))
 
 
-def test_planted_runs_have_their_verdicts(made: tuple[str, Run]):
-    """A run made to show all findings does; with its labels permuted it is called contradicted in all of them."""
+def test_planted_runs_have_the_expected_verdicts(made: tuple[str, Run]):
+    """All findings are reproduced by the run made to show them, and contradicted by the run with permuted labels."""
     name, run = made
     verdicts = {one.finding.name: one.verdict for one in judge(run)}
     if name in EXPECTED:
@@ -37,15 +37,15 @@ def test_planted_runs_have_their_verdicts(made: tuple[str, Run]):
         assert len(set(verdicts.values())) > 1
 
 
-def test_every_comparison_is_that_of_an_independent_computation(made: tuple[str, Run]):
-    """Values, intervals, cases and verdicts of all findings, from the parquet files alone."""
+def test_comparisons_match_an_independent_computation(made: tuple[str, Run]):
+    """Values, intervals, cases and verdicts of all findings are recomputed from the parquet files alone."""
     _agree(made[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["albert-reference", "bert-reference"])
-def test_the_demo_is_judged_as_an_independent_computation_judges_it(name: str):
-    """Of real scores, where nothing is planted."""
+def test_demo_matches_an_independent_computation(name: str):
+    """The demo has real scores, in which nothing is planted."""
     _agree(runs.read_run(demo.read().path.parent / name))
 
 

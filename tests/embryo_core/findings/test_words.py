@@ -1,4 +1,4 @@
-"""Findings about words: a run that was made to show or to contradict a finding has that verdict."""
+"""Tests of findings about words: runs made to show or to contradict a finding get that verdict."""
 
 import pandas as pd
 import pytest
@@ -27,8 +27,8 @@ def reversed_order() -> dict[str, int]:
 
 
 @pytest.mark.parametrize("task", words.TASKS)
-def test_the_papers_order_is_reproduced_and_its_reverse_contradicted(run, task):
-    """Function before content words, and content words among themselves; rank agreement 1 and -1."""
+def test_paper_order_is_reproduced_and_its_reverse_contradicted(run, task):
+    """Content words are also compared among themselves; the rank agreement is above 0.9 or below -0.9."""
     for onsets, verdict, rho in ((ONSETS, "reproduced", " 0.9"), (reversed_order(), "contradicted", " -0.9")):
         found = evidence(run, *rows(task, onsets))
         assert verdict_of(words.function_words_first(found, task).comparisons) == verdict
@@ -37,14 +37,14 @@ def test_the_papers_order_is_reproduced_and_its_reverse_contradicted(run, task):
         assert rho in content.statistic and "n = 9" in content.statistic
 
 
-def test_in_the_papers_order_function_words_come_before_verbs():
-    """They share the first place, and verbs have the next."""
+def test_function_words_precede_verbs_in_the_paper_order():
+    """They share the first rank, and verbs have the next."""
     ranks = words.paper_ranks(["noun", "verb", "pronoun", "determiner", "VBZ"])
     assert ranks == {"noun": 4, "verb": 1, "pronoun": 0, "determiner": 0}
 
 
-def test_reconstruction_before_prediction(run):
-    """Held by each category that is reconstructed earlier; contradicted where the tasks are exchanged."""
+def test_reconstruction_before_prediction_is_judged_by_category(run):
+    """All nine categories are reconstructed earlier; with the tasks exchanged the finding is contradicted."""
     later = {group: step * 2 for group, step in ONSETS.items()}
     for first, second, verdict in ((*words.TASKS, "reproduced"), (*reversed(words.TASKS), "contradicted")):
         found = evidence(run, *rows(first, ONSETS), *rows(second, later))
@@ -52,16 +52,16 @@ def test_reconstruction_before_prediction(run):
         assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 9
 
 
-def test_frequent_bands_first(run):
-    """Three bands in two tasks are six comparisons."""
+def test_frequent_bands_are_compared_in_both_tasks(run):
+    """Three bands in two tasks give six comparisons."""
     onsets = dict(zip(BANDS, (2, 8, 32), strict=True))
     found = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
     tested = words.frequent_bands_first(found, words.TASKS)
     assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
 
 
-def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
-    """The mean is over the treebank's words, a word twice counts twice; case is folded where the corpus has none."""
+def test_verb_forms_are_ordered_by_mean_word_frequency(run, monkeypatch):
+    """Each occurrence in the treebank counts; a word that the corpus lacks is looked up in lower case."""
     counted = {"VBZ": [("Is", 3), ("does", 1)], "VBD": [("went", 2)]}
 
     def read(run, metric, group, step) -> pd.DataFrame:
@@ -78,8 +78,8 @@ def test_verb_forms_follow_the_frequency_of_their_words(run, monkeypatch):
     assert tested.comparisons[0].holds and "VBD 90, VBZ 75" in tested.statistic
 
 
-def test_a_word_that_was_counted_as_it_is_written_has_that_count(run, monkeypatch):
-    """Of a vocabulary with case, "Is" is not "is"."""
+def test_word_counted_as_written_has_that_count(run, monkeypatch):
+    """A cased vocabulary distinguishes "Is" and "is"."""
     counted = pd.DataFrame([("Is", 1), ("is", 1), ("Does", 2)], columns=["word", "n"])
     monkeypatch.setattr(results, "read_words", lambda run, metric, group, step: counted[: 3 * (group == "VBZ")])
     run.path.mkdir(parents=True)
@@ -88,8 +88,8 @@ def test_a_word_that_was_counted_as_it_is_written_has_that_count(run, monkeypatc
     assert words.mean_frequencies(found, words.PREDICTION) == {"VBZ": (20 + 100 + 2 * 40) / 4}
 
 
-def test_counted_words_are_read_once(run, monkeypatch):
-    """Whatever the tasks: the file is read whole."""
+def test_word_counts_are_read_once(run, monkeypatch):
+    """All tasks share the counts, since the whole file is read."""
     read = []
     monkeypatch.setattr(runs, "read_counts", lambda path: read.append(path) or {"is": 1})
     found = evidence(run, *(row for task in words.TASKS for row in rows(task, {"VBZ": 4, "VBD": 2})))
@@ -98,13 +98,13 @@ def test_counted_words_are_read_once(run, monkeypatch):
     assert read == [run.frequencies]
 
 
-def test_without_counted_words_nothing_is_said_of_verb_forms(run):
-    """A run that has no frequencies.tsv has nothing to compare."""
+def test_verb_forms_need_word_counts(run):
+    """The run has no frequencies.tsv."""
     found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4, "VBD": 2}))
     assert not words.frequent_verb_forms_first(found, words.PREDICTION).comparisons
 
 
-def test_words_are_those_of_the_tasks_own_last_step(run):
+def test_words_are_those_of_the_metrics_last_step(run):
     """Another metric may have been computed at later steps."""
     for step, word in ((0, "is"), (8, "went")):
         counted = [WordCount(words.RECONSTRUCTION, "VBZ", word, 3, 1)]
