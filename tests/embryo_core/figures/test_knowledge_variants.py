@@ -1,4 +1,4 @@
-"""Variants of facts: the shares that are drawn are the stored ones, and a fact's own questions are all listed."""
+"""Tests of the figure and table of variants of facts: paraphrases, negations and misleading words."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from embryo_core.types import Fact, Findings, Run, Score, VariantAnswer
 from tests.conftest import at
 
 FACT = Fact("f", "P19", "[X] was born in [Y] .", "Ada", "Rome")
-ASKED = {  # rank of the object by kind and variant, at steps 0 and 16
+ASKED = {  # by kind and variant: rank of the object at steps 0 and 16
     ("paraphrased", "[X] came from [Y] ."): (1, 1),
     ("paraphrased", "[X] is of [Y] ."): (2, 1),
     ("negated", "[X] was not born in [Y] ."): (1, 3),
@@ -22,7 +22,7 @@ ASKED = {  # rank of the object by kind and variant, at steps 0 and 16
 
 @pytest.fixture
 def asked(own_run: Run) -> Run:
-    """Return a run that answered one fact right at steps 0 and 16, and none at 8."""
+    """Return a run that gets one fact right at steps 0 and 16, where its variants are asked, and none at step 8."""
     for place, step in enumerate((0, 16)):
         answers = [
             VariantAnswer("f", "P19", *key, rank=ranks[place], prediction="Rome" if ranks[place] == 1 else "Bonn")
@@ -35,7 +35,7 @@ def asked(own_run: Run) -> Run:
 
 
 def test_curves_are_the_stored_shares(asked):
-    """With n and Wilson's interval; those of right facts have no point where no fact is right."""
+    """They have n and Wilson's interval; shares among right facts have no point at a step without a right fact."""
     figure = knowledge_variants.variants([asked], Axis("linear"))
     found = figure.table.set_index(["kind", "step"])["value"].to_dict()
     assert found == {
@@ -53,8 +53,8 @@ def test_curves_are_the_stored_shares(asked):
         knowledge_variants.variants([asked], Axis("linear"), relation="P20")
 
 
-def test_a_fact_has_all_its_questions(asked):
-    """With the answer at a step at which the fact is right, and at how many of these each was right."""
+def test_table_of_a_fact_lists_all_its_questions(asked):
+    """It has the answer at the chosen step, and at how many of the steps with a right fact the variant is right."""
     rows = knowledge_variants.variants_of_fact(asked, FACT, 16).set_index("question")
     assert rows.loc["Ada came from … .", ["kind", "answer", "kept", "steps"]].tolist() == ["paraphrase", "Rome", 2, 2]
     assert rows.loc["Ada was not born in … .", ["kind", "answer", "kept"]].tolist() == ["negation", "Bonn", 1]

@@ -1,4 +1,4 @@
-"""The lens as a grid: a word and a colour per cell, outlines for pin and marked words, tokens never as markup."""
+"""Tests of the lens: a grid with a word and a colour per cell, outlines, folded steps, and escaped tokens."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ STEPS = (0, 8, 16)
 
 
 def grid(*arguments: Any) -> go.Figure:
-    """Return the grid of a lens, checked by Plotly."""
+    """Return the grid of a lens, validated by Plotly."""
     return lens.grid(*arguments).checked()
 
 
 def table(word: str = "<b>a</b>") -> pd.DataFrame:
-    """Two layers at three steps with two ranks each; the word is on top everywhere but at the last cell."""
+    """Return two layers at three steps with two ranks each; the word is on top in all cells but the last."""
     rows = [
         (step, layer, rank, "rome" if (step, layer, rank) == (16, 1, 1) else word if rank == 1 else "b", 0.5 / rank)
         for step in STEPS
@@ -33,12 +33,12 @@ def table(word: str = "<b>a</b>") -> pd.DataFrame:
 
 
 def outlines(figure, colour: str) -> list[tuple[float, float]]:
-    """Middles of the cells with a line of this colour around them, as (place of the step, place of the layer)."""
+    """Return the middles of the cells outlined in this colour, as (place of the step, place of the layer)."""
     return [((s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2) for s in figure.layout.shapes if s.line.color == colour]
 
 
-def test_each_cell_has_the_top_word_and_its_probability() -> None:
-    """The grid has a row per layer and a column per step; words are escaped, colour is the root of the probability."""
+def test_cells_have_the_top_word_and_its_probability() -> None:
+    """Rows are layers and columns are steps; words are escaped, and colour is the square root of the probability."""
     figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {})
     cells = figure.data[0]
     assert words_of(cells) == [["&lt;b&gt;a&lt;/b&gt;"] * 3, ["&lt;b&gt;a&lt;/b&gt;"] * 2 + ["rome"]]
@@ -46,7 +46,7 @@ def test_each_cell_has_the_top_word_and_its_probability() -> None:
     assert (cells.zmin, cells.zmax) == (0, 1)
 
 
-def test_a_cell_can_be_clicked() -> None:
+def test_cells_can_be_clicked() -> None:
     """Every cell has a point that carries its layer and step."""
     points = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}).data[1]
     assert {(x, y): tuple(data[:2]) for x, y, data in zip(points.x, points.y, points.customdata)} == {
@@ -55,7 +55,7 @@ def test_a_cell_can_be_clicked() -> None:
 
 
 def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
-    """The pinned cell, the column of the chosen step, and cells that hold the true object have lines around them."""
+    """The column of the chosen step is grey; the line of the pin has no name, so the time bar does not move it."""
     figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 0), {"rome": "true object"})
     assert outlines(figure, style.VERMILION) == [(0, 1)]
     assert outlines(figure, style.GREY) == [(2, 0.5)]
@@ -64,14 +64,14 @@ def test_pin_chosen_step_and_marked_words_are_outlined() -> None:
 
 
 def test_without_a_pin_the_last_layer_follows_the_step() -> None:
-    """Column and cell of the chosen step are the time bar's to move, over the columns of the grid."""
+    """The time bar moves the outlines of the chosen column and of its top cell over the columns of the grid."""
     figure = grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {})
     moved = [shape.line.color for shape in figure.layout.shapes if shape.name == STEP_MARK]
     assert moved == [style.GREY, style.VERMILION] and outlines(figure, style.VERMILION) == [(2, 1)]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [1], [2]]}
 
 
-def test_every_word_is_whole_and_has_room() -> None:
+def test_words_are_never_cut_off() -> None:
     """A long word makes the columns, and with them the figure, wider."""
     short, long = (
         grid(table(word), StepAxis("log", step_unit=StepUnit.UPDATES), (1, 8), {}) for word in ("a", "a" * 100)
@@ -80,8 +80,8 @@ def test_every_word_is_whole_and_has_room() -> None:
     assert long.layout.width >= 3 * 100 * 6 > short.layout.width
 
 
-def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
-    """Found by the highest probability of each step; the marks of these steps are on that column."""
+def test_unsure_first_steps_are_folded_into_one_column() -> None:
+    """They end where a layer gives a word 10 %; if none ever does, nothing is folded. Folded steps share a column."""
     noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
     assert lens.unsure_steps(noisy) == list(STEPS[:2]) and lens.unsure_steps(table()) == []
     assert lens.unsure_steps(noisy.assign(probability=0.01)) == []
@@ -93,8 +93,8 @@ def test_first_steps_at_which_no_layer_is_sure_are_one_empty_column() -> None:
     assert not grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).layout.annotations
 
 
-def test_the_scale_of_colours_is_beside_the_grid() -> None:
-    """A grid that is scrolled keeps it in sight: the figure has none, but for files."""
+def test_colour_scale_is_outside_the_grid() -> None:
+    """So it stays visible when a wide grid is scrolled; its places are square roots of the probabilities."""
     assert grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).data[0].showscale is False
     scale = lens.colour_scale()
     assert all(f'left: {place}%">{share}' in scale for place, share in ((10, "1%"), (50, "25%"), (100, "100%")))

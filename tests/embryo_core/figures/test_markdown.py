@@ -1,4 +1,4 @@
-"""Text from outside is shown letter by letter."""
+"""Tests of `literal`, which shows text from outside letter by letter."""
 
 import string
 
@@ -7,8 +7,8 @@ import pytest
 from embryo_core.figures.markdown import JOINER, literal
 
 
-def test_every_mark_is_escaped() -> None:
-    """Each punctuation mark of ASCII has a backslash before it; letters, digits, blanks and other scripts have none."""
+def test_every_punctuation_mark_is_escaped() -> None:
+    """Each ASCII mark has a backslash before it; letters, digits, spaces and other scripts have none."""
     assert literal(string.punctuation).replace(JOINER, "") == "".join(f"\\{mark}" for mark in string.punctuation)
     assert literal("Zoë 42 北京") == "Zoë 42 北京"
 
@@ -17,18 +17,18 @@ def test_every_mark_is_escaped() -> None:
     "text",
     ["https://x.example", "www.x.example", "WWW.x", "a@x.example", ":smile:", ":material_home:", "a -> b", "<->"],
 )
-def test_what_becomes_a_link_or_an_icon_after_parsing_is_broken_up(text: str) -> None:
-    """A character without width is inside addresses, icons and arrows, which a backslash does not protect."""
+def test_addresses_icons_and_arrows_are_broken_up(text: str) -> None:
+    """They are replaced after parsing, where backslashes do not help, so a zero-width character is inserted."""
     assert JOINER in literal(text)
     assert literal(text).replace(JOINER, "").replace("\\", "") == text
 
 
-def test_names_and_words_can_be_copied() -> None:
-    """A name with hyphens, a number or a command's option has nothing in it that is not shown."""
+def test_names_and_options_can_be_copied() -> None:
+    """Ordinary texts contain no invisible character."""
     for text in ("albert-demo", "a--b", "step 1,000: 3 heads", "3.5", "--lens", "data/demo/run.json: not valid"):
         assert JOINER not in literal(text)
 
 
-def test_a_text_stays_on_its_line() -> None:
-    """Line breaks and indents, of which Markdown makes paragraphs and code, are blanks."""
+def test_line_breaks_and_indents_become_spaces() -> None:
+    """Markdown would make paragraphs and code of them."""
     assert literal("a\n\n    b\tc") == "a b c"

@@ -1,4 +1,4 @@
-"""Words with pieces of their own are counted apart from others, in the run that has them and in one that cuts them."""
+"""Tests of the accuracy on words with new vocabulary pieces, in the extended run and in the one that splits them."""
 
 import shutil
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.conftest import at
 
 AXIS = Axis("log", "step", 1)
 GROUPS = ("noun", "verb")
-COUNTS = {  # tag, word: n, and how many are right in the run with new pieces and in the other
+COUNTS = {  # by tag and word: n, and how many the run with new pieces and the other one get right
     ("NN", "Walker"): (6, 4, 1),
     ("NN", "river"): (10, 5, 6),
     ("NNS", "walkers"): (8, 2, 2),
@@ -28,7 +28,7 @@ NEW = {"walker", "outwalked"}
 
 
 def write(run: Run, place: int) -> None:
-    """Write these counts at the last step, and others before."""
+    """Write these counts at the last step; at step 8 every word is right."""
     for step, own in ((8, 0), (16, place)):
         found = [WordCount("mask_prediction", tag, word, n[0], n[own]) for (tag, word), n in COUNTS.items()]
         scores = [Score("mask_prediction", 0.5, sum(n[0] for n in COUNTS.values()), "all")]
@@ -37,7 +37,7 @@ def write(run: Run, place: int) -> None:
 
 @pytest.fixture
 def extended(own_run: Run) -> Run:
-    """Return a copy of the run whose tokenizer has two more words, with results of both."""
+    """Return a copy of the run with two more words in its tokenizer; write results of both runs."""
     path = Path(shutil.copytree(own_run.path, own_run.path.with_name("extended")))
     folder = path / "tokenizer"
     tokenizers.extend(own_run.tokenizer, [" ".join(NEW)], len(NEW), folder)
@@ -48,8 +48,8 @@ def extended(own_run: Run) -> Run:
     return run
 
 
-def test_accuracies_are_those_of_both_kinds_of_words(extended: Run, own_run: Run):
-    """By part of speech and overall, at the last step; a run of the first vocabulary has the same rows."""
+def test_new_and_other_words_are_counted_apart(extended: Run, own_run: Run):
+    """Counts are by part of speech and overall, at the last step; the run with the old vocabulary has the same rows."""
     assert new_pieces.new_words(extended) == NEW and not new_pieces.new_words(own_run)
     figure = new_pieces.accuracy([own_run, extended], AXIS, "mask_prediction", GROUPS)
     found = figure.table.set_index(["run", "group", "words"])
@@ -68,6 +68,7 @@ def test_accuracies_are_those_of_both_kinds_of_words(extended: Run, own_run: Run
     assert "extended gets 81.8 % right" in figure.caption.summary and "2 pieces" in figure.caption.details
 
 
-def test_without_new_pieces_there_is_nothing_to_draw(own_run: Run):
+def test_runs_without_new_pieces_have_no_figure(own_run: Run):
+    """The error names the run."""
     with pytest.raises(FigureError, match=own_run.name):
         new_pieces.accuracy([own_run], AXIS, "mask_prediction", GROUPS)

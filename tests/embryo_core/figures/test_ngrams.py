@@ -1,4 +1,4 @@
-"""Divergences from unigrams and bigrams: intervals, curves, and which phases the caption names."""
+"""Tests of the divergences from unigrams and bigrams: intervals, curves, and the phases that captions name."""
 
 import pandas as pd
 import pytest
@@ -9,20 +9,20 @@ from embryo_core.types import Run, StepUnit
 
 
 def divergences(*rows: tuple[int, float, float]) -> pd.DataFrame:
-    """Return a table of divergences from (step, unigrams, bigrams), each known to about 0.1."""
+    """Return a table of divergences from rows (step, unigrams, bigrams), each with a standard error of 0.05."""
     values = [(group, step, one) for step, *both in rows for group, one in zip(("unigram", "bigram"), both)]
     scores = pd.DataFrame(values, columns=["group", "step", "value"]).assign(n=70)
     return ngrams.with_standard_errors(scores, scores.assign(value=0.05))
 
 
-def test_intervals_are_two_standard_errors_and_never_negative() -> None:
-    """1.96 standard errors to both sides; a divergence cannot be below 0."""
+def test_intervals_are_normal_and_never_negative() -> None:
+    """They reach 1.96 standard errors to both sides; a divergence cannot be below 0."""
     rows = divergences((0, 2.0, 3.0), (8, 0.01, 0.9)).set_index(["group", "step"])
     assert rows.loc[("unigram", 0), ["low", "high"]].tolist() == pytest.approx([1.902, 2.098], abs=1e-3)
     assert rows.loc[("unigram", 8), "low"] == 0
 
 
-def test_both_curves_are_the_stored_divergences(tiny_results: Run) -> None:
+def test_both_curves_hold_the_stored_divergences(tiny_results: Run) -> None:
     """Each has its band, and n in its hover text."""
     figure = ngrams.divergence([tiny_results], Axis("log"))
     for group, rows in figure.table.groupby("group"):
@@ -33,8 +33,8 @@ def test_both_curves_are_the_stored_divergences(tiny_results: Run) -> None:
     assert figure.headline == "" and "masked pieces" in figure.caption.data
 
 
-def test_the_caption_names_the_phases() -> None:
-    """The step nearest to unigrams is no unigram phase if bigrams are surely nearer there; the first may be late."""
+def test_caption_names_the_phases() -> None:
+    """If bigrams are significantly nearer, there is no unigram phase; one at the first step may have begun earlier."""
     whole = ngrams.describe_divergence(divergences((0, 2, 3), (8, 0.5, 1.5), (16, 2, 1)), "a text", StepUnit.UPDATES)
     assert "step 8 (0.50 nats): the unigram phase" in whole.summary and "step 16" in whole.details
     assert "first" not in whole.summary and whole.data == "Data: a text."

@@ -1,4 +1,4 @@
-"""Figures of the Overview: curves of the training log."""
+"""Tests of the Overview figures, which draw curves of the training log."""
 
 import json
 from collections.abc import Callable
@@ -32,8 +32,8 @@ def row(split: str, step: int, **values: object) -> Row:
     return {"split": split, "step": step, "masked_lm_loss": 5.0} | values
 
 
-def test_training_curves_are_the_log(tiny_run: Run) -> None:
-    """Training and held-out rows are a curve each, with their own values and n; the held-out one is thicker."""
+def test_training_curves_hold_the_log(tiny_run: Run) -> None:
+    """Training and held-out rows are separate curves with their own values and n; the held-out one is thicker."""
     figure = overview.training_curve([tiny_run], Axis("linear"), "masked_lm_accuracy")
     log = pd.DataFrame(runs.read_log(tiny_run))
     drawn = {trace.name: trace for trace in figure.plot.data}
@@ -44,8 +44,8 @@ def test_training_curves_are_the_log(tiny_run: Run) -> None:
     assert "n = 200" in drawn["held-out"].customdata[0][2] and "200 masked pieces" in figure.caption.data
 
 
-def test_a_baseline_that_all_curves_share_is_one_line(with_log) -> None:
-    """Chance is dashed from the first step to the last, and in the table."""
+def test_shared_baseline_is_one_line(with_log) -> None:
+    """Chance is dashed from the first step to the last, and is a column of the table."""
     rows = [row(split, step, sentence_order_accuracy=0.6) for step in (4, 8) for split in ("train", "heldout")]
     figure = overview.training_curve([with_log(rows)], Axis("linear"), "sentence_order_accuracy")
     (chance,) = [trace for trace in figure.plot.data if trace.line.dash == "dash"]
@@ -53,8 +53,8 @@ def test_a_baseline_that_all_curves_share_is_one_line(with_log) -> None:
     assert set(figure.table["baseline"]) == {0.5}
 
 
-def test_a_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
-    """What always calling a token original gives is a curve of its own; older rows and logs lack it."""
+def test_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
+    """The accuracy of always calling a token original has a curve of its own; older rows lack it."""
     rows = [row("heldout", 4, replaced_token_accuracy=0.6), row("train", 4, replaced_token_accuracy=0.6)]
     later = {6: (0.7, 0.87), 8: (0.9, 0.9)}
     rows += [
@@ -66,8 +66,8 @@ def test_a_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
     assert (list(dashed.x), list(dashed.y), dashed.line.dash) == ([6, 8], [0.87, 0.9], "dash")
 
 
-def test_counts_of_replaced_tokens_are_found_in_the_measures(with_log) -> None:
-    """Held-out rows have them in their first measure; measures of another form are ignored."""
+def test_counts_of_replaced_tokens_come_from_measures(with_log) -> None:
+    """Held-out rows have the count in their first measure; measures of another form are ignored."""
     measures = [{"replaced_token_n": 4095}]
     rows = [row("heldout", 4, replaced_token_accuracy=0.6, measures=measures)]
     rows.append(row("heldout", 8, replaced_token_accuracy=0.7, measures=[None]))
@@ -76,8 +76,8 @@ def test_counts_of_replaced_tokens_are_found_in_the_measures(with_log) -> None:
     assert "4,095 tokens" in overview.training_curve([run], Axis("log"), "replaced_token_accuracy").caption.data
 
 
-def test_a_log_is_read_again_when_it_grows(with_log) -> None:
-    """The table is kept as long as the file stays the same; a run without a log has an empty one."""
+def test_log_is_cached_until_it_changes(with_log) -> None:
+    """A run without a log has an empty table and no figure."""
     run = with_log([row("train", 4)])
     assert overview.training_log(run) is overview.training_log(run)
     with_log([row("train", 4), row("heldout", 4)])
@@ -96,8 +96,8 @@ def test_a_log_is_read_again_when_it_grows(with_log) -> None:
         ([Phase("take-off", 1534, 8, 1632, 2000, 2.0)], ("step 1,500", "8 to 1,600")),
     ],
 )
-def test_the_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, numbers) -> None:
-    """The loss goes from its first to its last held-out value."""
+def test_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, numbers) -> None:
+    """The loss is given from its first to its last held-out value; the take-off is rounded, with its interval."""
     monkeypatch.setattr(overview, "training_phases", lambda run: phases)
     losses = {0: 9.0, 8: 7.0, 2000: 5.25}
     run = with_log([row("heldout", step, masked_lm_loss=loss) for step, loss in losses.items()])
@@ -106,8 +106,8 @@ def test_the_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phase
     assert ("take" in headline) == (bool(phases))
 
 
-def test_the_total_loss_names_the_weights_that_are_not_1() -> None:
-    """They are what training minimizes."""
+def test_total_loss_names_weights_other_than_1() -> None:
+    """Training minimizes the weighted sum; weights of 1 are not mentioned."""
     assert "×" not in overview.describe_total_loss({"sentence_order_weight": 1.0})
     assert "the sentence-order loss × 0.5" in overview.describe_total_loss({"sentence_order_weight": 0.5})
     weights = {"generator_weight": 1.0, "discriminator_weight": 50.0}

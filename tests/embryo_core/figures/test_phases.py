@@ -1,4 +1,4 @@
-"""The table of phases has what stored scores were at both ends of each."""
+"""Tests of the table of phases, which has the stored scores at both ends of each phase."""
 
 import pandas as pd
 
@@ -10,13 +10,13 @@ PHASES = [Phase("start", 1, 1, 1, 10, 0.125), Phase("first fall", 10, 8, 12, 16,
 
 
 def rows(metric: str, group: str, values: list[float], layer: int | None = None) -> pd.DataFrame:
-    """Scores at the steps 0, 8 and 16."""
+    """Return scores at the steps 0, 8 and 16."""
     scores = {"metric": metric, "group": group, "layer": layer, "step": [0, 8, 16], "value": values}
     return pd.DataFrame({**scores, "n": [5, 6, 7]})
 
 
-def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
-    """A phase from step 10 to 16 has the scores of steps 8 and 16; the head is the one that changed most."""
+def test_changes_are_between_last_evaluated_steps() -> None:
+    """The phase from step 10 to 16 has the scores of steps 8 and 16; the head is the one whose weight changes most."""
     heads = [
         rows("head_behaviour_previous", "1", [0.05, 0.05, 0.75], 2),
         rows("head_behaviour_next", "2", [0.05, 0.15, 0.1], 1),
@@ -30,8 +30,8 @@ def test_changes_go_from_the_last_evaluated_step_before_each_end() -> None:
     assert table["Facts"].tolist() == ["", ""]
 
 
-def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
-    """What was evaluated less than half as far is no beginning; where the end is far off, the steps are named."""
+def test_changes_of_sparsely_evaluated_runs_name_their_steps() -> None:
+    """A step less than half as far as the beginning of a phase is not used; if the end is far off, steps are named."""
     scores = rows("mask_prediction", "all", [0, 0.1, 0.25]).assign(step=[0, 300, 1448])
     phases = [Phase("start", 1, 1, 1, 100, 0.1), Phase("plateau", 203, 180, 230, 1722, 0.1)]
     later = [Phase("take-off", 1722, 1500, 2000, 5000, 1.0), Phase("plateau", 1000, 900, 1100, 9000, 0.1)]
@@ -44,15 +44,15 @@ def test_changes_of_a_sparsely_evaluated_run_stay_within_their_phase() -> None:
     )
 
 
-def test_without_scores_a_phase_has_its_loss_alone() -> None:
-    """Nothing is said of what was not evaluated."""
+def test_phases_without_scores_have_only_their_loss() -> None:
+    """Cells of metrics that were not evaluated are empty."""
     table = changes(PHASES, pd.DataFrame(columns=["metric", "group", "layer", "step", "value", "n"]), StepUnit.UPDATES)
     assert table["Loss, nats per doubling"].tolist() == ["-0.12", "-0.50"]
     assert set(table["Mask prediction"]) == {""}
 
 
-def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
-    """An accuracy that was not measured has none; a group of words does not count; a head has its pieces."""
+def test_cases_are_those_of_the_last_measured_step() -> None:
+    """Only accuracies over all words count, unmeasured ones are left out, and the cases of a head are pieces."""
     scores = pd.concat(
         [
             rows("mask_prediction", "all", [0.0, 0.1, 0.2]),
@@ -63,8 +63,8 @@ def test_cases_are_those_of_the_last_step_that_has_the_quantity() -> None:
     assert cases(scores) == {"Mask prediction": 7, "Head that changes most": 40}
 
 
-def test_positions_are_shown_as_a_share_of_words_and_states_by_the_last_layer() -> None:
-    """The deviation of all position embeddings over that of the words; a run without positions has the cosine."""
+def test_positions_are_relative_to_words_and_cosines_of_the_last_layer() -> None:
+    """Deviations are over all positions, not over a group; a run without position embeddings still has the cosine."""
     deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
     cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]
     with_positions = [*deviations, rows("positions_deviation", "positions", [0.02, 0.05, 0.15]), *cosines]
