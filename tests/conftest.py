@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: a tiny run with three checkpoints, the same run with results, and the shared data."""
+"""Fixtures for all tests: a tiny run with three checkpoints, the same run with results, and the shared data."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
-    os.environ.setdefault(_name, "1")  # set before torch and TensorFlow are imported: the tests run side by side
+    os.environ.setdefault(_name, "1")  # set before torch and TensorFlow are imported: tests run in parallel
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -36,9 +36,9 @@ SAMPLE_DATA |= {"words": SAMPLE / "words.csv", "text": SAMPLE / "treebank.conllu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, so that at the end no worker is left alone with one of them.
+    """Sort files with slow tests first, so that no worker is left alone with one of them at the end.
 
-    Every fourth file is a browser's: its tests wait for pages, and leave the processor to those of other workers.
+    Every fourth file is a browser test: it waits for pages and leaves the processor to the other workers.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
@@ -51,14 +51,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def only_test_data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test sees the user's own runs or settings: roots() is an empty folder until a test sets EMBRYO_DATA."""
+    """Hide the user's own runs and settings: roots() is an empty folder until a test sets EMBRYO_DATA."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path_factory.getbasetemp() / "no-data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
 
 
 @pytest.fixture(scope="session")
 def sample() -> Path:
-    """data/sample: text.txt, treebank.conllu, and lama/ with relations.jsonl and TREx/."""
+    """Return data/sample, which has text.txt, treebank.conllu, and lama/ with relations.jsonl and TREx/."""
     return SAMPLE
 
 
@@ -73,7 +73,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], Any]], Path]:
-    """shared(name, make) is a folder that make(folder) writes once for all workers of the session."""
+    """Return shared(name, make): a folder that make(folder) writes once for all workers of the session."""
     own = tmp_path_factory.getbasetemp()
     root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
@@ -89,7 +89,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[
 
 @pytest.fixture(scope="session")
 def tiny_run(shared: Callable[..., Path]) -> Run:
-    """Return a run "tiny" with checkpoints at steps 0, 8 and 16 and no results; to be read only (see `own_run`)."""
+    """Return a run "tiny" with checkpoints at steps 0, 8 and 16 and no results; tests only read it (see `own_run`)."""
     return runs.read_run(shared("tiny", lambda root: build_run(root / "runs" / "tiny")) / "runs" / "tiny")
 
 
@@ -101,7 +101,7 @@ def own_run(tiny_run: Run, tmp_path: Path) -> Run:
 
 @pytest.fixture(scope="session")
 def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
-    """Return the tiny run in another root, evaluated on data/sample and fine-tuned; to be read only."""
+    """Return the tiny run in another root, evaluated on data/sample and fine-tuned; tests only read it."""
     from embryo_core.evaluate import evaluate
     from tests.tuned import store_tuning
 
@@ -117,7 +117,7 @@ def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
 
 @pytest.fixture(scope="session")
 def tiny_site(tiny_results: Run, shared: Callable[..., Path]) -> Path:
-    """Return the site of the tiny run, in a folder whose name has a blank and a sign of an address; to be read only."""
+    """Return the site of the tiny run, in a folder whose name has blanks, "#" and "é"; tests only read it."""
     from embryo_core.site import write_site
 
     name = "a site #1 – é"
@@ -130,12 +130,12 @@ def tiny_site(tiny_results: Run, shared: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def short_probing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probes are trained for a moment only, for tests of what becomes of their scores and not of how good they are."""
+    """Shorten the training of probes, for tests that do not depend on how good the probes are."""
     shorten_probing(monkeypatch)
 
 
 def shorten_probing(patch: pytest.MonkeyPatch) -> None:
-    """Twenty batches a probe in place of a thousand."""
+    """Train each probe on 20 batches instead of 1,000."""
     from embryo_core.metrics.probing.training import PROTOCOLS
 
     for name, protocol in PROTOCOLS.items():
@@ -153,7 +153,7 @@ def copy_run(run: Run, root: Path) -> Run:
 
 
 def lengthen(run: Run, steps: Iterable[int]) -> None:
-    """Add checkpoints at these steps to a tiny run: four with the weights of each of its own, in turns."""
+    """Add checkpoints at these steps to a tiny run; its own weights take turns, each for four steps."""
     own = [runs.checkpoint(run, step).path for step in STEPS]
     for place, step in enumerate(steps):
         source = own[place // 4 % len(own)]

@@ -1,4 +1,4 @@
-"""Tiny decoders with random weights, and a series of one as transformers' Trainer leaves it."""
+"""Tiny decoders with random weights, and a series of one in the layout of transformers' Trainer."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.conftest import SAMPLE
 END = "<|endoftext|>"
 NAMES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 OF_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 2}
-OWN = {  # sizes of families that name them in another way, or need more of them
+OWN = {  # families with other names of sizes, or with more sizes
     "gpt2": OF_GPT2,
     "openai-gpt": OF_GPT2,
     "gptj": OF_GPT2 | {"rotary_dim": 8},
@@ -47,13 +47,13 @@ def config_of(family: str, vocabulary: int = 700, positions: int = 40, **change:
 
 
 def make(family: str, seed: int = 0, **change: Any) -> PreTrainedModel:
-    """Return that model with random weights."""
+    """Return a tiny model of a family with random weights."""
     torch.manual_seed(seed)
     return AutoModelForCausalLM.from_config(config_of(family, **change), attn_implementation="eager").eval()
 
 
 def write_tokenizer(folder: Path, begin: bool = False) -> PreTrainedTokenizerFast:
-    """Write a byte-level tokenizer without mask, trained on the sample; with `begin` a token opens every text."""
+    """Write a byte-level tokenizer without mask, trained on the sample; with `begin` a token begins every text."""
     trained = ByteLevelBPETokenizer()
     trained.train([str(SAMPLE / "text.txt")], vocab_size=600, special_tokens=[END], show_progress=False)
     if begin:
@@ -85,7 +85,7 @@ def add_series(root: Path, family: str, steps: tuple[int, ...], begin: bool = Fa
 
 
 def learn(checkpoint: Path, texts: list[list[int]], updates: int = 150) -> None:
-    """Train a checkpoint on texts, ids each, by next pieces, so that some of its answers are right."""
+    """Train a checkpoint to predict the next pieces of texts (ids), so that some of its answers are right."""
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(checkpoint)
     longest = max(map(len, texts))

@@ -1,4 +1,4 @@
-"""The first run of the demo, whichever it is, for tests that want a real one."""
+"""The first run of the demo, whichever it is, for tests that need a real run."""
 
 from embryo_core import runs
 from embryo_core.runs import REPOSITORY
@@ -9,5 +9,5 @@ PATH = min((FOLDER / "runs").iterdir())
 
 
 def read() -> Run:
-    """Return that run."""
+    """Return the first run of the demo."""
     return runs.read_run(PATH)

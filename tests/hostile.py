@@ -1,4 +1,4 @@
-"""A run from a stranger whose texts would be images, links, icons, formulas and tags if they were read as markup."""
+"""A run from a stranger, whose texts would become images, links, icons, formulas and tags if rendered as markup."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ NOTE = (
 
 
 def make_hostile(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Copy a run with its results to a separate data root, which EMBRYO_DATA names, and add hostile texts."""
+    """Copy a run with its results to another data root, which EMBRYO_DATA then names, and add hostile texts."""
     monkeypatch.setenv("EMBRYO_DATA", str(root))
     copy = runs.read_run(Path(shutil.copytree(run.path, root / "runs" / NAME)))
     shutil.copytree(run.results, copy.results)

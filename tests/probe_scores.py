@@ -1,9 +1,9 @@
-"""What probes find in three layers at a few steps, as the store has it, and a training log."""
+"""Stored scores of probes in three layers at four steps, and a training log."""
 
 import pandas as pd
 
 STEPS = [0, 1, 8, 700]
-F1 = {  # two tasks of the paper and one of one's own, three layers
+F1 = {  # two tasks of the paper and one of the user, three layers
     ("srl", 0): [0.30, 0.30, 0.40, 0.40],
     ("srl", 1): [0.30, 0.40, 0.60, 0.50],
     ("srl", 2): [0.30, 0.50, 0.50, 0.60],
@@ -26,7 +26,7 @@ LOG = pd.DataFrame(
 
 
 def stored_scores() -> pd.DataFrame:
-    """Scores as the store gives them, among others; one task of one's own has no control."""
+    """Return scores as the store gives them, among those of other metrics; the user's task has no control."""
     rows = [("mask_prediction", step, None, "noun", 0.5, 10) for step in STEPS]
     for (task, layer), values in F1.items():
         rows += [("edge_probing_f1", step, layer, task, value, N[task]) for step, value in zip(STEPS, values)]

@@ -1,4 +1,4 @@
-"""Results of edge probing of a known shape, written through the store: two tasks of the metric, one of the user."""
+"""Known results of edge probing, written through the store: two tasks of the metric and one of the user."""
 
 from embryo_core import results
 from embryo_core.types import Findings, ProbeCurve, Run, Score
@@ -12,12 +12,12 @@ F1 = {  # task: layer: F1 at each of STEPS
 }
 TARGETS = {"pos": 400, "srl": 100, "mine": 50}
 MAJORITY, CONTROL = 0.2, 0.25
-SHARED = ("pos", "srl")  # of the metric itself; the other task is an evaluation of its own
+SHARED = ("pos", "srl")  # the metric's own tasks; the other one is a separate evaluation
 NOTE = "spans of sentences made for the tests"
 
 
 def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int, ...] = STEPS) -> None:
-    """Write the tasks at these steps, and what data they are of, without compacting."""
+    """Write results of the tasks at these steps, and a record of their data, without compacting."""
     for evaluation, own in (("edge_probing", SHARED), ("edge_probing:mine", ("mine",))):
         own = [task for task in own if task in tasks]
         sizes = {task: {"train": 8 * TARGETS[task], "dev": 60, "test": TARGETS[task], "labels": 5} for task in own}

@@ -1,4 +1,4 @@
-"""How far two float32 computations of one network may be apart, from the precision and the sizes alone."""
+"""Tolerances for two float32 computations of one network, from the precision and the sizes alone."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def rounding(model: Model, length: int, values: np.ndarray) -> float:
     """Return the absolute tolerance for states, logits or attention scores `values` of sequences of `length` pieces.
 
     A layer has products over H inputs (query, output, inner), over the size of a head and the length (attention) and
-    over 4 H (outer); a normalisation after each of its halves keeps the size. The same again, once, stands for
-    embeddings and head.
+    over 4 H (outer); a normalisation after each of its halves preserves the size. One more layer is counted for the
+    embeddings and the head.
     """
     hidden = model.hidden_size
     additions = (model.num_layers + 1) * (3 * hidden + hidden // model.num_heads + length + 4 * hidden + 2 * hidden)
@@ -34,7 +34,7 @@ def rounding(model: Model, length: int, values: np.ndarray) -> float:
 def probability_rounding(model: Model, length: int, probabilities: np.ndarray) -> float:
     """Return the relative tolerance for (products of) probabilities from logits of sequences of `length` pieces.
 
-    A probability is the exponential of a logit less the logarithm of the sum of all exponentials, each of which is off
-    by at most the rounding of a logit; logits are about as large as the logarithms of probabilities.
+    A probability is the exponential of a logit minus the logarithm of the sum of all exponentials. Both errors are at
+    most the rounding of a logit, and logits are about as large as the logarithms of probabilities.
     """
     return 2 * rounding(model, length, np.log(probabilities))

@@ -1,4 +1,4 @@
-"""The modules of the repository as syntax trees: what each imports, and what it takes of a package."""
+"""The modules of the repository as syntax trees: what each one imports, and which names it uses of a package."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Dotted names of all that a module imports anywhere, but for `if TYPE_CHECKING:` blocks, which never run."""
+    """Return the dotted names that a module imports anywhere except in `if TYPE_CHECKING:` blocks, which never run."""
     return frozenset(name for node in running(tree(module)) for name in imported(node, module))
 
 
@@ -32,7 +32,7 @@ def offered(package: str) -> set[str]:
 
 
 def taken(module: str, package: str) -> set[str]:
-    """Names that a module imports of a package, or reads as its attributes."""
+    """Return the names that a module imports from a package, or reads as its attributes."""
     above, _, last = package.rpartition(".")
     froms, attributes = froms_and_attributes(module)
     called = {package} | {alias or last for name, taken, alias in froms if (name, taken) == (above, last)}
@@ -42,7 +42,7 @@ def taken(module: str, package: str) -> set[str]:
 
 @cache
 def froms_and_attributes(module: str) -> tuple[set[tuple[str | None, str, str | None]], set[tuple[str, str]]]:
-    """Return "from package import name as alias" of a module, and "package.name", each by its parts."""
+    """Return the parts of each "from package import name as alias" and each "package.name" in a module."""
     nodes = list(ast.walk(tree(module)))
     statements = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     dotted = [node for node in nodes if isinstance(node, ast.Attribute) and is_dotted(node.value)]
@@ -58,7 +58,7 @@ def is_dotted(node: ast.AST) -> bool:
 
 
 def running(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes of a syntax tree outside TYPE_CHECKING blocks."""
+    """Yield all nodes of a syntax tree outside TYPE_CHECKING blocks."""
     yield node
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         return
@@ -67,7 +67,7 @@ def running(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported(node: ast.AST, module: str) -> list[str]:
-    """Dotted names that one statement or importlib call imports: "from a import b" is a.b."""
+    """Return the dotted names that one statement or importlib call imports: "from a import b" is a.b."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -77,12 +77,12 @@ def imported(node: ast.AST, module: str) -> list[str]:
     if called in ("importlib.import_module", "import_module"):
         return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
     if called == "distribution":
-        return [node.args[0].value]  # a package whose files are read
+        return [node.args[0].value]  # the package's files are read
     return []
 
 
 def room_of(name: str) -> str:
-    """Return the room, or the module next to the rooms, of a dotted name: embryo_core.runs of embryo_core.runs.log."""
+    """Return the room of a dotted name, or the module beside the rooms: embryo_core.runs of embryo_core.runs.log."""
     return ".".join(name.split(".")[:2])
 
 

@@ -1,4 +1,4 @@
-"""The house keeps its walls: imports that must never exist, light modules and docstrings."""
+"""Tests of the architecture: forbidden imports, light modules, requirements, names and docstrings."""
 
 import ast
 import os
@@ -36,7 +36,7 @@ LIGHT = (
 
 @dataclass(frozen=True)
 class Wall:
-    """Modules under `room` never import anything of `never`; files and folders in `doors` may."""
+    """A rule that modules under `room` import nothing of `never`, except the files and folders in `doors`."""
 
     room: str
     never: tuple[str, ...]
@@ -58,15 +58,15 @@ WALLS = (
 
 
 @pytest.mark.parametrize("wall", WALLS, ids=lambda wall: f"{wall.room} without {', '.join(wall.never)}")
-def test_no_import_goes_through_a_wall(wall: Wall):
-    """A room imports nothing that its wall keeps out, not even inside a function."""
+def test_forbidden_imports_do_not_exist(wall: Wall):
+    """Imports inside functions count too."""
     rooms = [module for module in MODULES if module.startswith(wall.room) and not module.startswith(wall.doors)]
     through = [(m, name) for m in rooms for name in imports(m) for never in wall.never if within(name, never)]
     assert rooms and not through
 
 
-def test_arrows_between_rooms_go_in_one_direction():
-    """No room, nor a module beside the rooms, imports what imports it, over however many others."""
+def test_imports_between_rooms_have_no_cycle():
+    """Rooms, and modules beside them, import each other in one direction only, also through others."""
     arrows: dict[str, set[str]] = {}
     for module in MODULES:
         room = room_of(module.removesuffix(".py").replace("/", "."))
@@ -74,14 +74,14 @@ def test_arrows_between_rooms_go_in_one_direction():
     TopologicalSorter(arrows).prepare()
 
 
-def test_a_module_stands_in_a_room():
-    """Beside the rooms of embryo_core are only what all of them use and the ways in."""
+def test_only_shared_modules_and_entry_points_are_beside_the_rooms():
+    """Every other module of embryo_core is in a room."""
     beside = {Path(module).stem for module in MODULES if re.fullmatch(r"embryo_core/\w+\.py", module)}
     assert beside == set(GROUND_FLOOR)
 
 
-def test_parquet_is_read_and_written_in_one_room():
-    """Only embryo_core/results calls read_parquet or to_parquet."""
+def test_only_results_read_and_write_parquet():
+    """No module outside embryo_core/results calls read_parquet or to_parquet."""
     users = {
         module
         for module in MODULES
@@ -91,8 +91,8 @@ def test_parquet_is_read_and_written_in_one_room():
     assert all(user.startswith("embryo_core/results/") for user in users)
 
 
-def test_pretraining_knows_only_the_layout_of_runs():
-    """Pretrain imports nothing of embryo_core but runs, types, errors and the check of tokenizer files."""
+def test_pretraining_imports_only_the_layout_of_runs():
+    """Of embryo_core it imports only runs, types, errors and the check of tokenizer files."""
     allowed = ("embryo_core.runs", "embryo_core.types", "embryo_core.errors", "embryo_core.tokenizers.checks")
     used = {
         (module, name)
@@ -105,8 +105,8 @@ def test_pretraining_knows_only_the_layout_of_runs():
 
 
 @pytest.mark.parametrize("module", LIGHT)
-def test_light_modules_import_next_to_nothing(module: str):
-    """The ground floor that every command imports needs the standard library and each other; runs/ needs msgspec too.
+def test_light_modules_import_only_the_standard_library(module: str):
+    """Every command imports them. They need the standard library and each other; runs/ also needs msgspec.
 
     Every reader of runs needs msgspec at once, and its import takes about ten milliseconds.
     """
@@ -127,14 +127,14 @@ def test_light_modules_import_next_to_nothing(module: str):
     ],
     ids=("vocabulary", "curves"),
 )
-def test_importing_pulls_in_nothing_heavy(modules: str, heavy: str):
-    """What a fresh Python has loaded after the import holds none of the heavy packages."""
+def test_importing_light_rooms_loads_no_heavy_package(modules: str, heavy: str):
+    """The modules loaded after the import are listed by a fresh Python."""
     loaded = run_python(f"import sys, {modules}; print(*sys.modules)")
     assert not set(heavy.split()) & set(loaded.split())
 
 
 def test_opening_the_dashboard_imports_no_torch(tiny_results):
-    """The first page, shown on a run with results, has loaded neither torch nor transformers nor TensorFlow."""
+    """The first page of a run with results loads neither torch nor transformers nor TensorFlow."""
     loaded = run_python(
         "import sys; from streamlit.testing.v1 import AppTest;"
         "page = AppTest.from_file('app/main.py', default_timeout=60).run();"
@@ -148,22 +148,22 @@ def test_opening_the_dashboard_imports_no_torch(tiny_results):
 # === Requirements ===
 
 
-def test_requirements_are_what_is_imported():
-    """requirements.txt names all that app and embryo_core import, and what plotly uses; pretrain's file completes it.
+def test_requirements_equal_the_imported_packages():
+    """requirements.txt names what app and embryo_core import and what plotly uses; pretrain's file adds to it.
 
-    What one command alone needs has a file of its own, or is in pretrain's.
+    What only one command needs is in a separate file, or in pretrain's.
     """
     assert requirements("requirements-cluster.txt") == {"ray"}  # `evaluate --ray`
-    apart = {"datasets", "ray", "tensorboard"}  # asked for by `fetch glue`, `evaluate --ray`, `export --to tensorboard`
+    apart = {"datasets", "ray", "tensorboard"}  # needed by `fetch glue`, `evaluate --ray`, `export --to tensorboard`
     needed = third_party("app/", "embryo_core/") - apart
     assert needed | {"orjson", "kaleido", "nbformat"} == requirements("requirements.txt")  # plotly uses them
-    backends = {"jax", "torch"}  # an accelerator's own Keras backend, installed by its user
+    backends = {"jax", "torch"}  # Keras backends for an accelerator, which its user installs
     missing = third_party("pretrain/") - backends - needed - requirements("requirements-pretrain.txt")
     assert not missing
 
 
-def test_versions_are_exact():
-    """Every requirement names one version, so that an installation is the one that was tested."""
+def test_versions_in_requirements_are_exact():
+    """An installation then has the versions that were tested."""
     for path in REPOSITORY.glob("requirements*.txt"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert re.match(r"#|-e \.$|-r \S+\.txt$|[\w-]+==[\w.]+(; .+)?$", line), f"{path.name}: {line}"
@@ -173,8 +173,8 @@ def test_versions_are_exact():
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_module_opens_with_a_sentence(module: str):
-    """A module's docstring begins with a paragraph that is a whole sentence; only an empty __init__.py has none."""
+def test_every_module_begins_with_a_sentence(module: str):
+    """The first paragraph of its docstring is a whole sentence; only an empty __init__.py has none."""
     if not tree(module).body:
         assert module.endswith("__init__.py")
         return
@@ -183,8 +183,8 @@ def test_every_module_opens_with_a_sentence(module: str):
 
 
 @pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
-def test_a_package_lists_what_it_offers(package: str):
-    """A package that is more than a folder offers names, and nothing else of it is imported but its modules."""
+def test_packages_list_the_names_that_others_import(package: str):
+    """Nothing else of a package is imported except its modules."""
     listed = offered(package)
     assert bool(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
     modules = {path.stem for path in (REPOSITORY / package.removesuffix("__init__.py")).iterdir()}
@@ -194,8 +194,8 @@ def test_a_package_lists_what_it_offers(package: str):
 
 
 @pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py") and m.count("/") > 1])
-def test_what_a_room_offers_is_used(package: str):
-    """Every name that a room offers is imported, or taken off the room, by a file outside it."""
+def test_every_offered_name_is_used_outside_its_room(package: str):
+    """A use is an import of the name or an access to it as an attribute of the room."""
     room = package.removesuffix("/__init__.py")
     outside = [path for folder in (*PACKAGES, "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
     users = [str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / room)]
@@ -203,8 +203,8 @@ def test_what_a_room_offers_is_used(package: str):
     assert not unused
 
 
-def test_a_family_is_named_in_its_own_files_alone():
-    """Elsewhere a layout or a capability says what a family is like."""
+def test_model_families_are_named_only_in_their_own_files():
+    """Other modules ask a layout or a capability."""
     named = [
         (module, node.value)
         for module in MODULES
@@ -215,22 +215,22 @@ def test_a_family_is_named_in_its_own_files_alone():
     assert not named
 
 
-def test_no_module_is_named_for_leftovers():
-    """No utils, common or helpers: a module is named for its job."""
+def test_no_module_is_called_utils_or_helpers():
+    """A module is named for its job."""
     assert not [m for m in MODULES if re.search(r"(^|/)_?(utils?|common|helpers?|misc)(/|\.py)", m)]
 
 
-# === What is compared with the modules ===
+# === References for the comparisons ===
 
 
 def third_party(*rooms: str) -> set[str]:
-    """Distributions that the modules of these rooms import."""
+    """Return the distributions that the modules of these rooms import."""
     names = {name.split(".")[0] for module in MODULES if module.startswith(rooms) for name in imports(module)}
     return names - set(sys.stdlib_module_names) - set(PACKAGES)
 
 
 def requirements(file: str) -> set[str]:
-    """Import names in one requirements file, without the files that it includes."""
+    """Return the import names of one requirements file, without the files that it includes."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
     imported_as = {"tensorflow-cpu": "tensorflow", "pillow": "PIL", "scikit-learn": "sklearn"}
     names = {line.split("==")[0] for line in lines if "==" in line}
@@ -238,7 +238,7 @@ def requirements(file: str) -> set[str]:
 
 
 def run_python(code: str, **environment: str) -> str:
-    """Run this code in a fresh Python in the repository, and return what it prints."""
+    """Run code in a fresh Python in the repository and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=REPOSITORY,

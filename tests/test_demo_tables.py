@@ -1,4 +1,4 @@
-"""The tables of the demo are those that the command writes, and agree with an independent count."""
+"""Tests of the demo's tables: the command writes the same page, and independent counts agree with it."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,17 @@ from tools import demo_tables
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 RUNS = sorted(path.name for path in (DEMO / "runs").iterdir())
 REFERENCE = [name for name in RUNS if name.endswith("-reference")]
-SMALL = [name for name in RUNS if name not in REFERENCE and "next-token" not in name]  # masked ones
+SMALL = [name for name in RUNS if name not in REFERENCE and "next-token" not in name]  # the masked language models
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    """Return the page of tables."""
+    """Return the text of the page of tables."""
     return (DEMO / "tables.md").read_text(encoding="utf-8")
 
 
 def table(text: str, run: str, name: str) -> pd.DataFrame:
-    """Return the table of that name in the part of a run, as text, by its first column."""
+    """Return the table `name` in the part of a run, as text, indexed by its first column."""
     part = text.split(f"## {run}\n")[1].split("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")]
     first = next(i for i, line in enumerate(lines) if line.startswith(f"| {name} |"))
@@ -35,21 +35,21 @@ def table(text: str, run: str, name: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=head).set_index(name)
 
 
-def test_the_page_is_what_the_command_writes(text: str) -> None:
-    """`make demo-tables` would change nothing."""
+def test_demo_tables_are_current(text: str) -> None:
+    """The command `make demo-tables` would change nothing."""
     assert demo_tables.page() == text
 
 
-def test_the_readme_names_every_run() -> None:
-    """In its table, and no run that is gone."""
+def test_readme_names_every_run() -> None:
+    """Its table has no run that was removed."""
     readme = (DEMO / "README.md").read_text(encoding="utf-8")
     rows = [row.split("|")[1].split("`") for row in readme.splitlines() if row.startswith("| `")]
     assert sorted(name for cells in rows for name in cells[1::2]) == RUNS
 
 
 @pytest.mark.parametrize("run", SMALL)
-def test_design_choices_are_those_counted(text: str, run: str) -> None:
-    """Loss of the log and accuracy over all words, from how often each word was right."""
+def test_design_choices_agree_with_log_and_words(text: str, run: str) -> None:
+    """The loss is that of the log; accuracies are counted over all words of the last step."""
     found = table(text, "Design choices", "run").loc[f"`{run}`"]
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     measures = [one for row in map(json.loads, lines) for one in row.get("measures", [])]
@@ -63,8 +63,8 @@ def test_design_choices_are_those_counted(text: str, run: str) -> None:
 
 
 @pytest.mark.parametrize("run", REFERENCE)
-def test_predictions_are_those_counted_in_the_words(text: str, run: str) -> None:
-    """Accuracy, n and the most frequent word of a category, from how often each word was right."""
+def test_prediction_table_agrees_with_the_words(text: str, run: str) -> None:
+    """Accuracy, n and the share of the most frequent word are counted for conjunctions."""
     found = table(text, run, "mask prediction")
     words = pd.read_parquet(DEMO / "results" / run / "words.parquet")
     words = words[(words["metric"] == "mask_prediction") & (words["tag"] == "CC")]
@@ -78,8 +78,8 @@ def test_predictions_are_those_counted_in_the_words(text: str, run: str) -> None
 
 
 @pytest.mark.parametrize("run", REFERENCE)
-def test_facts_are_those_answered(text: str, run: str) -> None:
-    """Precision at 1 and n, from the rank of each object; the baseline, from the objects."""
+def test_lama_table_agrees_with_the_ranks(text: str, run: str) -> None:
+    """Precision at 1 and n come from the rank of each object, the baseline from the objects."""
     found = table(text, run, "LAMA, precision at 1")
     cloze = pd.read_parquet(DEMO / "results" / run / "cloze.parquet", columns=["step", "relation", "object", "rank"])
     last = cloze[cloze["step"] == cloze["step"].max()]
@@ -91,8 +91,8 @@ def test_facts_are_those_answered(text: str, run: str) -> None:
 
 
 @pytest.mark.parametrize("run", REFERENCE)
-def test_held_out_accuracy_is_that_of_the_largest_sample(text: str, run: str) -> None:
-    """By position, and of pairs of sentences or of tokens, at the last step; counted in the lines of the log."""
+def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
+    """At the last step the largest sample is compared, by position, and of sentence pairs or replaced tokens."""
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = max((row for row in map(json.loads, lines) if row["split"] == "heldout"), key=lambda row: row["step"])
     as_in_training = [one for one in last["measures"] if one["masking"] == "training"]
@@ -110,23 +110,23 @@ def test_held_out_accuracy_is_that_of_the_largest_sample(text: str, run: str) ->
         assert shown["always “original”"] == f"{most['replaced_token_baseline']:.3f}"
 
 
-def test_what_was_not_measured_is_an_empty_cell() -> None:
-    """And counts are whole."""
+def test_missing_value_is_an_empty_cell() -> None:
+    """Counts are printed as whole numbers."""
     assert demo_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
     assert demo_tables.shown([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
 
 
 @pytest.mark.parametrize("run", REFERENCE)
-def test_phases_are_those_of_the_log(run: str) -> None:
-    """findings.md says where each run takes off and where it falls once more, with their intervals."""
+def test_phases_in_findings_agree_with_the_log(run: str) -> None:
+    """findings.md says where each run takes off and where it falls again, with the intervals."""
     log = pd.read_json(DEMO / "runs" / run / "log.jsonl", lines=True)
     found = {phase.name: phase for phase in phases_of_log(log)}
-    falls = ["later fall"] if run != "electra-reference" else []  # that one does not
+    falls = ["later fall"] if run != "electra-reference" else []  # its loss does not fall again
     assert [*found] == ["start", "first fall", "plateau", "take-off", "later plateau", *falls]
     settings = json.loads((DEMO / "runs" / run / "run.json").read_text(encoding="utf-8"))["config"]
     late = [found[name] for name in falls]
     for phase in late:
-        assert phase.earliest < settings["constant_steps"] <= phase.start  # when the learning rate begins to fall
+        assert phase.earliest < settings["constant_steps"] <= phase.start  # the learning rate begins to fall there
     words = " ".join((DEMO / "findings.md").read_text(encoding="utf-8").split())
     for phase in (found["take-off"], *late):
         interval = f"{phase.earliest:,} to {phase.latest:,})"
@@ -134,8 +134,8 @@ def test_phases_are_those_of_the_log(run: str) -> None:
 
 
 @pytest.mark.parametrize("run", REFERENCE)
-def test_minimal_pairs_are_those_counted(text: str, run: str) -> None:
-    """Of the sets, from the two scores of every pair: a tie is half right."""
+def test_minimal_pairs_table_agrees_with_the_scores(text: str, run: str) -> None:
+    """For each set the two scores of every pair are compared; a tie counts half."""
     found = table(text, run, "minimal pairs")
     scores = pd.read_parquet(DEMO / "results" / run / "pairs.parquet")
     last = scores[scores["step"] == scores["step"].max()]

@@ -1,4 +1,4 @@
-"""Documents link to files and headings that exist; the README is one screen and names every command."""
+"""Tests of the documents: their links work, and the README fits one screen and names every command."""
 
 import re
 from pathlib import Path
@@ -25,8 +25,8 @@ def headings(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_links_lead_somewhere(document: Path):
-    """Every relative link names a file that exists, and an anchor one of its headings."""
+def test_relative_links_work(document: Path):
+    """Every file that a link names exists, and every anchor is a heading of it."""
     broken = []
     for target, anchor in LINK.findall(document.read_text(encoding="utf-8")):
         path = document.parent / target if target else document
@@ -35,14 +35,14 @@ def test_links_lead_somewhere(document: Path):
     assert not broken
 
 
-def test_the_start_page_lists_every_page():
-    """A page that docs/index.md does not link is a page that no one finds."""
+def test_index_links_every_page():
+    """Nobody finds a page that docs/index.md does not link."""
     linked = {target for target, _ in LINK.findall((REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8"))}
     assert {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"index.md"} <= linked
 
 
-def test_the_readme_is_short_and_lists_every_command():
-    """At most 150 lines; a row of its table for each command."""
+def test_readme_is_short_and_lists_every_command():
+    """It has at most 150 lines, and its table has a row for each command."""
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert text.count("\n") <= 150
     listed = set(re.findall(r"^\| `(\w+)[^`]*` \|", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The lock files name all that is installed, in the versions that the requirements ask for, each with its hashes."""
+"""Tests of the lock files: they pin everything that is installed, at the required versions, with hashes."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ from tools import lock
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LOCKS = sorted(path.name for path in REPOSITORY.glob("requirements*.lock"))
-INSTALLED = {  # requirements, and the locks that are installed for them
+INSTALLED = {  # requirements, and the locks installed for them
     "requirements.txt": ("requirements.lock", "requirements-torch-cpu.lock"),
     "requirements-dev.txt": ("requirements-dev.lock", "requirements-torch-cpu.lock"),
 }
@@ -26,7 +26,7 @@ ENTRY = re.compile(r"([\w.-]+)==(\S+)((?: ; [^\\\n]+)?)((?: \\\n    --hash=sha25
 
 @cache
 def pins(name: str) -> dict[str, set[str]]:
-    """Versions of each package in a lock file, which has nothing but packages with hashes below its first line."""
+    """Return the versions of each package in a lock file; check that it has only packages with hashes after line 1."""
     head, _, text = (REPOSITORY / name).read_text(encoding="utf-8").partition("\n")
     assert head.startswith("# ")
     entries = list(ENTRY.finditer(text))
@@ -38,7 +38,7 @@ def pins(name: str) -> dict[str, set[str]]:
 
 
 def required(name: str) -> list[Requirement]:
-    """Return what a requirements file asks for, including the files that it includes."""
+    """Return the requirements of a file, including those of the files that it includes."""
     found = []
     for line in (REPOSITORY / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
@@ -50,13 +50,13 @@ def required(name: str) -> list[Requirement]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_line_is_a_package_with_hashes(name: str):
-    """Nothing else: no address of an index, no option, no package without a hash."""
+    """A lock file has no address of an index, no option, and no package without a hash."""
     assert pins(name) and "://" not in (REPOSITORY / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("requirements", INSTALLED)
-def test_every_requirement_is_locked_as_it_is_asked_for(requirements: str):
-    """A requirement that was changed alone is a red test: run `make lock`."""
+def test_locked_versions_satisfy_the_requirements(requirements: str):
+    """After a change of requirements alone this test fails until `make lock` is run."""
     locked = {package: versions for name in INSTALLED[requirements] for package, versions in pins(name).items()}
     for requirement in required(requirements):
         versions = locked.get(canonicalize_name(requirement.name), set())
@@ -64,10 +64,10 @@ def test_every_requirement_is_locked_as_it_is_asked_for(requirements: str):
 
 
 @pytest.mark.parametrize("requirements", INSTALLED)
-def test_all_that_a_requirement_needs_is_locked(requirements: str):
-    """Package by package, as the installed ones say; nothing is left for an index to choose.
+def test_dependencies_of_every_requirement_are_locked(requirements: str):
+    """They are read from the installed packages, so that no version is left for an index to choose.
 
-    Requirements that pyproject.toml overrides for uv are as it has them.
+    Requirements that pyproject.toml overrides for uv are taken from there.
     """
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     overridden = {own["name"]: own["requires-dist"] for own in project["tool"]["uv"]["dependency-metadata"]}
@@ -88,22 +88,22 @@ def test_all_that_a_requirement_needs_is_locked(requirements: str):
                 waiting.append(inner)
 
 
-def test_the_locks_agree():
-    """What is in two of them has one version, torch's build aside."""
+def test_lock_files_agree():
+    """A package in two of them has one version, apart from the build of torch."""
     everything = pins("requirements-dev.lock")
     assert all(everything[package] == versions for package, versions in pins("requirements.lock").items())
     builds = [pins(name)["torch"] for name in ("requirements-torch.lock", "requirements-torch-cpu.lock")]
     assert len({Version(version).public for versions in builds for version in versions}) == 1
 
 
-def test_what_builds_this_project_is_locked():
-    """It is installed without a build of its own surroundings, for which no hash would be asked."""
+def test_build_backend_is_locked():
+    """The project is installed without build isolation, which would fetch the backend without a hash."""
     assert "setuptools" in pins("requirements.lock")
     assert f'requires = ["{lock.BUILD}"]' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_make_installs_from_the_locks_alone():
-    """With hashes required and wheels only; the project itself brings nothing along."""
+def test_make_installs_only_from_lock_files():
+    """Hashes and wheels are required, and the project itself is installed without dependencies."""
     text = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     assert text.count("python -m pip install") == 2
     assert "pip install --quiet --require-hashes --no-deps --only-binary :all: -r" in text
@@ -111,8 +111,8 @@ def test_make_installs_from_the_locks_alone():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PyPI's torch has no CUDA elsewhere")
-def test_make_takes_torch_without_cuda_unless_it_is_asked_for(tmp_path: Path):
-    """From PyTorch's own index, with PyPI's as the fallback; TORCH=cuda takes PyPI's alone."""
+def test_make_installs_torch_without_cuda_by_default(tmp_path: Path):
+    """It comes from PyTorch's index, with PyPI's lock as fallback; TORCH=cuda uses only PyPI's."""
 
     def commands(*options: str) -> list[str]:
         target = tmp_path / "venv"
@@ -125,8 +125,8 @@ def test_make_takes_torch_without_cuda_unless_it_is_asked_for(tmp_path: Path):
     assert commands("TORCH=cuda") == ["requirements-torch.lock"]
 
 
-def test_a_lock_of_another_torch_is_never_kept(monkeypatch: pytest.MonkeyPatch):
-    """An index that is not reached leaves a lock of the same version as it is, and is an error for a new one."""
+def test_unreachable_index_keeps_only_a_lock_of_the_same_torch(monkeypatch: pytest.MonkeyPatch):
+    """Without the index a lock of the same version stays as it is, and a new version is an error."""
     monkeypatch.setattr(lock, "CPU_INDEX", "http://127.0.0.1:1")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     path = REPOSITORY / "requirements-torch-cpu.lock"
@@ -138,8 +138,8 @@ def test_a_lock_of_another_torch_is_never_kept(monkeypatch: pytest.MonkeyPatch):
     assert path.read_bytes() == before
 
 
-def test_pip_takes_the_lock():
-    """Its own parser finds every package pinned, with a hash."""
+def test_pip_accepts_the_lock_file():
+    """The parser of pip finds every package pinned and with a hash."""
     options = "--dry-run --quiet --no-index --require-hashes --no-deps -r requirements.lock".split()
     command = [sys.executable, "-m", "pip", "install", *options]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The installed package is whole: what it needs, what it holds, and its command."""
+"""Tests of the installed package: its dependencies, its files and its command."""
 
 import importlib
 import shutil
@@ -24,8 +24,8 @@ PACKAGES = ("app", "embryo_core", "pretrain")
     ],
     ids=("app", "pretrain"),
 )
-def test_dependencies_are_the_requirements_or_later(listed: list[str], file: str):
-    """The same packages for the same systems; the version that is installed here is one that is allowed."""
+def test_dependencies_allow_the_required_versions_or_later(listed: list[str], file: str):
+    """They are the same packages for the same systems, and the tested version is allowed."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
     tested = [Requirement(line) for line in lines if "==" in line and not line.startswith("#")]
     allowed = list(map(Requirement, listed))
@@ -34,8 +34,8 @@ def test_dependencies_are_the_requirements_or_later(listed: list[str], file: str
     assert all(str(Requirement(one).specifier).startswith(">=") for one in listed)
 
 
-def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path):
-    """Scripts, styles, the settings of the server and both licence files are in it, not the modules alone."""
+def test_wheel_has_every_file_of_the_packages(tmp_path: Path):
+    """Besides modules it has scripts, styles, the server's settings and both licence files."""
     source = tmp_path / "source"
     shutil.copytree(REPOSITORY, source, ignore=_all_but_packages)
     command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
@@ -55,7 +55,7 @@ def _all_but_packages(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if name == "__pycache__" or (Path(folder) == REPOSITORY and name not in kept)}
 
 
-def test_the_command_is_there():
-    """`embryo` is the command line of embryo_core."""
+def test_command_of_the_package_exists():
+    """The command `embryo` is the command line of embryo_core."""
     module, _, name = PROJECT["scripts"]["embryo"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))

@@ -1,15 +1,15 @@
-"""The list of files in docs/architecture.md is current; `make tree` writes it anew."""
+"""Tests of the list of files in docs/architecture.md, which `make tree` writes."""
 
 from tools import tree
 
 
-def test_the_file_tree_is_current():
-    """What `make tree` would write is what the document has."""
+def test_file_tree_is_current():
+    """Running `make tree` would not change the document."""
     document = tree.DOCUMENT.read_text(encoding="utf-8")
     assert tree.replaced(document) == document, "run: make tree"
 
 
-def test_every_python_file_says_what_it_is_for():
-    """A file without a first sentence would be a name without a role."""
+def test_every_python_file_begins_with_its_role():
+    """The list shows the first sentence of each file."""
     files = [path for root in tree.ROOTS for path in (tree.REPOSITORY / root).rglob("*.py") if path.stat().st_size]
     assert files and not [str(path) for path in files if not tree.role(path)]

@@ -1,4 +1,4 @@
-"""Results of a fine-tuning, made by hand, for tests of what is shown."""
+"""Hand-made results of fine-tuning, for tests of what is displayed."""
 
 from embryo_core import results
 from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore, TuningPoint
@@ -8,11 +8,15 @@ GOLD = "1101"  # labels of four examples
 ANSWERS = {0: "0101", 8: "1100", 16: "1101"}  # by step
 
 
-SPANS = {0: (0, 0, 0.0, 0.0), 8: (0, 3, 0.0, 0.5), 16: (4, 7, 1.0, 1.0)}  # start, end, exact, F1 of every question
+SPANS = {
+    0: (0, 0, 0.0, 0.0),
+    8: (0, 3, 0.0, 0.5),
+    16: (4, 7, 1.0, 1.0),
+}  # start, end, exact match and F1 of every question
 
 
 def store_tuning(run: Run, task: str, sha256: str = "0" * 64, labels: tuple[str, ...] = ()) -> None:
-    """Write what one seed answered at three steps, which scores in accuracy; the majority scores 0.75."""
+    """Write the answers of one seed at three steps, with their accuracy; the majority baseline is 0.75."""
     name, identity = _begin(run, task, sha256, labels)
     for step, answers in ANSWERS.items():
         right = sum(answer == gold for answer, gold in zip(answers, GOLD, strict=True)) / len(GOLD)
@@ -33,7 +37,7 @@ def store_tuning(run: Run, task: str, sha256: str = "0" * 64, labels: tuple[str,
 
 
 def store_questions(run: Run, sha256: str = "0" * 64) -> None:
-    """Write what one seed answered to four questions of SQuAD 1.1 at three steps."""
+    """Write the answers of one seed to four questions of SQuAD 1.1 at three steps."""
     name, identity = _begin(run, "squad", sha256, ())
     for step, (start, end, exact, f1) in SPANS.items():
         scores = {("model", "f1"): f1, ("model", "exact"): exact, ("no answer", "f1"): 0.0, ("no answer", "exact"): 0.0}

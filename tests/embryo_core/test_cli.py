@@ -1,4 +1,4 @@
-"""The command line prints what was asked, and one sentence for what is wrong; every command is documented."""
+"""Tests of the command line: it prints what was asked, reports errors in one sentence, and documents every command."""
 
 import json
 import platform
@@ -28,8 +28,8 @@ def root(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path / "data"
 
 
-def test_examples_are_found_kept_and_printed(root, capsys, tmp_path):
-    """A line for each, with the word and since when; the Query page reads them from the results."""
+def test_examples_are_found_stored_and_printed(root, capsys, tmp_path):
+    """Each line has the text and the word; the Query page reads the examples from the results."""
     questions = tmp_path / "questions.tsv"
     questions.write_text("The cat [MASK] on the mat .\tsat\nThe [MASK] sat .\tcat\n")
     assert main(["examples", "tiny", "--questions", str(questions)]) == 0
@@ -39,8 +39,8 @@ def test_examples_are_found_kept_and_printed(root, capsys, tmp_path):
     assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(lines, found))
 
 
-def test_what_is_printed_does_not_steer_a_terminal(root, capsys):
-    """Control characters in a stranger's run.json are escaped, whichever command prints them."""
+def test_control_characters_are_escaped_in_output(root, capsys):
+    """They may be in the run.json of another person."""
     card = root / "runs" / "tiny" / "run.json"
     content = json.loads(card.read_text())
     content["corpus"]["sources"] = ["\x1b[2J\x07text"]
@@ -50,7 +50,7 @@ def test_what_is_printed_does_not_steer_a_terminal(root, capsys):
 
 
 def test_runs_lists_checkpoints_and_results(root, capsys):
-    """One line per run, and one for the metrics computed at the same number of steps."""
+    """Each run has a line; metrics computed at the same number of steps share one."""
     assert main(["runs"]) == 0
     output = capsys.readouterr().out
     assert "tiny  albert, 3 checkpoints, steps 0 to 16" in output
@@ -58,8 +58,8 @@ def test_runs_lists_checkpoints_and_results(root, capsys):
     assert {"mask_prediction", "attention"} <= set(re.split(r",\s+", listed))
 
 
-def test_commands_name_what_steps_count(root, capsys, tmp_path, monkeypatch):
-    """Of a run whose steps are words: its list, an animation, what is removed, and what then has no weights."""
+def test_commands_name_the_unit_of_steps(root, capsys, tmp_path, monkeypatch):
+    """The steps of this run count words, in the list, an animation, an example, removed weights and missing weights."""
     card = root / "runs" / "tiny" / "run.json"
     card.write_text(json.dumps(json.loads(card.read_text()) | {"counted_in": "words"}))
     assert main(["runs"]) == 0
@@ -78,8 +78,8 @@ def test_commands_name_what_steps_count(root, capsys, tmp_path, monkeypatch):
     assert runs.left_out(runs.checkpoints(tiny)) == ["2 of 3 checkpoints kept their weights."]
 
 
-def test_runs_tells_what_is_broken_and_lists_the_rest(root, capsys):
-    """A broken run, checkpoint, log or result costs one sentence each, and status 1."""
+def test_runs_reports_what_is_broken_and_lists_the_rest(root, capsys):
+    """A broken run, checkpoint or result costs one sentence, and the exit status is 1."""
     runs_folder = root / "runs"
     for name in ("alone", "cyclic"):
         (runs_folder / name).mkdir()
@@ -96,15 +96,15 @@ def test_runs_tells_what_is_broken_and_lists_the_rest(root, capsys):
 
 
 def test_runs_counts_damaged_lines_of_a_log(root, capsys):
-    """They are left out of every page, and reported here."""
+    """Every page leaves them out, and this command reports them."""
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
         file.write(b'\xff\n{"split": "tr')
     assert main(["runs"]) == 0
     assert "log.jsonl: 2 damaged lines left out" in capsys.readouterr().out
 
 
-def test_thin_lists_and_removes_only_when_asked_to(root, capsys):
-    """Without --yes the listing alone; with it weights go, results stay, and `runs` counts what is left."""
+def test_thin_removes_weights_only_with_yes(root, capsys):
+    """Without --yes it lists them; with it results stay, and `runs` counts the checkpoints without weights."""
     weights = root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB"
     command = ["runs", "--thin", "tiny", "--keep", "0", "every:16"]
@@ -120,8 +120,8 @@ def test_thin_lists_and_removes_only_when_asked_to(root, capsys):
     assert "3 checkpoints, steps 0 to 16, 1 without weights" in capsys.readouterr().out
 
 
-def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
-    """A run whose results cannot be read is reported; its log, and the runs after it, are listed as ever."""
+def test_runs_continues_after_a_damaged_result(root, tiny_run, capsys):
+    """Its log and the runs after it are listed as usual."""
     shutil.copytree(tiny_run.path, root / "runs" / "ugly")
     (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
@@ -132,14 +132,14 @@ def test_runs_goes_on_after_a_damaged_result(root, tiny_run, capsys):
     assert output.err.count("\n") == 1 and "scores.parquet cannot be read" in output.err
 
 
-def test_runs_without_any_tells_how_to_start_one(capsys):
-    """An empty root is no error."""
+def test_runs_without_a_run_says_how_to_start_one(capsys):
+    """An empty data root is no error."""
     assert main(["runs"]) == 0
     assert "python -m pretrain" in capsys.readouterr().out
 
 
-def test_evaluate_computes_and_counts(root, sample, capsys):
-    """A second call skips what the first did."""
+def test_evaluate_computes_and_counts_results(root, sample, capsys):
+    """A second call skips what the first one computed."""
     command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]
     shutil.rmtree(root / "results")
     assert main([*command, "--steps", "0", "8"]) == 0
@@ -149,7 +149,7 @@ def test_evaluate_computes_and_counts(root, sample, capsys):
 
 
 def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, capsys):
-    """The others are evaluated; the failure is reported on stderr."""
+    """The other checkpoints are evaluated; stderr has the failure."""
     (root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors").unlink()
     command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]
     assert main([*command, "--overwrite"]) == 1
@@ -158,8 +158,8 @@ def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, caps
     assert "Failed: " in output.err and "model.safetensors does not exist" in output.err
 
 
-def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
-    """Its scores come beside those of the four; what has no data is left out, in one line."""
+def test_folder_adds_a_probing_task(root, sample, capsys, short_probing):
+    """Its scores join those of the four tasks; one line lists the metrics left out for missing data."""
     shutil.rmtree(root / "results")
     mine = sample / "probing" / "coref"
     command = ["evaluate", "tiny", "--steps", "16", "--probing", str(sample / "probing"), "--limit", "4"]
@@ -173,8 +173,8 @@ def test_a_fifth_probing_task_is_a_folder(root, sample, capsys, short_probing):
     assert "1 step: edge_probing, edge_probing:mine\n" in capsys.readouterr().out
 
 
-def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, monkeypatch, capsys):
-    """Once listed it has its options, is computed on its data, skipped when done, and listed with the others."""
+def test_added_metric_with_own_data_is_evaluated(root, tmp_path, monkeypatch, capsys):
+    """Once it is in METRICS it has options, is computed on its data, skipped when done, and listed."""
     monkeypatch.setattr(metrics, "METRICS", (*metrics.METRICS, LastPiece()))
     proverbs = tmp_path / "proverbs.txt"
     proverbs.write_text("Time flies .\nThe river runs to the sea .\nHaste makes waste .\n")
@@ -194,7 +194,7 @@ def test_a_metric_with_data_of_its_own_is_one_file_and_one_line(root, tmp_path, 
 
 
 def test_query_answers_at_one_step(root, capsys):
-    """As many of the best pieces as were asked for."""
+    """It prints as many pieces as --top says."""
     assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "--top", "3"]) == 0
     output = capsys.readouterr().out
     assert output.startswith("tiny, step 16")
@@ -202,15 +202,15 @@ def test_query_answers_at_one_step(root, capsys):
 
 
 def test_query_answers_at_all_steps(root, capsys):
-    """Every step is in the table."""
+    """The table has every step."""
     assert main(["query", "tiny", "The [MASK] runs ."]) == 0
     first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
     assert [word for word in first_words if word.isdecimal()] == ["0", "8", "16"]
 
 
 @pytest.mark.parametrize("what", [[], ["--lens"], ["--track", "river"]])
-def test_a_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, what):
-    """As on the Query page; `--step all` asks at every step, `--steps` at those that are named."""
+def test_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, what):
+    """The Query page does the same; `--step all` asks at every step, `--steps` at the named ones."""
     monkeypatch.setattr("embryo_core.query.asking.FIRST", 2)
     command = ["query", "tiny", "The [MASK] runs .", *what]
     asked = {(): ["0", "16"], ("--step", "all"): ["0", "8", "16"], ("--steps", "8", "16"): ["8", "16"]}
@@ -223,8 +223,8 @@ def test_a_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, w
 
 
 @pytest.mark.parametrize(("name", "begins"), [("head.gif", b"GIF89a"), ("head.html", b"<!DOCTYPE html>")])
-def test_animate_writes_what_the_suffix_says(root, tmp_path, capsys, name, begins):
-    """The file, and one line that says what is in it."""
+def test_animate_writes_the_format_of_the_suffix(root, tmp_path, capsys, name, begins):
+    """One line of output describes the content of the file."""
     path = tmp_path / name
     assert main(["animate", "tiny", "--layer", "2", "--head", "1", "-o", str(path)]) == 0
     assert path.read_bytes().startswith(begins)
@@ -232,7 +232,7 @@ def test_animate_writes_what_the_suffix_says(root, tmp_path, capsys, name, begin
 
 
 def test_query_tracks_a_word(root, capsys):
-    """A line per step; a text and a word that begin with "-" are taken as they are."""
+    """Each step has a line; a text and a word that begin with "-" are read literally."""
     assert main(["query", "tiny", "--step", "all", "--track", "rivers", "--", "- The [MASK] run ."]) == 0
     output = capsys.readouterr().out
     assert "- The [MASK]" in output and "2 pieces, river ##s" in output
@@ -242,7 +242,7 @@ def test_query_tracks_a_word(root, capsys):
 
 
 def test_query_reads_every_layer(root, capsys):
-    """At all steps the best of each layer; at one step the best of each layer side by side."""
+    """At all steps it prints the best word of each layer; at one step the best words of the layers side by side."""
     assert main(["query", "tiny", "--lens", "The [MASK] runs ."]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert rows[2].split("  ")[-1].strip() == "layer 2" and len(rows) == 3 + 3
@@ -286,7 +286,7 @@ def test_query_reads_every_layer(root, capsys):
     ],
 )
 def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
-    """On stderr, without a traceback."""
+    """They go to stderr, without a traceback."""
     assert main(arguments) == 2
     output = capsys.readouterr()
     assert message in output.err and output.err.startswith("Error: ") and "Traceback" not in output.err
@@ -307,8 +307,8 @@ def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
         [],
     ],
 )
-def test_arguments_that_make_no_sense_are_reported(arguments, capsys):
-    """argparse prints the usage and ends with status 2."""
+def test_invalid_arguments_print_the_usage(arguments, capsys):
+    """The exit status is 2."""
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage: python -m embryo_core" in capsys.readouterr().err
@@ -323,12 +323,12 @@ def test_arguments_that_make_no_sense_are_reported(arguments, capsys):
     ids=("evaluate", "query"),
 )
 def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
-    """In the middle of the work, other threads still computing: the process ends at once."""
+    """The process ends at once, although another thread is still computing."""
     data = ["--treebank", str(sample / "treebank.conllu")] if command[0] == "evaluate" else []
     module, _, function = stopped_in.rpartition(".")
     code = (
         "import os, runpy, signal, threading, time, importlib\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored by whatever a shell runs behind a prompt
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background processes of a shell ignore it
         "def stop(*_):\n"
         "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
@@ -343,7 +343,7 @@ def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
 
 
 def test_version_names_packages_without_importing_them():
-    """One line each for Embryo, Python and what is installed; nothing heavy is loaded for it."""
+    """Embryo, Python and the installed packages have a line each; no heavy package is imported."""
     code = (
         "import sys; from embryo_core.cli import main\n"
         "try: main(['--version'])\n"
@@ -358,8 +358,8 @@ def test_version_names_packages_without_importing_them():
     }
 
 
-def test_a_command_without_metrics_imports_none():
-    """Only `evaluate` waits for what the metrics are made of."""
+def test_fetch_does_not_import_numpy():
+    """Only `evaluate` imports what the metrics need."""
     code = "import sys; from embryo_core.cli import main; main(['fetch', 'ontonotes']); "
     code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, capture_output=True)
@@ -378,8 +378,8 @@ def test_a_command_without_metrics_imports_none():
         "app --port 1.5",
     ],
 )
-def test_a_number_of_the_wrong_kind_is_named(words, capsys):
-    """With what is wanted in its place."""
+def test_fractional_number_is_refused_where_integer_is_needed(words, capsys):
+    """The error names the value and what is expected."""
     with pytest.raises(SystemExit):
         main(words.split())
     assert "received '1.5'; give a whole number" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A run as data: the tables of the results, live answers, and a document whose examples run."""
+"""Tests of Study: the tables of a run's results, live answers, and documents whose examples run."""
 
 import ast
 import doctest
@@ -21,8 +21,8 @@ from tests.conftest import SAMPLE_DATA
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
-def test_tables_are_those_of_the_results(tiny_results: Run):
-    """Opened by its path; each table as its reader gives it."""
+def test_tables_equal_those_of_the_results(tiny_results: Run):
+    """The run is opened by its path, and each table is compared with that of its reader."""
     study = embryo.open(tiny_results.path)
     assert study.steps == (0, 8, 16) and study.run == tiny_results
     pd.testing.assert_frame_equal(study.scores("mask_prediction"), results.read_scores(tiny_results, "mask_prediction"))
@@ -37,7 +37,7 @@ def test_tables_are_those_of_the_results(tiny_results: Run):
 
 
 def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
-    """Every weight of a head's history is beside its step and its two positions."""
+    """Each row has a weight of the head's history, its step and its two positions."""
     rows = embryo.open(tiny_results.path).attention(2, 1)
     history = results.read_attention(tiny_results, 2, 1)
     assert len(rows) == history.weights.size
@@ -46,8 +46,8 @@ def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
         assert row.weight == history.weights[steps.index(row.step), row.origin, row.target]
 
 
-def test_a_question_is_answered_at_the_last_step_or_another(tiny_results: Run):
-    """Both masks, ranked, as `query.ask` has them."""
+def test_query_answers_at_the_last_or_a_given_step(tiny_results: Run):
+    """Ranked answers of both masks equal those of `query.ask`."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     for step, asked in ((None, 16), (8, 8)):
         found = query.ask(tiny_results, text, [asked], 3)
@@ -59,8 +59,8 @@ def test_a_question_is_answered_at_the_last_step_or_another(tiny_results: Run):
         assert rows["rank"].tolist() == [1, 2, 3] * 2
 
 
-def test_answers_at_all_steps_are_one_table(tiny_results: Run):
-    """Those of `query.ask`, of a tracked word, and of each layer."""
+def test_ask_returns_answers_of_all_steps_in_one_table(tiny_results: Run):
+    """It covers the answers of `query.ask`, of a tracked word, and of each layer."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     pd.testing.assert_frame_equal(study.ask(text).drop(columns="given"), query.ask(tiny_results, text).table)
     tracked = study.ask(text, [8, 16], track="rivers", mask=2)
@@ -69,8 +69,8 @@ def test_answers_at_all_steps_are_one_table(tiny_results: Run):
     pd.testing.assert_frame_equal(layers.drop(columns="given"), query.ask_layers(tiny_results, text, 2, [16], 3).table)
 
 
-def test_a_run_without_results_has_empty_tables(own_run: Run):
-    """Nothing measured is an empty table with its columns; maps name the command that makes them."""
+def test_run_without_results_has_empty_tables(own_run: Run):
+    """Attention maps have no empty form, so the error names the command that computes them."""
     study = embryo.open(own_run.path)
     assert study.scores().empty and study.scores("mask_prediction").empty and study.words().empty
     with pytest.raises(ResultsError, match="evaluate"):
@@ -78,14 +78,13 @@ def test_a_run_without_results_has_empty_tables(own_run: Run):
     assert set(study.findings()["verdict"]) == {"cannot be said"}
 
 
-def test_an_unknown_run_is_named(tiny_results: Run):
-    """The name that was asked for is in the error."""
+def test_unknown_run_is_named(tiny_results: Run):
     with pytest.raises(UnknownRun, match="no-such-run"):
         embryo.open("no-such-run")
 
 
-def test_the_document_is_true(monkeypatch: pytest.MonkeyPatch):
-    """Every example of docs/python.md prints what is written there, on the demo."""
+def test_examples_of_the_document_print_what_it_says(monkeypatch: pytest.MonkeyPatch):
+    """Every example of docs/python.md runs on the demo."""
     monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
     text = DOCUMENT.read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
@@ -97,8 +96,8 @@ def test_the_document_is_true(monkeypatch: pytest.MonkeyPatch):
     assert not runner.failures, "".join(said)
 
 
-def test_a_conditional_answer_names_what_was_given(tiny_results: Run):
-    """Masks after the first are answered with the best joint answer in the masks before."""
+def test_conditional_answers_name_the_given_words(tiny_results: Run):
+    """Masks after the first are answered given the best joint answer for the masks before."""
     table = embryo.open(tiny_results.path).ask("The [MASK] sat on the [MASK] .", k=3)
     assert set(table[table["mask"] < 2]["given"]) == {""}
     for step, rows in table.groupby("step"):
@@ -106,8 +105,8 @@ def test_a_conditional_answer_names_what_was_given(tiny_results: Run):
         assert set(rows[rows["mask"] == 2]["given"]) == {best.split(query.SEPARATOR)[0]}, step
 
 
-def test_a_lens_is_the_answer_of_each_layer(tiny_results: Run):
-    """The last layer answers as the model does."""
+def test_lens_has_the_answers_of_each_layer(tiny_results: Run):
+    """The answers of the last layer are those of the model."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat ."
     table = study.lens(text, k=2)
     assert set(table["layer"]) == {0, 1, 2} and set(table["step"]) == {0, 8, 16}
@@ -115,8 +114,8 @@ def test_a_lens_is_the_answer_of_each_layer(tiny_results: Run):
     assert last["token"].tolist() == own[own["listed"]]["token"].tolist()
 
 
-def test_a_checkpoint_and_its_model_are_at_hand(tiny_results: Run):
-    """For one's own code: the folder for transformers, and the facade for arrays."""
+def test_study_gives_checkpoint_and_model(tiny_results: Run):
+    """Users' own code gets the folder for transformers and the facade for arrays."""
     study = embryo.open(tiny_results.path)
     assert study.checkpoint(8).path == tiny_results.path / "checkpoints" / "step8"
     assert study.model(8).checkpoint == study.checkpoint(8)
@@ -124,14 +123,14 @@ def test_a_checkpoint_and_its_model_are_at_hand(tiny_results: Run):
         study.checkpoint(9)
 
 
-def test_the_card_of_a_run_is_its_design(tiny_results: Run):
-    """As HTML, whatever characters a name has."""
+def test_html_of_a_study_shows_the_design(tiny_results: Run):
+    """Markup in names is escaped."""
     card = embryo.Study(replace(tiny_results, objective="masked <b> + order"))._repr_html_()
     assert "albert" in card and "<b>" not in card and "hidden size" in card
 
 
-def test_a_metric_of_several_measures_is_asked_for_by_its_name(tiny_results: Run):
-    """Its rows have the names of the measures."""
+def test_scores_of_a_metric_include_all_its_measures(tiny_results: Run):
+    """The rows have the names of the measures."""
     study = embryo.open(tiny_results.path)
     found, every = study.scores("head_behaviour"), study.scores()
     assert {*found["metric"]} == {name for name in every["metric"] if name.startswith("head_behaviour_")} != set()
@@ -150,14 +149,14 @@ def test_a_metric_of_several_measures_is_asked_for_by_its_name(tiny_results: Run
         (lambda study: embryo.evaluate(study, nonsense=1), "as_written"),
     ],
 )
-def test_unknown_names_are_errors_that_name_what_exists(tiny_results: Run, read, known: str):
-    """Never an empty table."""
+def test_unknown_names_list_the_known_ones(tiny_results: Run, read, known: str):
+    """No reader answers with an empty table instead."""
     with pytest.raises(EmbryoError, match=known):
         read(embryo.open(tiny_results.path))
 
 
-def test_a_run_is_added_evaluated_and_compared(tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """From a folder of checkpoints to a table of two runs, by the functions of a notebook."""
+def test_run_is_added_evaluated_and_compared(tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The functions of a notebook lead from a folder of checkpoints to a table of two runs."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     study = embryo.add(tiny_run.path / "checkpoints", "mine", tokenizer=str(tiny_run.tokenizer))
     report = embryo.evaluate(study, ["mask_prediction"], {"treebank": SAMPLE_DATA["treebank"]}, [8, 16], progress=False)
@@ -169,15 +168,15 @@ def test_a_run_is_added_evaluated_and_compared(tiny_run: Run, tmp_path: Path, mo
     assert compared.differences.empty or compared.differences["difference"].isna().all()
 
 
-def test_names_for_notebooks_are_complete():
-    """Each exists, without importing what the command line does not need."""
+def test_every_exported_name_exists():
+    """A name that is not exported raises AttributeError."""
     assert all(getattr(embryo, name) is not None for name in embryo.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         embryo.nonsense  # noqa: B018
 
 
-def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch):
-    """Every cell of docs/example.ipynb, on the demo; what its last lines give can be displayed."""
+def test_notebook_runs(monkeypatch: pytest.MonkeyPatch):
+    """Every cell of docs/example.ipynb runs on the demo, and the values of its last lines can be displayed."""
     monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
     cells = json.loads(DOCUMENT.with_name("example.ipynb").read_text(encoding="utf-8"))["cells"]
     names: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Series of decoders that transformers' own Trainer made, from `add` to a comparison, beside plain transformers."""
+"""Tests of series from transformers' Trainer, from `add` to a comparison, against plain transformers."""
 
 from collections import Counter
 from itertools import chain
@@ -32,7 +32,7 @@ TEXT = "The river runs"
 
 
 class Sentences(Dataset):
-    """The sentences of a sample as pieces, each its own labels."""
+    """Sentences of the sample as pieces, each with itself as labels."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         sentences = [example.words for example in corpora.read_treebank(SAMPLE_DATA["treebank"])]
@@ -47,7 +47,7 @@ class Sentences(Dataset):
 
 
 def train(family: str, folder: Path, seed: int = 0) -> Path:
-    """Let transformers' Trainer train a tiny model, with a checkpoint every six updates and the model in the root."""
+    """Train a tiny model with transformers' Trainer: a checkpoint every six updates, the final model in the root."""
     tokenizer = decoders.write_tokenizer(folder)
     settings = {"save_steps": 6, "logging_steps": 2, "report_to": [], "learning_rate": 1e-2, "seed": seed}
     arguments = TrainingArguments(str(folder), max_steps=STEPS[-1], use_cpu=True, disable_tqdm=True, **settings)
@@ -67,7 +67,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def right_words(folder: Path) -> tuple[Counter, Counter]:
-    """Return how often each word was asked, and was right: each of its pieces the best after the true ones."""
+    """Return how often each word was asked and was right, that is, each piece was the best after the true ones."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     asked: Counter = Counter()
@@ -86,12 +86,12 @@ def right_words(folder: Path) -> tuple[Counter, Counter]:
 
 @torch.inference_mode()
 def best(model: torch.nn.Module, ids: list[int], pieces: int) -> int:
-    """Return the most probable next piece of those that the tokenizer has."""
+    """Return the most probable next piece among those of the tokenizer."""
     return int(model(input_ids=torch.tensor([ids])).logits[0, -1, :pieces].argmax())
 
 
 def added(source: Path, name: str) -> Run:
-    """Add a series and check what it has: every step, the log, no fault."""
+    """Add a series and check its steps, its log, and that the audit finds no fault."""
     found = add([str(source)], name)
     assert found.steps == STEPS and not found.troubles
     assert audit(found.run).faults == ()
@@ -101,8 +101,8 @@ def added(source: Path, name: str) -> Run:
     return found.run
 
 
-def test_from_add_to_a_comparison(source: Path, tmp_path: Path) -> None:
-    """Scores, answers and probabilities are those of the Trainer's folders; another seed is beside it."""
+def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> None:
+    """Scores, answers and probabilities are those of the Trainer's folders; another seed can be compared."""
     run = added(source, "mine")
     assert runs.read_run(run.path).family == source.name
     report = evaluate(run, SAMPLE_DATA, ["next_word_prediction"])

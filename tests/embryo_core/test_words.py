@@ -1,4 +1,4 @@
-"""Numbers in sentences: one of a thing is singular."""
+"""Tests of numbers in sentences, with singular and plural."""
 
 import numpy as np
 import pandas as pd
@@ -18,23 +18,23 @@ from embryo_core.words import (
 
 
 def test_one_is_singular():
-    """None and several are plural, thousands have their comma."""
+    """Zero and several are plural; thousands have a comma."""
     found = [quantity(n, "checkpoint") for n in (0, 1, 2, 1000)]
     assert found == ["0 checkpoints", "1 checkpoint", "2 checkpoints", "1,000 checkpoints"]
 
 
-def test_counts_are_one_number_or_a_span():
-    """Whole numbers with commas, and what is missing left out."""
+def test_count_range_is_one_number_or_a_span():
+    """Numbers have commas, and missing values are left out."""
     assert [count_range(pd.Series(n)) for n in ([1000, 1000], [8, 1000], [8.0, None])] == ["1,000", "8 to 1,000", "8"]
 
 
-def test_a_share_in_percent_has_a_space():
-    """As in "95 % interval", to the digits that are asked for."""
+def test_percentage_has_a_space():
+    """Findings write "95 % interval"; the number of digits can be chosen."""
     assert [percent(0.28349), percent(1), percent(0.125, 0)] == ["28.3 %", "100.0 %", "12 %"]
 
 
-def test_of_many_steps_some_are_named():
-    """Up to eight are; of more the first four and the last, and always how many there are."""
+def test_long_list_of_steps_is_shortened():
+    """Up to eight steps are named; of more, the first four and the last, with the total count."""
     assert (
         list_steps([8], StepUnit.UPDATES) == "step 8"
         and list_steps([0, 1000], StepUnit.UPDATES) == "steps 0, 1,000 (2 in all)"
@@ -44,8 +44,8 @@ def test_of_many_steps_some_are_named():
     assert [list_steps([1000], "words"), list_steps([0, 1000], "words")] == ["1,000 words", "0, 1,000 words (2 in all)"]
 
 
-def test_steps_are_joined_to_one_name():
-    """All of them are named, by what they count."""
+def test_joined_steps_are_all_named():
+    """The words depend on the unit of the steps."""
     assert [join_steps([8], StepUnit.UPDATES), join_steps([0, 1000], StepUnit.UPDATES)] == [
         "step 8",
         "steps 0 and 1,000",
@@ -54,8 +54,8 @@ def test_steps_are_joined_to_one_name():
     assert [join_steps([1], "words"), join_steps([0, 1000], "words")] == ["1 word", "0 and 1,000 words"]
 
 
-def test_a_step_is_named_by_what_it_counts():
-    """Updates are steps; other units follow their number, and one of them is singular."""
+def test_steps_are_named_by_their_unit():
+    """Updates are called steps; other units follow the number, in the singular after 1."""
     assert [name_step(step, StepUnit.UPDATES) for step in (0, np.int64(1000))] == ["step 0", "step 1,000"]
     assert [name_step(step, "words") for step in (0, 1, 1000)] == ["0 words", "1 word", "1,000 words"]
     assert (name_step("%{x:,}", StepUnit.UPDATES), name_step("%{x:,}", "tokens")) == ("step %{x:,}", "%{x:,} tokens")
@@ -66,8 +66,7 @@ def test_a_step_is_named_by_what_it_counts():
     assert [name_step_range(0, 1000, "words"), name_step_range(1, 1, "words")] == ["0 to 1,000 words", "1 word"]
 
 
-def test_numbers_that_are_steps_have_a_head():
-    """What they count is in it."""
+def test_heading_of_steps_names_their_unit():
     assert [step_heading("peak at", StepUnit.UPDATES), step_heading("peak at", "words")] == [
         "peak at step",
         "peak at, in words",

@@ -1,4 +1,4 @@
-"""A metric with data of its own, in one file: does the model guess the last piece of a proverb?"""
+"""A metric with its own data in one file: does the model guess the last piece of a proverb?"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from embryo_core.types import Findings, Score
 
 @dataclass(frozen=True)
 class Proverbs:
-    """What `read` returns."""
+    """Proverbs as `LastPiece.read` returns them."""
 
     ids: list[np.ndarray]  # with [CLS] and [SEP]
     summary: dict[str, Any]
 
 
 class LastPiece(Metric):
-    """Share of proverbs whose last piece is the best guess where it is masked."""
+    """Share of proverbs whose masked last piece is the model's best guess."""
 
     name = "last_piece"
     page = "knowledge"

@@ -1,7 +1,7 @@
-"""How many folders are damaged, and what no damage may do: take long, take memory, or lead to a file elsewhere.
+"""Settings and fixtures of the fuzz tests: no damage may take long, take much memory, or make a file elsewhere be read.
 
-EMBRYO_FUZZ is the number of folders, each damaged four times, and as many damages has each kind of file: 2,000 of 500.
-EMBRYO_FUZZ_SEED is the first seed.
+EMBRYO_FUZZ is the number of folders, each damaged four times; each kind of file gets four times this number of damages,
+2,000 for 500. EMBRYO_FUZZ_SEED is the first seed.
 """
 
 import os
@@ -29,22 +29,22 @@ from tests.app.conftest import (
 from tests.conftest import SAMPLE_DATA
 from tests.tuned import store_questions
 
-pa.set_cpu_count(1)  # as torch's threads: the tests run side by side
+pa.set_cpu_count(1)  # like torch's threads: tests run in parallel
 
 FOLDERS = int(os.environ.get("EMBRYO_FUZZ", "6"))
 FIRST = int(os.environ.get("EMBRYO_FUZZ_SEED", "0"))
-DAMAGES = 4  # of each folder
+DAMAGES = 4  # for each folder
 SEEDS = range(FIRST, FIRST + FOLDERS)
 OF_A_KIND = range(FIRST, FIRST + DAMAGES * FOLDERS)  # a seed for each damage of a kind of file
-SECONDS = 5  # of computing that a command or a page may take; it takes half of one
-WAITING = 60  # seconds by the clock: other processes may compute meanwhile
-GIGABYTE = 2**30 if sys.platform == "darwin" else 2**20  # in the unit of ru_maxrss
-UNREAD = 0  # time of the last access, before
+SECONDS = 5  # CPU time that a command or page may take; it usually takes half a second
+WAITING = 60  # seconds of wall-clock time, since other processes may run
+GIGABYTE = 2**30 if sys.platform == "darwin" else 2**20  # in units of ru_maxrss
+UNREAD = 0  # initial time of last access
 
 
 @pytest.fixture(scope="session")
 def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a run with results in tables and in parts, and an example, after imports and a first page."""
+    """Return a run with compacted and pending results and an example, after all imports and a first page."""
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path_factory.mktemp("sound") / "data")
     run = runs.read_run(root / "runs" / tiny_results.name)
     store_questions(run)
@@ -60,13 +60,13 @@ def sound(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def copy_as_bad(run: Run, root: Path) -> tuple[Path, Path]:
-    """Copy a run and one of its results, below a folder of data, under the name "bad"."""
+    """Copy a run and its results into a data folder under the name "bad"."""
     return tuple(Path(shutil.copytree(path, root / path.parent.name / "bad")) for path in (run.path, run.results))
 
 
 @contextmanager
 def watched(outside: Path) -> Iterator[None]:
-    """Fail where the block takes too long, takes a gigabyte, or reads a file below the folder `outside`."""
+    """Fail if the block takes too long, takes a gigabyte, or reads a file below the folder `outside`."""
     for path in _files(outside):
         os.utime(path, (UNREAD, path.stat().st_mtime))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""What can go wrong with a file or folder, and what a stranger can put in its place."""
+"""Random damage to files and folders, including what a malicious author could put in their place."""
 
 import json
 import os
@@ -19,13 +19,13 @@ from embryo_core.types import Run
 VALUES = (None, True, -1, 5, 2**31, 2**63, 2**64, 10**400, 1e308, "", "\x1b[2J", "x" * 10_000, "../..", "/etc/hostname")
 TEXTS = (b"", b"5", b"null", b"[]", b"{}", b"NaN", b'{"step": Infinity}', b"[" * 100_000, b"\xff\xfe\x00", b'{"a')
 NUMBERS = (0, -1, 1, 7, 1023, 2**31 - 1)
-SMALL = 2**21  # bytes of a file that is read to be damaged; one made sparse before is not
+SMALL = 2**21  # bytes; a larger file, made sparse before, is not read
 
 
 def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
-    """Damage one file or folder below these in one way of many, and say which.
+    """Damage one random file or folder below `folders` in a random way, and return a description.
 
-    Links lead to its counterpart below `outside`, which has the same layout as the folder that holds them all.
+    A link leads to the counterpart below `outside`, which has the same layout as the folder that contains them all.
     """
     paths = sorted(path for folder in folders for path in folder.rglob("*"))
     if not paths:
@@ -36,7 +36,7 @@ def damage(folders: list[Path], outside: Path, rng: random.Random) -> str:
 
 
 def damage_one(path: Path, outside: Path, rng: random.Random) -> str:
-    """Damage this file or folder, and say how; a link leads to `outside`."""
+    """Damage this file or folder and return a description; a link leads to `outside`."""
     state = path.lstat()
     how = rng.choice(FOR_FILES if stat.S_ISREG(state.st_mode) and state.st_size <= SMALL else FOR_ALL)
     how(path, outside, rng)
@@ -44,7 +44,7 @@ def damage_one(path: Path, outside: Path, rng: random.Random) -> str:
 
 
 def sign(run: Run) -> None:
-    """Put the hashes of damaged files into manifests and run.json, as a stranger can: what is behind them is read."""
+    """Write the hashes of damaged files into manifests and run.json, as a stranger could; then the files are read."""
     for manifest in run.path.glob("checkpoints/*/manifest.json"):
         _rehash(
             manifest,
@@ -103,7 +103,7 @@ def _make_sparse(path: Path, _: Path, rng: random.Random) -> None:
 
 
 def _change_value(path: Path, outside: Path, rng: random.Random) -> None:
-    """Put a strange value somewhere: into JSON, or into a table, whose checksum then is right; write over the rest."""
+    """Write a strange value into JSON, or into a table and its checksum; overwrite any other file."""
     try:
         content = pq.read_table(path) if path.suffix == ".parquet" else json.loads(path.read_bytes())
     except (pa.ArrowException, OSError, ValueError, RecursionError):
@@ -123,7 +123,7 @@ def _change_value(path: Path, outside: Path, rng: random.Random) -> None:
 
 
 def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
-    """Another value in one cell, of the column's own type."""
+    """Change one cell of a table to another value of the column's type."""
     field = rng.choice(list(table.schema))
     values = table[field.name].to_pylist()
     strange = {pa.string(): ("", "\x1b[2J", "x" * 10_000, "![a](//b)", "\ufdd0"), pa.bool_(): (True, False)}
@@ -132,7 +132,7 @@ def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
     if pa.types.is_list(field.type):
         value = [float(value or 0)] * 3
     elif pa.types.is_floating(field.type) and value is not None:
-        value = float(value)  # which a float32 rounds; it would refuse an integer that it cannot hold
+        value = float(value)  # float32 rounds it, but would refuse an integer that it cannot represent
     values[rng.randrange(len(values))] = value
     column = pa.array(values, field.type)
     pq.write_table(table.set_column(table.schema.get_field_index(field.name), field, column), path)
@@ -140,7 +140,7 @@ def _change_table(path: Path, table: pa.Table, rng: random.Random) -> None:
 
 
 def _members(content: Any) -> list[tuple[Any, Any]]:
-    """All (container, key) of a JSON value."""
+    """Return every (container, key) of a JSON value."""
     inner = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     return [pair for key, value in inner for pair in ((content, key), *_members(value))]
 
@@ -162,7 +162,7 @@ def _replaced_by(make: Callable[[Path, Path], None], name: str) -> Callable[...,
 
 
 def _lock(path: Path, *_: Any) -> None:
-    if not path.is_symlink():  # it would be that of another file
+    if not path.is_symlink():  # chmod would change another file
         path.chmod(0)
 
 

@@ -1,4 +1,4 @@
-"""Damaged data of an evaluation are reported in one sentence."""
+"""Tests of damaged evaluation data, which are reported in one sentence."""
 
 import random
 import shutil
@@ -28,13 +28,13 @@ READERS: dict[str, Callable[[Path], list]] = {
 
 
 def size(path: Path) -> int:
-    """Bytes of the files below a folder."""
+    """Return the bytes of the files below a folder."""
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
-    """Their readers raise CorpusError with the place, or read what is still sound."""
+def test_damaged_evaluation_data_are_reported(kind: str, tmp_path: Path):
+    """Readers raise an EmbryoError with a printable message, or read what is still sound."""
     for seed in OF_A_KIND:
         rng, folder = random.Random(seed), tmp_path / str(seed) / "data" / kind
         source = SAMPLE_DATA[kind]
@@ -42,7 +42,7 @@ def test_damaged_data_of_an_evaluation_are_reported(kind: str, tmp_path: Path):
         copy(source, folder)
         whole = size(folder)
         damage([folder], tmp_path / "outside", rng)
-        if size(folder) > 100 * whole:  # one's own data may be large
+        if size(folder) > 100 * whole:  # the user's own data may be large
             continue
         with watched(tmp_path / "outside"):
             found = attempt(READERS[kind], folder)

@@ -1,4 +1,4 @@
-"""Each kind of file of a run and of its results with random damages, put to what reads it."""
+"""Tests of randomly damaged files of a run and its results, each read by its reader."""
 
 import random
 import shutil
@@ -15,12 +15,12 @@ from embryo_core.types import Run
 from tests.fuzz.conftest import OF_A_KIND, attempt, copy_as_bad, watched
 from tests.fuzz.damage import SMALL, damage_one, sign
 
-SIGNED = 0.5  # of the damages of files whose hash the run holds: what is behind the hash is read
+SIGNED = 0.5  # share of damaged files whose stored hash is renewed, so that their content is read
 
 
 @dataclass(frozen=True)
 class File:
-    """A file below the folder of data, what reads it, and the file that holds its checksum."""
+    """A file below the data folder, its reader, and the file that has its checksum."""
 
     path: str
     read: Callable[[Run], object]
@@ -28,13 +28,13 @@ class File:
 
 
 def load_last(run: Run) -> object:
-    """Load the model of step 16; None if it is not listed."""
+    """Load the model of step 16; return None if the step is not listed."""
     assert all(reason.isprintable() for _, reason in runs.broken(run))
     return [load(checkpoint) for checkpoint in runs.loadable(run) if checkpoint.step == 16] or None
 
 
 def load_own_tokenizer(run: Run) -> object:
-    """Load the tokenizer, if it is that of run.json."""
+    """Load the tokenizer if it is that of run.json."""
     return load_tokenizer(runs.read_run(run.path))
 
 
@@ -81,8 +81,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_file_is_read_as_it_was_written_or_reported(kind: str, sound: Run, tmp_path: Path):
-    """Its readers raise an error of ours; what a checksum covers is read only where the checksum is right."""
+def test_damaged_file_is_reported_or_read_unchanged(kind: str, sound: Run, tmp_path: Path):
+    """Readers raise an EmbryoError; a file with a checksum is read only if the checksum is right."""
     root, outside = tmp_path / "data", tmp_path / "outside" / "file"
     copy_as_bad(sound, root)
     whole, run = shutil.copytree(root, tmp_path / "whole"), runs.read_run(root / "runs" / "bad")
@@ -103,15 +103,15 @@ def test_a_damaged_file_is_read_as_it_was_written_or_reported(kind: str, sound: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sound_file_is_read(kind: str, sound: Run):
-    """What the seeds damage is sound before."""
+def test_sound_file_is_read(kind: str, sound: Run):
+    """This shows that the seeds damage files which were readable before."""
     for file in KINDS[kind]:
         found = file.read(sound)
         assert found is not None and len(found if hasattr(found, "__len__") else [found])
 
 
 def restore(path: Path, whole: Path) -> None:
-    """Put a file back as it was."""
+    """Restore a file from its sound copy."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Run folders with random damages: no traceback, no hang, no file read elsewhere, and the other runs as ever.
+"""Tests of randomly damaged run folders: no traceback, no hang, no file read elsewhere, and other runs stay listed.
 
-Each folder is damaged four times, listed, and put to a command and a page in turn.
+Each folder is damaged four times, listed, and used by one command and one page in turn.
 """
 
 import os
@@ -37,7 +37,7 @@ PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning"
 
 
 def read_all(folder: Path) -> None:
-    """Ask everything that `runs` can tell of a run's folder."""
+    """Read everything that `runs` can read of a run's folder."""
     attempt(runs.open_run, folder)
     for run in runs.list_runs():
         attempt(runs.read_log, run)
@@ -51,10 +51,10 @@ def read_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_damaged_folders_harm_nobody(
+def test_damaged_run_is_reported_and_others_are_listed(
     seed: int, sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Whatever is wrong with one run, it is reported in sentences, and the sound run next to it is listed."""
+    """Neither a command nor a page has a traceback, and the sound run beside the damaged one is listed."""
     rng = random.Random(seed)
     monkeypatch.setenv("EMBRYO_DATA", os.pathsep.join([str(sound.path.parents[1]), str(tmp_path / "data")]))
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", "50 MB")
@@ -78,8 +78,8 @@ def test_damaged_folders_harm_nobody(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_sound_folder_is_read(page: str, sound: Run, monkeypatch: pytest.MonkeyPatch):
-    """What the seeds damage is sound before."""
+def test_sound_folder_is_read(page: str, sound: Run, monkeypatch: pytest.MonkeyPatch):
+    """This shows that the seeds damage folders which were readable before."""
     monkeypatch.setenv("EMBRYO_DATA", str(sound.path.parents[1]))
     assert runs.list_runs() == [sound] and not runs.broken_runs() and not runs.broken(sound)
     app = Dashboard().open(page, run="tiny")

@@ -177,8 +177,8 @@ def twins(tensors: list[np.ndarray]) -> list[Twins]:
 
 @pytest.mark.parametrize("kind", [walk, drift])
 @pytest.mark.parametrize(("step", "like"), [(7, 3), (3, 7), (6, 4), (4, 6), (5, 4), (4, 5), (0, 6), (11, 4), (11, 10)])
-def test_a_tensor_with_the_numbers_of_another_step(kind: Kind, step: int, like: int):
-    """It is reported at the step where it does not belong, at the ends too; one of fewer than eight numbers is not."""
+def test_tensor_with_numbers_of_another_step_is_named(kind: Kind, step: int, like: int):
+    """It is reported at the step where it is wrong, also at the ends; fewer than eight numbers are ignored."""
     tensors = made(kind)
     tensors[5], tensors[6] = tensors[5][:, :8], tensors[6][:, :7]
     assert twins(tensors) == []

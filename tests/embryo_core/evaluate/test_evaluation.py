@@ -167,8 +167,8 @@ def test_missing_data_name_the_fetch_command(own_run):
         evaluate(own_run, {}, ["world_knowledge"])
 
 
-def test_a_run_gets_the_metrics_whose_needs_it_meets(own_run, monkeypatch):
-    """A model that predicts no words is evaluated on its attention all the same."""
+def test_metrics_are_chosen_by_capabilities(own_run, monkeypatch):
+    """A model that predicts no words is evaluated on its attention; naming a metric that needs words is an error."""
     monkeypatch.setattr("embryo_core.engine.capabilities.checkpoint_capabilities", lambda _: frozenset({"attentions"}))
     assert evaluate(own_run, SAMPLE_DATA, steps=[8]) == Report(computed=2)
     assert set(results.read_sources(own_run)) == {"attention", "head_behaviour"}

@@ -124,8 +124,8 @@ def change(folder: Path, **members: object) -> Path:
     return path
 
 
-def test_the_file_decides_and_not_the_class(tmp_path):
-    """Of a WordPiece with NFKC and words between blanks, which transformers rebuilds as BERT's; one text shows it."""
+def test_tokenizer_file_takes_precedence_over_its_class(tmp_path):
+    """Transformers would rebuild this WordPiece, with NFKC and splits at blanks, as BERT's; the remark names a text."""
     wordpiece(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}')
     path = change(tmp_path, normalizer={"type": "NFKC"}, pre_tokenizer={"type": "WhitespaceSplit"})
