@@ -1,4 +1,4 @@
-"""Words scored in running text, as plain transformers would mask them, beside words tokenized on their own."""
+"""Tests of words in running text, masked as plain transformers would, and of words tokenized on their own."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.embryo_core.sources.conftest import write_byte_level
 
 @pytest.fixture(scope="module")
 def byte_level(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Path]:
-    """Return a ModernBERT with a byte-level tokenizer that has learned the sample's sentences as written."""
+    """Return a ModernBERT with a byte-level tokenizer, trained on the sample's sentences as written, and its folder."""
     folder = write_byte_level(tmp_path_factory.mktemp("modernbert"))
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     rows = tokenizer([text_of(example)[0] for example in sentences()], padding=True, return_tensors="pt")
@@ -54,7 +54,7 @@ def sentences() -> list:
 
 
 def text_of(example) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of a sentence and the characters of each word."""
+    """Return the text of a sentence and the (start, end) characters of each word."""
     text, places = "", []
     for word, blank in zip(example.words, example.blanks or [True] * len(example.words), strict=True):
         places.append((len(text), len(text) + len(word)))
@@ -63,7 +63,7 @@ def text_of(example) -> tuple[str, list[tuple[int, int]]]:
 
 
 def slow_counts(folder: Path) -> dict[str, list[int]]:
-    """Mask one word at a time in the running text; count words and those that are right, by form."""
+    """Return [n, hits] of each word form, masking one word at a time in the running text."""
     tokenizer, model = AutoTokenizer.from_pretrained(folder), ModernBertForMaskedLM.from_pretrained(folder).eval()
     counts: dict[str, list[int]] = {}
     for example in sentences():
@@ -81,8 +81,8 @@ def slow_counts(folder: Path) -> dict[str, list[int]]:
     return counts
 
 
-def test_running_text_equals_a_slow_loop(byte_level):
-    """Each word with its hits and misses; "." is right there, and never where each word is tokenized on its own."""
+def test_running_text_counts_equal_a_slow_loop(byte_level):
+    """Hits and misses of every word are compared; "." is predicted in running text only, never as a word on its own."""
     model, folder = byte_level
     found: dict[bool, dict[str, list[int]]] = {}
     for as_written in (True, False):
@@ -97,7 +97,7 @@ def test_running_text_equals_a_slow_loop(byte_level):
     assert found[True]["."][0] == found[False]["."][0]
 
 
-def test_a_word_has_the_pieces_with_a_character_of_it(byte_level):
+def test_word_has_every_piece_that_overlaps_it(byte_level):
     """A piece across two words belongs to both, and the blank before a word to that word."""
     tokenizer = byte_level[0].tokenizer
     words, blanks = ("The", "riv", "er", "runs", "."), (True, False, True, False, True)
@@ -108,8 +108,8 @@ def test_a_word_has_the_pieces_with_a_character_of_it(byte_level):
 
 
 @pytest.mark.parametrize("words", [("The", "old", "baker"), ("Ａ", "\u200b", "ﬁne", "town"), ("\u200b",)])
-def test_words_apart_have_their_own_pieces(tiny_run, words):
-    """Of SentencePiece, whose normaliser changes characters or drops them: as encoded on their own."""
+def test_sentencepiece_words_have_the_same_pieces_in_running_text(tiny_run, words):
+    """The normaliser changes or drops some characters; pieces equal those of words encoded on their own."""
     from embryo_core.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(tiny_run)
@@ -118,15 +118,15 @@ def test_words_apart_have_their_own_pieces(tiny_run, words):
     assert np.array_equal(np.diff(together.spans), np.diff(apart.spans))
 
 
-def test_a_treebank_without_blanks_has_no_running_text(trained, tmp_path):
-    """The answer would be that of words on their own under another name."""
+def test_treebank_without_blanks_has_no_running_text(trained, tmp_path):
+    """The results would be those of words on their own under another name."""
     path = write_treebank(tmp_path / "a.conllu", ("the", "DT"), ("river", "NN"))
     with pytest.raises(CorpusError, match=r"SpaceAfter=No.*--as-written"):
         read(MASK_PREDICTION, trained, path, **{AS_WRITTEN.name: True})
 
 
-def test_results_of_the_two_ways_are_never_mixed(tiny_run, tmp_path):
-    """The caption names running text, a comparison warns, and results from before the option are of single words."""
+def test_results_of_running_text_and_single_words_do_not_mix(tiny_run, tmp_path):
+    """The note names running text, a comparison warns, and results older than the option are of single words."""
     alone, written = (copy_run(tiny_run, tmp_path / name) for name in ("a", "b"))
     for run, options in ((alone, None), (written, {AS_WRITTEN.name: True})):
         evaluate(run, SAMPLE_DATA, ["mask_prediction"], [16], limit=3, options=options)

@@ -1,4 +1,4 @@
-"""Averaged attention maps are the mean over the sentences that reach an entry, one sentence at a time."""
+"""Tests of averaged attention maps: an entry is the mean over the sentences that reach it, as by plain transformers."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ def found(model, limit=None):
 
 
 def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
-    """Entry by entry, over the sentences that are long enough."""
+    """Each entry is averaged over the sentences that are long enough for it."""
     maps, findings = found(trained)
     plain = AlbertForPreTraining.from_pretrained(
         trained.checkpoint.path, dtype=torch.float32, attn_implementation="eager"
@@ -45,21 +45,20 @@ def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
 
 
 def test_layers_and_heads_are_numbered_from_1(trained):
-    """Layer 1 is the lowest, head 1 the first."""
     _, findings = found(trained)
     assert [(row.layer, row.head) for row in findings.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
-def test_a_map_ends_where_ten_sentences_reach(trained, tmp_path):
-    """Of twelve sentences of 5 to 16 pieces, [CLS] and [SEP] included, the tenth longest has 7, as has the map."""
+def test_map_ends_where_ten_sentences_reach(trained, tmp_path):
+    """Twelve sentences have 5 to 16 pieces with [CLS] and [SEP]; the tenth longest has 7, and so has the map."""
     words = [word for pieces in range(5, 17) for word in (*[("the", "DT")] * (pieces - 2), None)]
     data = read(Attention(), trained, write_treebank(tmp_path / "a.conllu", *words))
     assert data.summary["length"] == 7
     assert data.summary["sentences_per_position"] == [12, 12, 12, 12, 12, 11, 10]
 
 
-def test_a_map_is_no_longer_than_64_positions(trained, tmp_path, monkeypatch):
-    """Whatever sentences and models reach; fewer where less is asked for."""
+def test_map_has_at_most_64_positions(trained, tmp_path, monkeypatch):
+    """Sentences of 100 pieces and a model with 128 positions would allow more; a lower MAX_LENGTH shortens the maps."""
     path = write_treebank(tmp_path / "a.conllu", *([("the", "DT")] * 98 + [None]) * 3)
     source = corpora.open_source(path)
     assert Attention().read(trained.tokenizer, Limits(128), source).summary["length"] == 64
@@ -69,7 +68,7 @@ def test_a_map_is_no_longer_than_64_positions(trained, tmp_path, monkeypatch):
 
 
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
-    """With fewer than MIN_SENTENCES sentences every entry is an average over all of them."""
+    """With fewer than MIN_SENTENCES sentences, every entry is an average over all of them."""
     maps, findings = found(trained, limit=3)
     examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
     assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)
@@ -77,8 +76,8 @@ def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
     np.testing.assert_allclose(curves.normalise_rows(maps).sum(-1), 1, rtol=maps.shape[-1] * np.finfo(np.float32).eps)
 
 
-def test_the_sentences_of_each_position_are_noted(trained, sample):
-    """As many as are long enough for it, from [CLS] on, which all have."""
+def test_summary_counts_the_sentences_of_each_position(trained, sample):
+    """A sentence counts at every position up to its length, so position 0, [CLS], has all sentences."""
     lengths = [
         len(trained.tokenizer.encode_words(example.words).ids) + 2
         for example in corpora.read_treebank(sample / "treebank.conllu")

@@ -1,4 +1,4 @@
-"""The metrics of decoders, each beside a slow computation by plain transformers: one prefix at a time."""
+"""Tests of the metrics of decoders, each compared with plain transformers, which read one prefix at a time."""
 
 import shutil
 from collections import Counter
@@ -30,7 +30,7 @@ def decoder(request: pytest.FixtureRequest) -> Model:
 
 
 class Plain:
-    """A checkpoint's model and tokenizer in transformers."""
+    """Hold a checkpoint's model and tokenizer in transformers."""
 
     def __init__(self, model: Model):
         path = model.checkpoint.pointer.file
@@ -41,7 +41,7 @@ class Plain:
 
     @torch.inference_mode()
     def after(self, ids: list[int], **outputs: bool):
-        """Return the outputs after these ids, by themselves."""
+        """Return the model's outputs for these ids alone."""
         return self.model(input_ids=torch.tensor([ids]), **outputs)
 
     def next(self, ids: list[int]) -> np.ndarray:
@@ -54,7 +54,7 @@ class Plain:
 
 
 def pieces_of(tokenizer: PreTrainedTokenizerBase, example: Example) -> list[list[int]]:
-    """Return the pieces of each word in the running text; none here is of two words, and a blank begins the next."""
+    """Return the pieces of each word in the running text; no piece spans two words, and a blank begins a word."""
     blanks = example.blanks or [True] * len(example.words)
     text = "".join(word + " " * blank for word, blank in zip(example.words, blanks)).rstrip()
     found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
@@ -65,8 +65,8 @@ def pieces_of(tokenizer: PreTrainedTokenizerBase, example: Example) -> list[list
     return cut
 
 
-def test_next_word_prediction(decoder: Model):
-    """A word is right if each of its pieces is the best after the true ones; scores by group, n and all."""
+def test_next_word_prediction_equals_plain_transformers(decoder: Model):
+    """A word is right if each of its pieces has the highest logit after the true pieces before it."""
     plain, asked = Plain(decoder), []
     for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
         cut = plain.pieces(example)
@@ -92,8 +92,8 @@ def test_next_word_prediction(decoder: Model):
     assert 0 < hits < len(asked)
 
 
-def test_first_words_without_a_context_are_counted(gpt2: Model, neox: Model):
-    """With a token before the text they are asked."""
+def test_first_words_without_context_are_left_out_and_counted(gpt2: Model, neox: Model):
+    """A decoder with a token before the text predicts them too."""
     without, with_token = (read(NextWordPrediction(), model) for model in (gpt2, neox))
     left_out = len(with_token.words) - len(without.words)
     assert left_out == sum(with_token.start == 1) > 0
@@ -102,8 +102,8 @@ def test_first_words_without_a_context_are_counted(gpt2: Model, neox: Model):
     assert "read as running text" in with_token.summary["note"]
 
 
-def test_world_knowledge(decoder: Model, tmp_path: Path):
-    """Rank and probability of the object after the text before it; other templates are counted as left out."""
+def test_world_knowledge_equals_plain_transformers(decoder: Model, tmp_path: Path):
+    """Facts whose template continues after the object are left out and counted."""
     folder = shutil.copytree(SAMPLE_DATA["lama"], tmp_path / "lama")
     relations = (folder / "relations.jsonl").read_text()
     (folder / "relations.jsonl").write_text(relations.replace("[X] was born in [Y] .", "[Y] saw [X] born in it ."))
@@ -131,8 +131,8 @@ def test_world_knowledge(decoder: Model, tmp_path: Path):
     assert any(one.rank == 1 for one in found.cloze)
 
 
-def test_ngram_divergence(decoder: Model):
-    """The next piece's distribution after each context, beside counts of pieces and of pairs."""
+def test_ngram_divergence_equals_slow_counts(decoder: Model):
+    """The next piece's distribution after each context is compared with counts of pieces and of pairs."""
     plain = Plain(decoder)
     lines = [
         [plain.begin + plain.tokenizer(line, add_special_tokens=False).input_ids for line in text]
@@ -161,8 +161,8 @@ def test_ngram_divergence(decoder: Model):
     assert found["unigram"].n == len(expected) and "next pieces" in data.summary["note"]
 
 
-def test_head_behaviour_and_positions(decoder: Model):
-    """Pieces are found where they are, with or without a token before them."""
+def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
+    """A token before the text shifts the positions of its pieces, but is not one of them."""
     plain, sums, cosines = Plain(decoder), Counter(), []
     pieces = 0
     for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):

@@ -1,4 +1,4 @@
-"""What edge probing stores: F1, control and majority of each task, over the whole test set, and the probes' curves."""
+"""Tests of edge probing: F1, control and majority of each task on the whole test set, and the probes' curves."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def found(trained: Model) -> Findings:
         return metric.compute(trained, read(metric, trained))
 
 
-def test_every_task_has_its_scores_in_every_layer(trained, found):
+def test_every_task_has_scores_in_every_layer(trained, found):
     """Embeddings are layer 0, the majority baseline has no layer, and n is the number of test targets."""
     tasks = read(EdgeProbing(), trained).data.tasks
     rows = {(score.metric, score.group, score.layer): score.n for score in found.scores}
@@ -44,8 +44,8 @@ def test_every_task_has_its_scores_in_every_layer(trained, found):
     assert all(0 <= score.value <= 1 for score in found.scores)
 
 
-def test_scores_and_curves_are_those_of_the_task_and_of_its_control(trained, monkeypatch):
-    """What the probes of each task and layer came to, under its name; the control task's beside it."""
+def test_scores_and_curves_belong_to_their_task_and_layer(trained, monkeypatch):
+    """Training is replaced by distinct numbers for each task, layer and control task."""
     data = read(EdgeProbing(), trained)
     numbers = iter(range(1000))
 
@@ -65,13 +65,13 @@ def test_scores_and_curves_are_those_of_the_task_and_of_its_control(trained, mon
 
 
 def test_memory_is_given_in_mebibytes(trained):
-    """2,048 unless said otherwise."""
+    """The default is 2,048."""
     assert read(EdgeProbing(), trained).memory == 2**31
     assert read(EdgeProbing(), trained, **{"probe-memory": 3}).memory == 3 * 2**20
 
 
-def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch):
-    """Its share among the test targets, though another label is more frequent there."""
+def test_majority_label_is_that_of_training(trained, tmp_path, monkeypatch):
+    """The score is this label's share of the test targets, though another label is more frequent there."""
     monkeypatch.setitem(training.PROTOCOLS, "fast", replace(training.PROTOCOLS["fast"], iterations=1, least_epochs=1))
     text = "The dog saw the river"
     labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
@@ -82,31 +82,30 @@ def test_the_majority_is_that_of_the_training_set(trained, tmp_path, monkeypatch
     assert (score.value, score.n) == (1 / 4, 4)
 
 
-def test_curves_come_with_the_scores(trained, found):
-    """Of each task, layer, and control task, with finite losses."""
+def test_every_task_layer_and_control_has_a_curve(trained, found):
     curves = {(point.task, point.layer, point.control) for point in found.probes}
     layers = range(trained.num_layers + 1)
     assert curves == {(task, layer, control) for task in TASKS for layer in layers for control in (False, True)}
 
 
-def test_the_summary_says_what_was_probed(trained):
-    """Sizes of each task, and one sentence for captions."""
+def test_summary_describes_the_probed_tasks(trained):
+    """It has the sizes of each task and a note for captions."""
     summary = read(EdgeProbing(), trained).summary
     assert summary["tasks"]["coref"] == {"train": 58, "dev": 15, "test": 15, "labels": 2}
     assert "coref 15" in summary["note"] and "distinct sentences of probing" in summary["note"]
     assert summary["too_long"] == summary["no_pieces"] == 0
 
 
-def test_memory_and_cores_change_no_number(trained, found, monkeypatch):
-    """Features on disk and another number of cores give the same findings."""
+def test_memory_and_parallel_passes_change_no_result(trained, found, monkeypatch):
+    """Features on disk and three parallel passes give the same findings."""
     metric, tasks = EdgeProbing(), read(EdgeProbing(), trained)
     monkeypatch.setattr(trained, "parallel_passes", 3)
     again = metric.compute(trained, replace(tasks, memory=0))
     assert (again.scores, again.probes) == (found.scores, found.probes)
 
 
-def test_the_paper_protocol_runs(trained, sample, found, monkeypatch):
-    """It trains otherwise, so its curves are others; here it is cut short."""
+def test_paper_protocol_gives_scores_and_curves(trained, sample, found, monkeypatch):
+    """Training is cut to 60 iterations, with an evaluation after every second one."""
     short = replace(training.PROTOCOLS["paper"], iterations=60)
     monkeypatch.setitem(training.PROTOCOLS, "paper", short)
     metric = EdgeProbing("coref")
@@ -115,8 +114,8 @@ def test_the_paper_protocol_runs(trained, sample, found, monkeypatch):
     assert len(paper.scores) == 7 and all(np.isfinite(point.train_loss) for point in paper.probes)
 
 
-def test_a_task_of_ones_own_has_the_same_scores_under_its_name(trained, sample, found):
-    """The folder of one of the four, given as a fifth; sums in another order may turn a target or two."""
+def test_custom_task_has_the_scores_of_the_same_data(trained, sample, found):
+    """One of the four tasks is given again as a custom task; sums in another order may change a target or two."""
     metric = EdgeProbing("mine")
     assert metric.name == "edge_probing:mine"
     own = metric.compute(trained, read(metric, trained, sample / "probing" / "srl"))
@@ -129,8 +128,8 @@ def test_a_task_of_ones_own_has_the_same_scores_under_its_name(trained, sample, 
 # === Wrong folders ===
 
 
-def test_some_of_the_four_tasks_are_enough(trained, sample, tmp_path: Path):
-    """Those that are there are probed, in the usual order; hidden folders are none."""
+def test_subset_of_the_four_tasks_is_probed(trained, sample, tmp_path: Path):
+    """The tasks come in the usual order, and hidden folders are ignored."""
     for task in ("srl", "constituent"):
         copytree(sample / "probing" / task, tmp_path / task)
     (tmp_path / ".cache").mkdir()
@@ -138,24 +137,24 @@ def test_some_of_the_four_tasks_are_enough(trained, sample, tmp_path: Path):
     assert [task.name for task in tasks] == ["constituent", "srl"]
 
 
-def test_an_unknown_task_is_reported_how_it_is_given(trained, sample, tmp_path: Path):
-    """By --probe."""
+def test_unknown_task_is_reported_with_its_option(trained, sample, tmp_path: Path):
+    """The error names --probe, which takes custom tasks."""
     copytree(sample / "probing", tmp_path / "probing")
     (tmp_path / "probing" / "pos").rename(tmp_path / "probing" / "tags")
     with pytest.raises(CorpusError, match=r"folder 'tags', which is none of pos, .*--probe tags=FOLDER"):
         read(EdgeProbing(), trained, tmp_path / "probing")
 
 
-def test_a_folder_without_tasks_is_reported(trained, sample):
-    """As when the folder of one task is given for that of all."""
+def test_folder_without_tasks_is_reported(trained, sample):
+    """The folder of one task is given in place of the folder of all, and then a file."""
     with pytest.raises(CorpusError, match=r"no folder named pos, .* --probe NAME="):
         read(EdgeProbing(), trained, sample / "probing" / "pos")
     with pytest.raises(CorpusError, match="is no folder"):
         read(EdgeProbing(), trained, sample / "treebank.conllu")
 
 
-def test_a_missing_split_is_reported(trained, sample, tmp_path: Path):
-    """With what there is."""
+def test_missing_split_is_reported(trained, sample, tmp_path: Path):
+    """The error lists the splits that exist."""
     copytree(sample / "probing" / "pos", tmp_path / "pos")
     (tmp_path / "pos" / "dev.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"dev.jsonl \(or .xz, .gz\) does not exist; .* test.jsonl, train.jsonl"):

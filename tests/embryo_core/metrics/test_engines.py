@@ -1,4 +1,4 @@
-"""Counts do not depend on the engine that computes a model."""
+"""Tests that the counts of metrics do not depend on the engine."""
 
 from dataclasses import replace
 
@@ -28,8 +28,8 @@ def found(name: str, model: Model) -> Findings:
 
 
 @pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])
-def test_both_engines_count_alike_on_the_demo(name):
-    """Every word, every fact's rank: nothing turns on the order in which float32 is summed."""
+def test_both_engines_give_equal_counts_on_the_demo(name):
+    """Every word and every fact's rank is equal: none depends on the order in which float32 is summed."""
     checkpoint = runs.loadable(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
     engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]

@@ -1,4 +1,4 @@
-"""Measures of states equal a slow computation with transformers and loops over numbers, for encoders and a decoder."""
+"""Tests of geometry: measures of states equal a slow computation with transformers, for encoders and a decoder."""
 
 from math import exp, log
 from pathlib import Path
@@ -16,7 +16,7 @@ from embryo_core.metrics.geometry import MIN_WORDS, Geometry, measure, word_stat
 from tests.conftest import SAMPLE_DATA
 from tests.embryo_core.metrics.conftest import read, write_treebank
 
-CLOSE = {"rel": 2e-3, "abs": 2e-3}  # float32 states of two implementations
+CLOSE = {"rel": 2e-3, "abs": 2e-3}  # for float32 states of two implementations
 
 
 def plain_states(model: Model) -> np.ndarray:
@@ -89,7 +89,7 @@ def plain_cka(first: np.ndarray, second: np.ndarray) -> float:
 
 @pytest.mark.parametrize("family", ["trained", "bert", "gpt2"])
 def test_measures_equal_a_slow_computation(family, request):
-    """Of an ALBERT, a BERT and a GPT-2, of every layer; the sample of a small treebank is all its words."""
+    """All layers of an ALBERT, a BERT and a GPT-2 are compared, on all words, since the treebank is small."""
     model = request.getfixturevalue(family)
     states = plain_states(model)
     scores = Geometry().compute(model, read(Geometry(), model)).scores
@@ -105,8 +105,8 @@ def test_measures_equal_a_slow_computation(family, request):
             assert found[name].n == len(own) or (name == "dimension" and found[name].n < len(own))
 
 
-def test_the_sample_is_the_same_for_other_tokenizers(trained, gpt2, monkeypatch):
-    """The words with the least random numbers, wherever their pieces are; a limit drops those of later sentences."""
+def test_sampled_words_do_not_depend_on_the_tokenizer(trained, gpt2, monkeypatch):
+    """The 30 words with the least random numbers are drawn; a limit leaves only words of the first sentences."""
     monkeypatch.setattr("embryo_core.metrics.geometry.WORDS", 30)
     examples = corpora.read_treebank(SAMPLE_DATA["treebank"])
     keys = [(n, i, key) for n, one in enumerate(examples) for i, key in enumerate(plain_keys(n, len(one.words)))]
@@ -125,16 +125,16 @@ def plain_keys(number: int, words: int) -> list[float]:
     return np.random.default_rng([0, number]).random(words).tolist()
 
 
-def test_equal_states_have_no_covariance():
-    """Their rank is 1 and their cosine 1; what the covariance or distances would give is not there."""
+def test_equal_states_have_rank_1_and_cosine_1():
+    """Measures of covariance and of distances are missing, and so is the Gram matrix; zeros have no rank either."""
     states = np.tile(np.arange(1.0, 33.0), (40, 1))
     assert {name: round(value, 3) for name, (value, _) in measure(states).items()} == {"rank_me": 1, "anisotropy": 1}
     assert geometry.gram(states) is None
     assert geometry.rank_me(np.zeros((40, 32))) is None and not len(geometry.eigenvalues(np.zeros((40, 32))))
 
 
-def test_planted_dimensions_are_found():
-    """Of a plane in 50 dimensions; eigenvalues that fall as 1 / i squared; directions of equal variance."""
+def test_measures_find_planted_dimensions():
+    """A plane in 50 dimensions has dimension 2, eigenvalues 1 / i² have exponent 2, 50 equal variances have rank 50."""
     random = np.random.default_rng(0)
     plane = random.uniform(size=(1000, 2)) @ random.normal(size=(2, 50))
     dimension, n = geometry.two_nn(np.concatenate([plane, plane[:300]]))
@@ -145,8 +145,8 @@ def test_planted_dimensions_are_found():
     assert geometry.rank_me(whole) == pytest.approx(50, rel=1e-4)
 
 
-def test_unrelated_states_have_no_similarity():
-    """Debiased: in as many dimensions as words too, where the biased one is near 1; turned states are alike."""
+def test_cka_of_unrelated_states_is_near_0():
+    """CKA is debiased, since biased CKA nears 1 if dimensions outnumber words; it is 1 for turned and scaled states."""
     random = np.random.default_rng(0)
     first, second = random.normal(size=(2, 100, 400))
     turned = 3 * first @ np.linalg.qr(random.normal(size=(400, 400)))[0] + 5
@@ -157,8 +157,8 @@ def test_unrelated_states_have_no_similarity():
     assert np.allclose(grams[0].sum(axis=0), 0) and not np.diag(grams[0]).any()
 
 
-def test_a_text_that_is_too_short_is_answered_in_a_sentence(trained, tmp_path):
-    """It is named with its number of words; one that is shorter than the sample is measured, and the note says so."""
+def test_too_short_text_is_reported(trained, tmp_path):
+    """The error names the file and its number of words; the note says if a text is shorter than the sample."""
     words = [("the", "DT"), ("river", "NN")] * (MIN_WORDS // 2)
     data = read(Geometry(), trained, write_treebank(tmp_path / "a.conllu", *words))
     assert "fewer than the 1,024" in data.summary["note"]
@@ -166,8 +166,8 @@ def test_a_text_that_is_too_short_is_answered_in_a_sentence(trained, tmp_path):
         read(Geometry(), trained, write_treebank(tmp_path / "b.conllu", *words[:-1]))
 
 
-def test_what_is_stored_gives_the_similarity_of_the_states(trained):
-    """Of the first words of the sample, in the order in which they were drawn, in every layer."""
+def test_stored_products_give_the_cka_of_states(trained):
+    """They are of the first 128 words drawn, in the order of drawing, in every layer."""
     data = read(Geometry(), trained)
     states, grams = word_states(trained, data).astype(float), Geometry().compute(trained, data).grams
     assert [row.layer for row in grams] == [0, 1, 2] and {row.n for row in grams} == {128}

@@ -1,4 +1,4 @@
-"""What a head does is measured as plain loops over plain transformers measure it, one sentence at a time."""
+"""Tests of head behaviour: scores equal plain loops over attention by transformers, one sentence at a time."""
 
 import unicodedata
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from tests.rounding import rounding
 
 
 def found(model, treebank: Path | None = None) -> dict[tuple, tuple[float, int]]:
-    """(value, n) of each score, by (what, layer, group)."""
+    """Return (value, n) of each score, by (name, layer, group)."""
     metric = HeadBehaviour()
     scores = metric.compute(model, read(metric, model, treebank)).scores
     return {(row.metric.removeprefix("head_behaviour_"), row.layer, row.group): (row.value, row.n) for row in scores}
@@ -62,7 +62,7 @@ def by_hand(model, examples: list[Example]) -> tuple[dict[tuple, tuple[float, in
 
 
 def _add_weights(a, word_of, words, here, values, between) -> None:
-    """Add the weights of each piece of one sentence; a [L, L] with [CLS] and [SEP]."""
+    """Add the weights of each piece of one sentence, from attention a [L, L] with [CLS] and [SEP]."""
     last = len(a) - 1
     for i in range(1, last):
         marks = [j for j in range(1, last) if all(unicodedata.category(c)[0] == "P" for c in words[word_of[j - 1]])]
@@ -76,7 +76,7 @@ def _add_weights(a, word_of, words, here, values, between) -> None:
 
 
 def _between_words(a, word_of, count) -> np.ndarray:
-    """Attention [W, W]: summed over the pieces attended to, averaged over the pieces attending."""
+    """Return attention [W, W] of words: summed over the pieces attended to, averaged over the pieces attending."""
     between = np.zeros((count, count))
     for i, from_word in enumerate(word_of):
         for j, to_word in enumerate(word_of):
@@ -85,9 +85,9 @@ def _between_words(a, word_of, count) -> np.ndarray:
 
 
 def test_scores_equal_plain_loops_over_transformers(trained, sample):
-    """Every score of every head, and the number of cases behind it.
+    """Every score of every head is compared, with its number of cases.
 
-    An error e in an attention score changes a weight p by 2 e p at most, entropy by 2 e (ln L + 1), a distance by 4 e
+    An error e in an attention score changes a weight p by at most 2 e p, entropy by 2 e (ln L + 1), and distance by 4 e
     L.
     """
     scores = found(trained)
@@ -103,7 +103,7 @@ def test_scores_equal_plain_loops_over_transformers(trained, sample):
 
 
 def test_every_head_has_every_score(trained):
-    """Layers and heads count from 1; the baseline knows neither."""
+    """Layers and heads count from 1; the baseline has neither."""
     scores = found(trained)
     heads = {(layer, head) for layer in (1, 2) for head in ("1", "2")}
     for name in (*head_behaviour.MEANS, *head_behaviour.LINKS):
@@ -111,14 +111,14 @@ def test_every_head_has_every_score(trained):
     assert [key[1] for key in scores if key[0] == "fixed_offset"] == [None]
 
 
-def test_weights_are_shares_and_entropy_has_its_bounds(trained):
-    """A weight is in [0, 1], entropy between 0 and the logarithm of the number of positions."""
+def test_weights_entropy_and_distance_are_within_bounds(trained):
+    """A weight is at most 1, and for at most 128 positions entropy is at most ln 128 and distance at most 128."""
     for (name, _, _), (value, _) in found(trained).items():
         assert 0 <= value <= (np.log(128) if name == "entropy" else 128 if name == "distance" else 1)
 
 
-def test_a_treebank_without_heads_has_no_syntax_and_says_so(trained, sample: Path, tmp_path: Path):
-    """The other scores are the same."""
+def test_treebank_without_heads_has_no_syntactic_scores(trained, sample: Path, tmp_path: Path):
+    """The note says so, and the other scores are the same."""
     lines = (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     without = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
@@ -129,8 +129,8 @@ def test_a_treebank_without_heads_has_no_syntax_and_says_so(trained, sample: Pat
     assert found(trained, plain) == {key: v for key, v in found(trained).items() if key[0] not in syntax}
 
 
-def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path: Path):
-    """A zero-width space leaves the words around it in their places."""
+def test_word_without_pieces_is_neither_head_nor_dependent(trained, tmp_path: Path):
+    """A zero-width space has no piece; the words around it keep their positions."""
     words = [("She", 2), ("read", 0), ("\u200b", 2), ("the", 5), ("letter", 3)]
     lines = [f"{i}\t{word}\t_\t_\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(words, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
@@ -138,8 +138,8 @@ def test_a_word_without_a_piece_is_neither_head_nor_dependent(trained, tmp_path:
     assert found(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
 
 
-def test_of_equally_frequent_offsets_the_nearest_is_the_baseline(trained, tmp_path: Path):
-    """Four offsets, each of one word: -3 and +3, -2 and +1."""
+def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained, tmp_path: Path):
+    """The offsets -3, -2, +1 and +3 have one word each."""
     heads = [2, 0, 6, 2, 2]  # of words 1, 3, 4 and 5
     lines = [f"{i}\tthe\t_\t_\tDT\t_\t{head}\t_\t_\t_" for i, head in enumerate([*heads, 0], 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
@@ -149,16 +149,16 @@ def test_of_equally_frequent_offsets_the_nearest_is_the_baseline(trained, tmp_pa
     ]
 
 
-def test_symbols_are_no_punctuation(trained, tmp_path: Path):
-    """Unicode's category P alone, which "$", "+" and "<" do not have; a word with a letter in it is none either."""
+def test_symbols_are_not_punctuation(trained, tmp_path: Path):
+    """Only Unicode's category P counts, which "$", "+" and "<" do not have; nor do words with a letter count."""
     path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in ("$", ".", "+", "...", "<", "it's", "-")))
     (sentence,) = read(HeadBehaviour(), trained, path).sentences
     words = [sentence.punctuation[sentence.word == word].all() for word in range(7)]
     assert words == [False, True, False, True, False, False, True]
 
 
-def test_sentences_that_are_all_too_long_are_reported(trained, tmp_path: Path):
-    """Longer than the model's positions, there is nothing to measure."""
+def test_treebank_of_too_long_sentences_is_reported(trained, tmp_path: Path):
+    """Its only sentence is longer than the model's positions."""
     lines = [f"{i}\tword\t_\t_\tNN\t_\t0\t_\t_\t_" for i in range(1, 2000)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(CorpusError, match="no sentence of at most"):

@@ -1,4 +1,4 @@
-"""Variants of facts are asked one question at a time by plain transformers, for encoders and a decoder."""
+"""Tests of LAMA variants: answers of encoders and a decoder equal those of transformers, one question at a time."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 class Plain:
-    """A model and tokenizer of transformers that answer one question at a time."""
+    """Answer one question at a time with a model and tokenizer of transformers."""
 
     def __init__(self, model: Model):
         pointer = model.checkpoint.pointer
@@ -41,7 +41,7 @@ class Plain:
         return self.tokenizer(text, add_special_tokens=False).input_ids
 
     def piece(self, word: str) -> int | None:
-        """Return the one piece of a word inside a text."""
+        """Return the piece of a word inside a text; None if it is unknown or has several."""
         blank = " " if self.ids("a b") != self.ids("a") + self.ids("b") else ""
         ids = self.ids(blank + word)
         return ids[0] if len(ids) == 1 and ids[0] != self.tokenizer.convert_tokens_to_ids("[UNK]") else None
@@ -63,7 +63,7 @@ class Plain:
 
 
 def plain_shares(model: Model) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return value and n of each score and group, by the definitions of the issue, fact by fact."""
+    """Return value and n of each score and group by their definitions, counted fact by fact."""
     plain, outcomes = Plain(model), {}
     negated = {row["relation"]: row["template_negated"] for row in rows("negated_templates.jsonl")}
     primes = {(row["relation"], row["sub_label"], row["obj_label"]): row for row in rows("misprimed.jsonl")}
@@ -97,8 +97,8 @@ def plain_shares(model: Model) -> dict[tuple[str, str], tuple[float, int]]:
 
 
 @pytest.mark.parametrize("family", ["trained", "bert", "gpt2"])
-def test_shares_equal_those_of_one_question_at_a_time(family, request):
-    """Of every kind and relation; a BERT of random weights knows nothing, and is asked no variant."""
+def test_shares_equal_those_of_single_questions(family, request):
+    """All kinds and relations are compared; a BERT with random weights knows no fact, so it is asked no variant."""
     model = request.getfixturevalue(family)
     findings = LamaVariants().compute(model, read(LamaVariants(), model))
     expected = plain_shares(model)
@@ -108,8 +108,8 @@ def test_shares_equal_those_of_one_question_at_a_time(family, request):
     assert bool(findings.variants) == (family != "bert")
 
 
-def test_every_variant_of_a_right_fact_is_recorded(trained):
-    """With its template or its wrong word, and the answer."""
+def test_recorded_variants_have_the_answers_of_single_questions(trained):
+    """A variant is a template, or a wrong word before the template of the fact."""
     findings = LamaVariants().compute(trained, read(LamaVariants(), trained))
     plain = Plain(trained)
     facts = {fact.id: fact for fact in corpora.read_lama(SAMPLE_DATA["lama"])}
@@ -121,15 +121,15 @@ def test_every_variant_of_a_right_fact_is_recorded(trained):
         assert row.prediction == trained.tokenizer.pieces([best])[0].removeprefix("▁")
 
 
-def test_what_cannot_be_asked_is_counted(trained, gpt2):
-    """A negation that equals its template; a paraphrase that does not end with the object, of a decoder."""
+def test_variants_that_cannot_be_asked_are_counted(trained, gpt2):
+    """These are a negation equal to its template and, for a decoder, a paraphrase that does not end with the object."""
     notes = {name: read(LamaVariants(), model).summary["note"] for name, model in (("a", trained), ("g", gpt2))}
     assert "the negation of 1 relation" in notes["a"] and "not the end" not in notes["a"]
     assert "in which the object is not the end" in notes["g"]
 
 
-def test_a_folder_without_variants_is_answered_in_a_sentence(trained, tmp_path):
-    """Also one whose facts are others, and a line without its texts."""
+def test_unusable_folders_of_variants_are_reported(trained, tmp_path):
+    """The folder has no variants or those of other facts, a line lacks its texts, or a pattern lacks [Y]."""
     with pytest.raises(CorpusError, match="has none of negated_templates"):
         read(LamaVariants(), trained, tmp_path)
     file = tmp_path / "misprimed.jsonl"
@@ -145,8 +145,8 @@ def test_a_folder_without_variants_is_answered_in_a_sentence(trained, tmp_path):
         read(LamaVariants(), trained, tmp_path)
 
 
-def test_most_paraphrases_are_more_than_half():
-    """Two of three are, one of two is not; a fact is lost after a wrong word if the answer is another one."""
+def test_most_paraphrases_means_more_than_half():
+    """Two right answers of three suffice, one of two does not; a wrong word loses a fact if the rank is above 1."""
     ranks = {"a": (1, 1, 5), "b": (1, 2), "c": (3,)}
     answers = [
         VariantAnswer(fact, "P19", "paraphrased", str(i), rank, "x")

@@ -1,4 +1,4 @@
-"""What every metric in METRICS keeps to."""
+"""Tests of what all metrics have in common: their contract, their names and their batches."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "grammar", "
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, short_probing):
-    """It reads and describes its data, and computes findings that the store accepts, the same each time."""
+def test_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, short_probing):
+    """It describes the data it reads, and computes findings that the store accepts, the same ones in a second run."""
     assert metric.every >= 1
     assert metric.page in PAGES and metric.form
     assert metric.needs <= {"masked_words", "next_words", "words", "replaced_tokens", "states", "attentions"}
@@ -38,8 +38,7 @@ def test_a_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, s
 
 
 @pytest.mark.parametrize("name", ["mask_prediction", "head_behaviour", "attention", "positions"])
-def test_one_sentence_is_singular(name, trained, tmp_path):
-    """In the note of a treebank, and its words as well."""
+def test_note_of_one_sentence_is_singular(name, trained, tmp_path):
     rows = [("the", "DT", 2), ("cat", "NN", 0), ("sat", "VBD", 2)]
     lines = [f"{i}\t{word}\t_\t_\t{tag}\t_\t{head}\t_\t_\t_" for i, (word, tag, head) in enumerate(rows, start=1)]
     (tmp_path / "one.conllu").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
@@ -48,21 +47,20 @@ def test_one_sentence_is_singular(name, trained, tmp_path):
     assert "1 sentence of one.conllu" in note
 
 
-def test_names_are_unique():
-    """A name identifies a metric."""
+def test_metric_names_are_unique():
     assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
-def test_an_unknown_metric_is_reported_with_the_nearest():
-    """And known ones come in the order of METRICS, each once."""
+def test_unknown_metric_is_reported_with_the_nearest_name():
+    """Known metrics come in the order of METRICS, each once."""
     names = ["world_knowledge", "token_reconstruction", "world_knowledge"]
     assert [metric.name for metric in metrics.get_metrics(names)] == ["token_reconstruction", "world_knowledge"]
     with pytest.raises(UnknownMetric, match="Did you mean 'mask_prediction'"):
         metrics.get_metrics(["mask_predictions"])
 
 
-def test_the_list_of_metrics_imports_no_torch():
-    """A page can ask what metrics there are without loading a model's libraries."""
+def test_list_of_metrics_imports_no_torch():
+    """A page can list the metrics without loading a model's libraries."""
     code = "import sys, embryo_core.metrics; assert not {'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -70,8 +68,8 @@ def test_the_list_of_metrics_imports_no_torch():
 # === Batches ===
 
 
-def test_batches_hold_every_sequence_once_and_one_length_each():
-    """No batch is above the budget unless it is a single sequence."""
+def test_batches_hold_every_sequence_once():
+    """The sequences of a batch have equal lengths; only a single sequence may exceed the budget."""
     lengths = np.array([3, 5, 3, 90, 5, 3, 3, 41])
     batches = list(equal_length_batches(lengths, tokens=10))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
@@ -81,8 +79,7 @@ def test_batches_hold_every_sequence_once_and_one_length_each():
     assert list(equal_length_batches(np.array([], int), tokens=10)) == []
 
 
-def test_a_failing_batch_fails_the_whole():
-    """The error comes out, and the batches that wait are dropped."""
+def test_error_in_a_batch_is_raised():
 
     def fail(batch: np.ndarray) -> None:
         raise ValueError("no")

@@ -1,4 +1,4 @@
-"""Minimal pairs are scored as plain transformers score them: one masked piece at a time, or from the left."""
+"""Tests of minimal pairs: scores equal those of plain transformers, one masked piece at a time or from the left."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.embryo_core.metrics.conftest import read
 
 
 def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
-    """Compute the score of a sentence by transformers' own tokenizer and model, one pass for each piece."""
+    """Compute the score of a sentence with the tokenizer and model of transformers, one pass per piece."""
     checkpoint = model.checkpoint
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint.run.tokenizer / "tokenizer.json"))
     encoding = tokenizer(sentence, add_special_tokens=False)
@@ -42,8 +42,8 @@ def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
 
 
 @pytest.mark.parametrize("pll", ["word-l2r", "plain"])
-def test_scores_equal_those_of_one_masked_piece_at_a_time(trained, pll):
-    """Of every sentence of the sample; some words have several pieces, so that the two forms differ."""
+def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
+    """Every sentence of the sample is compared; some words have several pieces, so the forms of the score differ."""
     metric = MinimalPairs()
     found = metric.compute(trained, read(metric, trained, pll=pll)).pairs
     pairs = read_pairs(SAMPLE_DATA["pairs"], read_foreign)
@@ -54,8 +54,7 @@ def test_scores_equal_those_of_one_masked_piece_at_a_time(trained, pll):
         assert (one.good > one.bad) == (expected[0] > expected[1])
 
 
-def test_the_two_forms_differ_in_words_of_several_pieces(trained):
-    """And are equal in sentences whose words are single pieces."""
+def test_forms_of_the_score_differ_only_for_words_of_several_pieces(trained):
     metric = MinimalPairs()
     data = read(metric, trained)
     by_word, plain = (metric.compute(trained, read(metric, trained, pll=pll)).pairs for pll in ("word-l2r", "plain"))
@@ -66,7 +65,7 @@ def test_the_two_forms_differ_in_words_of_several_pieces(trained):
 
 
 def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained):
-    """Each is the share of pairs whose good sentence has the higher score."""
+    """Accuracy is the share of pairs whose good sentence has the higher score."""
     metric = MinimalPairs()
     found = metric.compute(trained, read(metric, trained))
     scores = {score.group: score for score in found.scores if score.metric == metric.name}
@@ -78,14 +77,14 @@ def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained):
 
 
 def write(path: Path, *pairs: tuple[str, str]) -> Path:
-    """Write pairs of one paradigm."""
+    """Write pairs of one paradigm as JSON lines."""
     rows = [json.dumps({"sentence_good": good, "sentence_bad": bad}) + "\n" for good, bad in pairs]
     path.write_text("".join(rows), encoding="utf-8")
     return path
 
 
-def test_a_tie_counts_half(trained, tmp_path):
-    """Sentences that the tokenizer does not distinguish have one score."""
+def test_tie_counts_half(trained, tmp_path):
+    """The tokenizer does not distinguish the two sentences, so their scores are equal."""
     path = write(tmp_path / "case.jsonl", ("Rome is old.", "rome is old."))
     metric = MinimalPairs()
     found = metric.compute(trained, read(metric, trained, path))
@@ -95,8 +94,8 @@ def test_a_tie_counts_half(trained, tmp_path):
     assert values[metric.name, 2] == (0.5, 1) and values["minimal_pairs_ties", 2] == (1.0, 1)
 
 
-def test_what_cannot_be_scored_is_left_out_and_counted(trained, tmp_path):
-    """Equal sentences, sentences longer than the model reads, and words that the tokenizer cannot write."""
+def test_pairs_that_cannot_be_scored_are_left_out_and_counted(trained, tmp_path):
+    """Their sentences are equal, longer than the model reads, or have words that the tokenizer cannot encode."""
     good = ("Rome is old.", "Rome are old.")
     pairs = [good, ("Rome.", "Rome."), ("Rome 中.", "Rome."), ("Rome " * 40 + ".", "Rome.")]
     source = corpora.open_source(write(tmp_path / "a.jsonl", *pairs), pll="word-l2r")
@@ -106,12 +105,12 @@ def test_what_cannot_be_scored_is_left_out_and_counted(trained, tmp_path):
     assert "1 pair of 1 paradigm" in data.summary["note"] and "fewer than 10" in data.summary["note"]
 
 
-def test_data_of_which_nothing_can_be_scored_are_reported(trained, tmp_path):
+def test_data_without_a_usable_pair_are_reported(trained, tmp_path):
     with pytest.raises(CorpusError, match="equal sentences"):
         read(MinimalPairs(), trained, write(tmp_path / "a.jsonl", ("Rome.", "Rome.")))
 
 
-def test_a_limit_takes_the_first_pairs_of_each_paradigm(trained):
+def test_limit_takes_first_pairs_of_each_paradigm(trained):
     data = read(MinimalPairs(), trained, limit=2)
     assert [pair.number for pair in data.pairs] == [0, 1] * 4
 
@@ -120,8 +119,8 @@ def test_a_limit_takes_the_first_pairs_of_each_paradigm(trained):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_a_decoder_scores_each_piece_after_those_before_it(tmp_path, family):
-    """As transformers do; a token opens every text of the LLaMA, and without one the first piece is not scored."""
+def test_decoder_scores_equal_plain_transformers(tmp_path, family):
+    """Each piece is scored after those before it; without a token that opens a text, the first piece is not scored."""
     opened = family == "llama"
     run = add_series(tmp_path, family, (5,), opened, vocabulary=600)
     model = load(runs.checkpoint(run, 5))
@@ -139,8 +138,7 @@ def test_a_decoder_scores_each_piece_after_those_before_it(tmp_path, family):
         assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_decoder_is_evaluated_on_pairs(tmp_path):
-    """The metric takes either kind of model."""
+def test_decoder_is_evaluated_on_pairs(tmp_path):
     run = add_series(tmp_path, "gpt2", (5,), vocabulary=600)
     assert evaluate(run, {"pairs": SAMPLE_DATA["pairs"]}).computed == 1
     assert results.done(run)["minimal_pairs"] == {5}

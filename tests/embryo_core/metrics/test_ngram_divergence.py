@@ -1,4 +1,4 @@
-"""N-gram divergence equals a slow count in dictionaries and plain sums."""
+"""Tests of n-gram divergence: values equal counts in dictionaries and plain sums."""
 
 import math
 from collections import Counter
@@ -20,13 +20,13 @@ FOLDER = SAMPLE / "ngrams"
 
 
 def pieces_of(model: Model, split: str) -> list[list[int]]:
-    """Return the pieces of each line of the sample, after [CLS]."""
+    """Return the pieces of each line of a split of the sample, with [CLS] and without [SEP]."""
     lines = (FOLDER / f"{split}.txt").read_text(encoding="utf-8").splitlines()
     return [model.tokenizer.encode_text(line)[:-1].tolist() for line in lines]
 
 
 def slow_distributions(model: Model) -> tuple[list[float], dict[int, list[float]]]:
-    """Count pair by pair; return the unigram distribution and that of each piece's followers."""
+    """Return the unigram distribution and that of each piece's followers, counted pair by pair."""
     size, lines = model.vocabulary_size, pieces_of(model, "train")
     single = Counter(piece for line in lines for piece in line[1:])
     unigram = [(single[piece] + 1) / (single.total() + size) for piece in range(size)]
@@ -41,8 +41,8 @@ def slow_distributions(model: Model) -> tuple[list[float], dict[int, list[float]
     return unigram, bigram
 
 
-def test_divergences_are_those_of_a_slow_computation(trained: Model):
-    """One masked line at a time, sums over the vocabulary in plain Python."""
+def test_divergences_equal_plain_sums(trained: Model):
+    """Lines are masked one at a time, and sums over the vocabulary are plain Python."""
     data = read(NgramDivergence(), trained)
     unigram, bigram = slow_distributions(trained)
     found = {"unigram": [], "bigram": []}
@@ -65,8 +65,8 @@ def test_divergences_are_those_of_a_slow_computation(trained: Model):
         assert own_error.value == pytest.approx(error, rel=1e-5)
 
 
-def test_a_distribution_sums_to_one_and_has_no_zero(trained: Model):
-    """After a piece that the text has, and after one that it does not have, where it is the unigram's."""
+def test_bigram_distributions_sum_to_one_without_zeros(trained: Model):
+    """The distribution after a piece that the text lacks is the unigram distribution."""
     bigrams = read(NgramDivergence(), trained).bigrams
     counted = {piece for line in pieces_of(trained, "train") for piece in line[:-1]}
     absent = next(piece for piece in range(trained.vocabulary_size) if piece not in counted)
@@ -76,8 +76,8 @@ def test_a_distribution_sums_to_one_and_has_no_zero(trained: Model):
     assert np.array_equal(bigrams.after(absent), bigrams.unigram)
 
 
-def test_masks_are_the_same_at_every_step_and_never_neighbours(trained: Model):
-    """At least one in each line, never [CLS] or [SEP]; a limit takes the first lines with the same masks."""
+def test_masks_are_evenly_spaced_in_every_line(trained: Model):
+    """Every line has one or more, never [CLS] or [SEP]; a limit takes the first lines with the same masks."""
     data, fewer = read(NgramDivergence(), trained), read(NgramDivergence(), trained, limit=2)
     assert set(data.line) == set(range(len(data.lines)))
     for number, ids in enumerate(data.lines):
@@ -87,21 +87,21 @@ def test_masks_are_the_same_at_every_step_and_never_neighbours(trained: Model):
 
 
 @pytest.mark.parametrize("length", [3, 4, 5, 9, 10, 24])
-def test_every_piece_may_be_masked_and_nothing_else(length: int):
-    """In a line of one piece that one is; of many lines of one length, each place is masked in some, but no rim."""
+def test_every_piece_can_be_masked_but_not_cls_or_sep(length: int):
+    """Every line has a mask, and over 100 lines of one length each piece is masked in some."""
     chosen = [predicted(length - 1, number) for number in range(100)]
     assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))
 
 
-def test_the_summary_counts_pieces(trained: Model):
-    """Of the counted lines, [CLS] and [SEP] left out, and of the masked ones."""
+def test_summary_counts_pieces_and_lines(trained: Model):
+    """Pieces of the training lines are counted without [CLS] and [SEP]."""
     data = read(NgramDivergence(), trained)
     assert data.summary["counted"] == sum(len(line) - 1 for line in pieces_of(trained, "train"))
     assert data.summary["masked"] == len(data.position) and data.summary["lines"] == len(data.lines)
 
 
-def test_a_long_line_is_read_up_to_128_pieces(trained: Model, tmp_path: Path):
-    """[CLS] and [SEP] included, or up to the model's positions where these are fewer."""
+def test_long_line_is_cut_to_128_pieces(trained: Model, tmp_path: Path):
+    """[CLS] and [SEP] are included; a model with fewer positions reads fewer pieces."""
     (tmp_path / "train.txt").write_text("the cat\n")
     (tmp_path / "heldout.txt").write_text("the cat " * 100 + "\nthe cat\n")
     tokenizer, source = trained.tokenizer, corpora.open_source(tmp_path)
@@ -111,8 +111,8 @@ def test_a_long_line_is_read_up_to_128_pieces(trained: Model, tmp_path: Path):
         assert tokenizer.sep_id not in long[:-1] and long[0] == tokenizer.cls_id
 
 
-def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Model, monkeypatch):
-    """Its divergence to unigrams is 0 within rounding, that to bigrams is not."""
+def test_unigram_model_has_no_divergence_from_unigrams(trained: Model, monkeypatch):
+    """The divergence from unigrams is 0 within rounding, that from bigrams is not."""
     data = read(NgramDivergence(), trained)
     logits = np.log(data.bigrams.unigram).astype(np.float32)
     monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.tile(logits, (len(rows), 1)))
@@ -120,8 +120,7 @@ def test_a_model_that_is_the_unigram_distribution_is_at_no_distance(trained: Mod
     assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
 
 
-def test_a_missing_split_is_shown(trained: Model, tmp_path: Path):
-    """And a held-out file without text."""
+def test_missing_or_empty_split_is_reported(trained: Model, tmp_path: Path):
     (tmp_path / "train.txt").write_text("The cat sleeps.\n")
     with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist; .* train\.txt"):
         read(NgramDivergence(), trained, tmp_path)

@@ -1,4 +1,4 @@
-"""The sentences of pairs are found where their data are, and their words add up to the stored scores."""
+"""Tests of the sentences of minimal pairs: they are found in local data, and their words add up to stored scores."""
 
 import shutil
 
@@ -13,14 +13,14 @@ from tests.conftest import SAMPLE_DATA
 
 @pytest.fixture
 def evaluated(own_run, tmp_path, monkeypatch):
-    """Return a run that was evaluated on the sample's pairs at two steps, and remembers where they were."""
+    """Return a run that was evaluated on the sample's pairs at two steps, and remembers their folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     evaluate(own_run, {"pairs": shutil.copytree(SAMPLE_DATA["pairs"], tmp_path / "mine")}, steps=[8, 16])
     return own_run
 
 
-def test_sentences_are_found_where_they_were_used(evaluated, tmp_path):
-    """Only the very data of the results are, wherever they are."""
+def test_sentences_are_found_where_they_were_evaluated(evaluated, tmp_path):
+    """The folder is no longer used once its data have changed."""
     mine = tmp_path / "mine"
     assert find_data(evaluated, []) == mine
     assert [pair.number for pair in read_sentences(evaluated, mine)["nouns/case/pronoun"]] == [0, 1, 2]
@@ -29,7 +29,7 @@ def test_sentences_are_found_where_they_were_used(evaluated, tmp_path):
 
 
 def test_sentences_are_found_in_a_data_folder(evaluated, tmp_path):
-    """In corpora/pairs, or in one of its folders."""
+    """The folder used for evaluation is gone, but a folder in corpora/pairs has the same data."""
     shutil.rmtree(tmp_path / "mine")
     root = tmp_path / "root"
     assert find_data(evaluated, [root]) is None
@@ -37,8 +37,8 @@ def test_sentences_are_found_in_a_data_folder(evaluated, tmp_path):
     assert find_data(evaluated, [root]) == root / "corpora" / "pairs" / "sample"
 
 
-def test_words_add_up_to_the_scores_of_the_results(evaluated):
-    """At every step, with the data in a folder of another name; words are in the letters of the sentence."""
+def test_word_scores_add_up_to_stored_scores(evaluated):
+    """They do at every step, read from a folder with another name; the words are spelled as in the sentence."""
     for paradigm, pairs in read_sentences(evaluated, SAMPLE_DATA["pairs"]).items():
         stored = results.read_pairs(evaluated, paradigm).set_index(["pair", "step"])
         for pair in pairs[:2]:
@@ -50,7 +50,7 @@ def test_words_add_up_to_the_scores_of_the_results(evaluated):
                 assert "".join(own["bad"]).replace(" ", "") == pair.bad.replace(" ", "")
 
 
-def test_a_word_that_one_sentence_lacks_has_a_place(evaluated):
+def test_word_missing_in_one_sentence_keeps_its_place(evaluated):
     table = score_words(evaluated, "He lives in Paris.", "Him lives Paris.", [16])
     assert list(zip(table["good"], table["bad"], strict=True)) == [
         ("He", "Him"),
@@ -62,7 +62,7 @@ def test_a_word_that_one_sentence_lacks_has_a_place(evaluated):
     assert table["bad_score"][2] == 0
 
 
-def test_a_long_sentence_is_reported(evaluated):
+def test_sentence_longer_than_the_model_reads_is_reported(evaluated):
     longest = runs.read_config(runs.checkpoint(evaluated, 16), runs.Architecture).max_position_embeddings
     with pytest.raises(QueryError, match=f"reads {longest}"):
         score_words(evaluated, "a " * longest, "a", [16])

@@ -1,4 +1,4 @@
-"""Deviations of embeddings and cosines of states equal a slow computation with transformers."""
+"""Tests of positions: deviations of embeddings and cosines of states equal a slow computation with transformers."""
 
 from itertools import combinations, pairwise
 from types import SimpleNamespace
@@ -15,17 +15,17 @@ from embryo_core.metrics.positions import Positions, _deviations, mean_cosine
 from embryo_core.types import Score
 from tests.embryo_core.metrics.conftest import read, write_treebank
 
-ROUNDING = 1e-5  # of sums of float32 in another order, relative
+ROUNDING = 1e-5  # relative, of float32 sums in another order
 
 
 def found(model: Model) -> dict[tuple[str, object], Score]:
-    """Compute scores by metric and group or layer."""
+    """Return scores by metric and group or layer."""
     scores = Positions().compute(model, read(Positions(), model)).scores
     return {(score.metric, score.group if score.layer is None else score.layer): score for score in scores}
 
 
-def test_deviations_are_those_of_the_stored_tables(trained: Model):
-    """Of words and positions, and of positions in groups, read by transformers."""
+def test_deviations_equal_those_of_stored_embeddings(trained: Model):
+    """Tables of words and positions are read by transformers; the scores also have groups of positions."""
     embeddings = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).embeddings
     tables = {
         "words": embeddings.word_embeddings.weight[: trained.vocabulary_size].detach().numpy(),
@@ -48,8 +48,8 @@ def groups(last: int) -> list[str]:
     return [f"positions {first} to {min(end, last)}" for first, end in whole]
 
 
-def test_groups_of_positions_double():
-    """Of a model with 600 positions and one with 130; the last group ends where the positions do."""
+def test_groups_of_positions_double_in_size():
+    """Models have 600, 130 and 40 positions, and the last group ends with them."""
     table = np.arange(1200.0).reshape(600, 2)
     for count, starts in ((600, [0, 64, 128, 256, 512, 600]), (130, [0, 64, 128, 130]), (40, [0, 40])):
         model = SimpleNamespace(embeddings=lambda count=count: (table, table[:count]))
@@ -59,8 +59,8 @@ def test_groups_of_positions_double():
             assert found[f"positions {first} to {end - 1}"] == (end - first, pytest.approx(table[first:end].std()))
 
 
-def test_a_sentence_of_two_pieces_has_a_pair(trained: Model, tmp_path):
-    """It counts like any other; pairs are those of different pieces, each once."""
+def test_sentence_of_two_pieces_has_one_pair(trained: Model, tmp_path):
+    """Pairs are of different pieces, each counted once; a sentence of one piece is left out."""
     words = [("the", "DT")] * 2 + [None] + [("the", "DT")] * 5 + [None, ("the", "DT")]
     data = read(Positions(), trained, write_treebank(tmp_path / "a.conllu", *words))
     pieces = [len(sentence.ids) - 2 for sentence in data.sentences]
@@ -69,8 +69,8 @@ def test_a_sentence_of_two_pieces_has_a_pair(trained: Model, tmp_path):
     assert data.summary["note"].startswith("11 pairs of pieces in 2 sentences")
 
 
-def test_cosines_are_those_of_all_pairs(trained: Model):
-    """Pair by pair, sentence by sentence, on the states that transformers computes; [CLS] and [SEP] are left out."""
+def test_cosines_equal_the_mean_over_all_pairs(trained: Model):
+    """Pairs are computed one by one on states of transformers, without [CLS] and [SEP], and averaged by sentence."""
     network = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
     sums: dict[int, list[float]] = {}
     for ids in [sentence.ids for sentence in read(Positions(), trained).sentences]:
@@ -87,8 +87,8 @@ def test_cosines_are_those_of_all_pairs(trained: Model):
         assert scores[layer].value == pytest.approx(sum(values) / len(values), abs=ROUNDING)
 
 
-def test_both_engines_find_the_same(trained: Model):
-    """The fast engine and transformers."""
+def test_both_engines_give_the_same_scores(trained: Model):
+    """The fast engine and transformers differ by rounding only."""
     other = Model(
         trained.checkpoint, trained.tokenizer, TransformersEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
     )
@@ -98,14 +98,14 @@ def test_both_engines_find_the_same(trained: Model):
         assert theirs[key].n == score.n and theirs[key].value == pytest.approx(score.value, abs=ROUNDING)
 
 
-def test_a_sentence_of_one_direction_has_a_cosine_of_one():
-    """Whatever the lengths of its states; of opposite ones it is -1."""
+def test_parallel_states_have_a_mean_cosine_of_1():
+    """The lengths of states have no effect; opposite states have a cosine of -1."""
     states = np.array([[[1.0, 2.0], [2.0, 4.0], [0.5, 1.0]], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]])
     assert mean_cosine(states) == pytest.approx([1, (0 + 0 - 1) / 3])
 
 
-def test_a_sentence_of_one_piece_has_no_pair(trained: Model, tmp_path):
-    """It is left out; a treebank of nothing else is answered in a sentence."""
+def test_treebank_of_single_pieces_is_reported(trained: Model, tmp_path):
+    """A sentence of one piece has no pair."""
     word = "1\tthe\tthe\tDET\tDT\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "one.conllu").write_text(word, encoding="utf-8")
     with pytest.raises(CorpusError, match=r"one.conllu has no sentence of two pieces or more"):

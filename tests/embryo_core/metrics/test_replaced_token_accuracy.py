@@ -1,4 +1,4 @@
-"""Replaced-token accuracy counts what transformers' generator and discriminator give, one word at a time."""
+"""Tests of replaced-token accuracy: counts equal those of transformers' generator and discriminator, word by word."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ METRIC = ReplacedTokenAccuracy()
 
 
 def slowly(checkpoint: Checkpoint, data) -> Iterator[bool]:
-    """Whether each word is right, by transformers alone."""
+    """Yield whether each word is right, by transformers alone."""
     discriminator = ElectraForPreTraining.from_pretrained(checkpoint.path).eval()
     generator = ElectraForMaskedLM.from_pretrained(checkpoint.path / "generator").eval()
     mask, rng = load(checkpoint).tokenizer.mask_id, np.random.default_rng(SEED)
@@ -39,8 +39,8 @@ def slowly(checkpoint: Checkpoint, data) -> Iterator[bool]:
         yield bool((original <= 0).all() and (replaced > 0).all())
 
 
-def test_counts_equal_a_slow_computation_with_transformers(electra: Checkpoint):
-    """Word for word, of both engines."""
+def test_counts_equal_plain_transformers(electra: Checkpoint):
+    """Every word is compared, with both engines."""
     fast = load(electra)
     data = read(METRIC, fast)
     expected = list(slowly(electra, data))
@@ -51,8 +51,8 @@ def test_counts_equal_a_slow_computation_with_transformers(electra: Checkpoint):
     assert METRIC.judge(Model(electra, fast.tokenizer, parts[0], generator), data).tolist() == expected
 
 
-def test_a_discriminator_alone_lacks_masked_words(electra: Checkpoint, tmp_path: Path):
-    """Without a generator nothing can be sampled; other families detect no replaced tokens."""
+def test_discriminator_without_generator_lacks_masked_words(electra: Checkpoint, tmp_path: Path):
+    """Replacements are sampled from the generator; other families detect no replaced tokens."""
     assert checkpoint_capabilities(electra) >= METRIC.needs
     alone = runs.checkpoint(copy_run(electra.run, tmp_path), 16)
     (alone.path / "generator").rename(tmp_path / "generator")
@@ -61,7 +61,7 @@ def test_a_discriminator_alone_lacks_masked_words(electra: Checkpoint, tmp_path:
 
 
 def test_samples_follow_the_probabilities_of_other_pieces():
-    """In the order of pieces, the word's own left out."""
+    """A random number picks a piece by cumulative probability in the order of pieces, without the word's own piece."""
     logits = np.log(np.array([[0.5, 0.3, 0.1, 0.1]] * 4))
     chances = np.array([0.0, 0.59, 0.61, 0.99])
     assert sample_others(logits, np.zeros(4, int), chances).tolist() == [1, 1, 2, 3]

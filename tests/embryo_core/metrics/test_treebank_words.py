@@ -1,4 +1,4 @@
-"""Token reconstruction and mask prediction count what the paper's procedure counts, word for word."""
+"""Tests of token reconstruction and mask prediction: counts equal those of the paper's procedure, word by word."""
 
 from collections import Counter
 
@@ -19,14 +19,14 @@ NAMES = ("token_reconstruction", "mask_prediction")
 
 
 def found(name, model):
-    """Compute a metric."""
+    """Compute a metric on the sample."""
     (metric,) = metrics.get_metrics([name])
     return metric.compute(model, read(metric, model))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
-    """For every word with every tag the number of hits and misses is that of one sentence at a time."""
+    """For every word with every tag, hits and misses equal those of one sentence at a time."""
     expected = getattr(paper, name)(corpora.read_treebank(sample / "treebank.conllu"))
     counts = Counter()
     for row in found(name, trained).words:
@@ -38,8 +38,8 @@ def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_words_of_every_group_sum_to_its_score(trained, sample, tmp_path, name):
-    """As stored and read back, for parts of speech, verb forms, bands and all; "all" holds every tagged word."""
+def test_words_of_a_group_sum_to_its_score(trained, sample, tmp_path, name):
+    """Words are read back from the store, for all groups and bands; "all" holds every tagged word."""
     run = copy_run(trained.checkpoint.run, tmp_path)
     findings = found(name, trained)
     results.write(runs.checkpoint(run, 16), name, findings)
@@ -52,23 +52,23 @@ def test_the_words_of_every_group_sum_to_its_score(trained, sample, tmp_path, na
     assert n["rank 50-99"] < n["all"]
 
 
-def test_the_papers_nine_categories_and_single_tags_are_there(trained):
-    """Groups of Figures 1, 7 and 8."""
+def test_scores_have_the_groups_of_the_paper(trained):
+    """These are the nine categories and the single tags of Figures 1, 7 and 8."""
     groups = {score.group for score in found("token_reconstruction", trained).scores}
     nine = "conjunction, determiner, preposition, adjective, adverb, verb, noun, proper noun, pronoun".split(", ")
     assert {*nine, "NN", "NNS", "JJ", "VBD", "VBG", "VBN", "VBP", "VBZ", "all"} <= groups
 
 
-def test_bands_follow_the_ranks_of_the_training_corpus(trained):
-    """Words counted by pretraining at ranks 50 to 99 form a band, however they are cased in the treebank."""
+def test_frequency_bands_follow_training_ranks(trained):
+    """Words at ranks 50 to 99 of the pretraining counts form a band, whatever their case in the treebank."""
     data = read(RECONSTRUCTION, trained)
     members = [word for word, is_in in zip(data.words, data.groups["rank 50-99"], strict=True) if is_in]
     assert members and {word.lower() for word in members} <= {"river", "town"}
     assert "rank 300-349" not in data.groups
 
 
-def test_ranks_count_from_1_and_bands_hold_both_ends(trained, tmp_path):
-    """The word in line 50 of frequencies.tsv is the first of its band, that in line 99 the last."""
+def test_ranks_start_at_1_and_bands_include_both_ends(trained, tmp_path):
+    """The word in line 50 of frequencies.tsv is the first of its band, and the word in line 99 the last."""
     words = {49: "the", 50: "river", 99: "town", 100: "dog"}
     (tmp_path / "frequencies.tsv").write_text("".join(f"{words.get(rank, f'w{rank}')}\t9\n" for rank in range(1, 101)))
     path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in words.values()))
@@ -78,8 +78,8 @@ def test_ranks_count_from_1_and_bands_hold_both_ends(trained, tmp_path):
     assert data.groups["rank 50-99"].tolist() == [False, True, True, False]
 
 
-def test_a_word_has_the_rank_of_what_pretraining_counted(trained, tmp_path):
-    """However it is cased; one that the tokenizer cuts into several has not that of its first part."""
+def test_rank_is_that_of_the_whole_word_in_any_case(trained, tmp_path):
+    """A compound that pretraining counted as several words does not get the rank of the first."""
     (tmp_path / "frequencies.tsv").write_text("".join(f"w{i}\t9\n" for i in range(60)) + "river\t8\ntown\t7\n")
     words = ("River", "town", "river-town", "TOWN")
     assert [len(trained.tokenizer.cut(word)) for word in words] == [1, 1, 3, 1]
@@ -90,27 +90,27 @@ def test_a_word_has_the_rank_of_what_pretraining_counted(trained, tmp_path):
 
 
 def test_possessive_pronouns_are_pronouns(trained, tmp_path):
-    """Penn's PRP$ as well as PRP; possessive endings are not."""
+    """Penn's PRP$ counts as PRP does; the possessive ending POS does not."""
     path = write_treebank(tmp_path / "a.conllu", ("she", "PRP"), ("her", "PRP$"), ("'s", "POS"))
     assert read(RECONSTRUCTION, trained, path).groups["pronoun"].tolist() == [True, True, False]
 
 
-def test_without_counts_there_are_no_bands(own_run):
-    """A run whose pretraining left no frequencies.tsv has all groups but the bands."""
+def test_run_without_frequencies_has_no_bands(own_run):
+    """The other groups remain if pretraining left no frequencies.tsv."""
     (own_run.path / "frequencies.tsv").unlink(missing_ok=True)
     groups = read(RECONSTRUCTION, load(runs.checkpoint(own_run, 0))).groups
     assert groups and not [group for group in groups if group.startswith("rank")]
 
 
-def test_a_limit_takes_the_first_sentences(trained, sample):
-    """And says so in the number of sentences."""
+def test_limit_takes_first_sentences(trained, sample):
+    """The summary has the number of sentences read."""
     data = read(RECONSTRUCTION, trained, limit=3)
     assert (len(data.sentences), data.summary["sentences"]) == (3, 3)
     first = corpora.read_treebank(sample / "treebank.conllu")[0]
     assert tuple(data.words[: len(first.targets)]) == first.words
 
 
-def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained, tmp_path):
+def test_sentences_beyond_model_positions_are_left_out_and_counted(trained, tmp_path):
     """64 positions hold [CLS], [SEP] and 62 pieces; a sentence with one more is left out."""
     path = write_treebank(tmp_path / "long.conllu", *[("a", "DT")] * 62, None, *[("a", "DT")] * 63)
     data = read(RECONSTRUCTION, trained, path)
@@ -119,16 +119,16 @@ def test_sentences_beyond_the_models_positions_are_left_out_and_counted(trained,
     assert "1 longer than 64 pieces were left out" in data.summary["note"]
 
 
-def test_a_word_without_pieces_is_not_judged(trained, tmp_path):
-    """A zero-width space is a token of some treebanks, and nothing to the tokenizer."""
+def test_word_without_pieces_is_left_out(trained, tmp_path):
+    """A zero-width space is a token of some treebanks, but the tokenizer drops it."""
     path = write_treebank(tmp_path / "a.conllu", ("the", "DT"), ("\u200b", "NN"), ("river", "NN"))
     data = read(RECONSTRUCTION, trained, path)
     assert data.words == ["the", "river"]
     assert np.array_equal(data.end - data.start, [len(trained.tokenizer.encode_words([w]).ids) for w in data.words])
 
 
-def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
-    """One is enough; nothing but [CLS] and [SEP] is no sentence, and is not counted as too long."""
+def test_sentence_without_pieces_is_left_out(trained, tmp_path):
+    """One piece is enough; a sentence of [CLS] and [SEP] alone is not counted as too long."""
     words = [("\u200b", "NN"), None, ("the", "DT"), None, ("a", "DT"), ("the", "DT")]
     path = write_treebank(tmp_path / "a.conllu", *words)
     data = read(RECONSTRUCTION, trained, path)
@@ -136,8 +136,8 @@ def test_a_sentence_has_a_piece_or_is_left_out(trained, tmp_path):
     assert (data.summary["sentences"], data.summary["words"], data.summary["too_long"]) == (2, 3, 0)
 
 
-def test_tags_of_another_kind_are_refused(trained, tmp_path):
-    """The labels of another edge-probing task are no parts of speech, nor are German tags."""
+def test_unknown_kinds_of_tags_are_refused(trained, tmp_path):
+    """Labels of another edge-probing task are not parts of speech, and German tags are neither Penn's nor universal."""
     (tmp_path / "srl.jsonl").write_text('{"text": "It rained", "targets": [{"span1": [1, 2], "label": "ARG1"}]}\n')
     german = write_treebank(tmp_path / "a.conllu", ("ich", "PPER"), ("sehe", "VVFIN"), ("das", "ART"), ("Haus", "NN"))
     for path, tag in ((tmp_path / "srl.jsonl", "ARG1"), (german, "VVFIN")):
@@ -145,15 +145,15 @@ def test_tags_of_another_kind_are_refused(trained, tmp_path):
             read(RECONSTRUCTION, trained, path)
 
 
-def test_universal_tags_have_groups_of_their_own(trained, tmp_path):
-    """Named as the tags; no group of Penn's has these words."""
+def test_universal_tags_form_separate_groups(trained, tmp_path):
+    """The groups are named after the tags; no Penn group has these words."""
     path = write_treebank(tmp_path / "a.conllu", ("the", "DET"), ("river", "NOUN"), ("town", "NOUN"), (".", "PUNCT"))
     groups = read(RECONSTRUCTION, trained, path).groups
     assert {name: members.sum() for name, members in groups.items()} == {"DET": 1, "NOUN": 2} | BAND
 
 
-def test_words_without_tags_cannot_be_scored_and_their_sentences_are_read(trained, tmp_path):
-    """Attention and positions measure sentences, whatever their tags."""
+def test_untagged_treebank_is_read_only_by_metrics_of_sentences(trained, tmp_path):
+    """Attention and positions need no tags; scores of words do."""
     path = write_treebank(tmp_path / "a.conllu", *[("the", "_"), ("river", "_"), ("town", "_")])
     with pytest.raises(CorpusError, match="no part-of-speech tag"):
         read(RECONSTRUCTION, trained, path)

@@ -1,4 +1,4 @@
-"""Surprisals by bigrams are those of a text in which the occurrence itself was never counted."""
+"""Tests of bigram surprisal, which is computed from a text without the occurrence itself."""
 
 import math
 import re
@@ -11,7 +11,7 @@ SENTENCES = ["The dog sees the cat.", "the dog runs", "A cat, the cat runs", "ic
 
 
 def plain(number: int, place: int) -> float:
-    """Count all pairs of neighbours but one, and compute its probability by the definition."""
+    """Return the surprisal in bits of a pair of neighbours by the definition, counting all pairs but this one."""
     pairs = []
     for i, sentence in enumerate(SENTENCES):
         words = [START, *re.findall(r"\w+", sentence.lower())]
@@ -26,8 +26,8 @@ def plain(number: int, place: int) -> float:
     return -math.log2((after.count(second) + len({*after}) * single) / (len(after) + len({*after})))
 
 
-def test_bits_are_those_of_the_other_occurrences():
-    """Of every word; at the start of a sentence after nothing, and over two words their sum."""
+def test_bits_leave_out_the_occurrence_itself():
+    """Every word is compared, after START at the beginning of a sentence; bits of two words are summed."""
     counts = WordBigrams(SENTENCES)
     for number, sentence in enumerate(SENTENCES):
         for place, part in enumerate(re.finditer(r"\w+", sentence)):

@@ -1,4 +1,4 @@
-"""Surprisals of words are those of plain transformers: piece by piece, masked or from the left."""
+"""Tests of word surprisal: values equal those of plain transformers, piece by piece, masked or from the left."""
 
 from dataclasses import replace
 from itertools import chain
@@ -22,7 +22,7 @@ from tests.embryo_core.metrics.conftest import read
 
 
 def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float | None:
-    """Compute the surprisal of the characters of a sentence by transformers, a pass for each piece."""
+    """Return the bits of characters start to end by transformers, one pass per piece; None without a context."""
     checkpoint, decoder = model.checkpoint, "next_words" in model.capabilities
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint.run.tokenizer / "tokenizer.json"))
     encoding = tokenizer(sentence, add_special_tokens=False, return_offsets_mapping=True)
@@ -47,7 +47,7 @@ def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float 
 
 
 def check_against_transformers(model: Model) -> None:
-    """Compare every word of the sample's list: its mean, and each occurrence."""
+    """Check the mean and each occurrence of every word of the sample's list."""
     metric = WordSurprisal()
     found = {one.word: one for one in metric.compute(model, read(metric, model)).surprisals}
     sentences, words = read_sentences(SAMPLE_DATA["text"]), read_word_list(SAMPLE_DATA["words"])
@@ -64,22 +64,22 @@ def check_against_transformers(model: Model) -> None:
             assert not values
 
 
-def test_surprisals_of_an_albert_are_those_of_transformers(trained):
+def test_albert_surprisals_equal_plain_transformers(trained):
     check_against_transformers(trained)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_surprisals_of_a_decoder_are_those_of_transformers(tmp_path, family):
-    """Of the GPT-2, without a token before a text, words at its start are left out."""
+def test_decoder_surprisals_equal_plain_transformers(tmp_path, family):
+    """GPT-2 has no token before a text, so words at its start are left out."""
     run = add_series(tmp_path, family, (5,), family == "llama", vocabulary=600)
     check_against_transformers(load(runs.checkpoint(run, 5)))
 
 
-def test_surprisals_of_a_bert_are_those_of_transformers(bert):
+def test_bert_surprisals_equal_plain_transformers(bert):
     check_against_transformers(bert)
 
 
-# === Which occurrences ===
+# === Selection of occurrences ===
 
 
 def given(tmp_path: Path, words: str, text: str, occurrences: int = 64) -> Source:
@@ -90,8 +90,8 @@ def given(tmp_path: Path, words: str, text: str, occurrences: int = 64) -> Sourc
     return replace(source, second=corpora.open_source(tmp_path / "text.txt"))
 
 
-def test_at_most_so_many_occurrences_are_drawn_the_same_each_time(trained, tmp_path):
-    """Whatever else the list has; from all over the text."""
+def test_drawn_occurrences_do_not_depend_on_other_words(trained, tmp_path):
+    """Eight occurrences of a word are drawn from the whole text, the same ones if the list has a second word."""
     text = "".join(f"Rome is {'very ' * (i % 7)}old.\n" for i in range(70))
     one = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "is", text, occurrences=8))
     two = WordSurprisal().read(trained.tokenizer, Limits(64), given(tmp_path, "old is", text, occurrences=8))
@@ -103,8 +103,8 @@ def test_at_most_so_many_occurrences_are_drawn_the_same_each_time(trained, tmp_p
     assert lengths[0] == lengths[1] and len(set(lengths[0])) > 2
 
 
-def test_what_cannot_be_measured_is_left_out_and_counted(trained, tmp_path):
-    """Words that never occur, long sentences, and words that the tokenizer cannot write."""
+def test_words_that_cannot_be_measured_are_left_out_and_counted(trained, tmp_path):
+    """They never occur, occur in sentences that are too long, or cannot be encoded by the tokenizer."""
     text = "The river is old.\nThe river 中.\nThe door" + " is old" * 40 + ".\n"
     data = WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "river door zoo 中 old", text))
     assert {word.word: n for word, n in zip(data.words, data.counts.tolist(), strict=True)} == {"river": 2, "old": 1}
@@ -114,18 +114,18 @@ def test_what_cannot_be_measured_is_left_out_and_counted(trained, tmp_path):
     assert [word.word for word in data.words] == ["river", "old"]
 
 
-def test_a_text_without_any_of_the_words_is_reported(trained, tmp_path):
+def test_text_without_any_listed_word_is_reported(trained, tmp_path):
     with pytest.raises(CorpusError, match="1 word never in the text"):
         WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "zoo", "Rome is old.\n"))
 
 
-def test_a_list_without_a_text_says_what_to_give(own_run):
+def test_word_list_without_a_text_is_reported_with_the_option(own_run):
     with pytest.raises(CorpusError, match="--text PATH"):
         evaluate(own_run, {"words": SAMPLE_DATA["words"]}, ["word_surprisal"])
 
 
-def test_a_limit_of_pairs_leaves_the_text_whole(own_run):
-    """So that both can be evaluated at once, and with any --limit the results are the same."""
+def test_limit_applies_to_pairs_and_not_to_the_text(own_run):
+    """So pairs and words can be evaluated at once, and surprisals do not depend on --limit."""
     data = {name: SAMPLE_DATA[name] for name in ("pairs", "words", "text")}
     assert evaluate(own_run, data, ["minimal_pairs", "word_surprisal"], [8], limit=1).computed == 2
     noted = results.read_sources(own_run)
@@ -134,8 +134,8 @@ def test_a_limit_of_pairs_leaves_the_text_whole(own_run):
     assert evaluate(own_run, data, ["word_surprisal"], [16]).computed == 1
 
 
-def test_results_of_other_texts_do_not_mix(own_run, tmp_path):
-    """And hold no text but the words of the list."""
+def test_results_of_another_text_are_refused(own_run, tmp_path):
+    """Stored results hold the words of the list and no other text; their score is the mean surprisal."""
     data = {name: SAMPLE_DATA[name] for name in ("words", "text")}
     assert evaluate(own_run, data, ["word_surprisal"], [8]).computed == 1
     (tmp_path / "other.txt").write_text("The river is old.\n", encoding="utf-8")

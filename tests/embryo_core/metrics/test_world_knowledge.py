@@ -1,4 +1,4 @@
-"""World knowledge asks what the paper's procedure asks, one question at a time, and finds the same."""
+"""Tests of world knowledge: answers equal those of the paper's procedure, one question at a time."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def findings(trained):
 
 
 def write_lama(folder: Path, *objects: str) -> Path:
-    """Write a LAMA folder with a fact for each object, of one relation."""
+    """Write a LAMA folder with a fact for each object, all of one relation."""
     (folder / "TREx").mkdir()
     (folder / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
     facts = [json.dumps({"sub_label": f"Ada {i}", "obj_label": name}) + "\n" for i, name in enumerate(objects)]
@@ -29,8 +29,8 @@ def write_lama(folder: Path, *objects: str) -> Path:
     return folder
 
 
-def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sample, findings):
-    """The same facts are asked; rank and probability of the object and the best piece are the same."""
+def test_answers_equal_the_papers_procedure(trained, paper, sample, findings):
+    """The same facts are asked; rank and probability of the object and the best piece are equal."""
     expected = paper.world_knowledge(corpora.read_lama(sample / "lama"))
     assert {answer.fact for answer in findings.cloze} == expected.keys()
     names = query.readable(trained.tokenizer, range(trained.tokenizer.vocabulary_size))
@@ -42,7 +42,7 @@ def test_answers_equal_those_of_one_question_at_a_time(trained, paper, sample, f
 
 
 def test_precision_at_1_is_the_share_of_facts_with_rank_1(findings):
-    """By relation, and over all facts ("all")."""
+    """Scores are by relation and over all facts ("all")."""
     scores = {score.group: score for score in findings.scores if score.metric == "world_knowledge"}
     for group, score in scores.items():
         ranks = [answer.rank for answer in findings.cloze if group in (answer.relation, "all")]
@@ -50,7 +50,7 @@ def test_precision_at_1_is_the_share_of_facts_with_rank_1(findings):
     assert scores["all"].n == len(findings.cloze)
 
 
-def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sample, findings):
+def test_coverage_is_the_share_of_single_piece_objects(trained, sample, findings):
     """n counts all facts of the relation."""
     facts = corpora.read_lama(sample / "lama")
     for score in findings.scores:
@@ -60,20 +60,19 @@ def test_coverage_is_the_share_of_objects_that_are_one_piece(trained, sample, fi
             assert (score.n, score.value) == (len(own), pytest.approx(len(single) / len(own)))
 
 
-def test_the_templates_are_noted(trained, sample):
-    """The summary of the data holds the template of every relation, so that a question can be shown without LAMA."""
+def test_summary_has_the_template_of_every_relation(trained, sample):
+    """So a question can be shown without LAMA."""
     noted = read(WorldKnowledge(), trained).summary["templates"]
     assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sample / "lama")}
 
 
-def test_a_limit_takes_the_first_facts_of_each_relation(trained):
-    """So that every relation stays in."""
+def test_limit_takes_first_facts_of_each_relation(trained):
     data = read(WorldKnowledge(), trained, limit=2)
     assert set(data.total.values()) == {2}
 
 
-def test_equal_logits_rank_in_the_order_of_the_vocabulary(trained, monkeypatch):
-    """Where no piece is better than another, an object's rank is its place in the vocabulary, and the first is best."""
+def test_ties_are_ranked_in_vocabulary_order(trained, monkeypatch):
+    """With equal logits, an object's rank is its place in the vocabulary, and the first piece is the prediction."""
     data = read(WorldKnowledge(), trained)
     vocabulary = len(data.vocabulary)
     monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
@@ -83,16 +82,16 @@ def test_equal_logits_rank_in_the_order_of_the_vocabulary(trained, monkeypatch):
     assert {answer.probability for answer in answers} == {1 / vocabulary}
 
 
-def test_an_unknown_object_is_not_asked(trained, tmp_path):
-    """The piece for what the vocabulary lacks is no answer, although it is a single piece."""
+def test_unknown_object_is_not_asked(trained, tmp_path):
+    """The unknown piece is not an answer, although it is a single piece."""
     objects = ("<unk>", "the")
     assert all(len(trained.tokenizer.encode_words([word]).ids) == 1 for word in objects)
     data = read(WorldKnowledge(), trained, write_lama(tmp_path, *objects))
     assert [fact.object for fact in data.questions.asked] == ["the"]
 
 
-def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
-    """[CLS] and [SEP] counted; a longer one is not asked, and counts among all facts."""
+def test_question_may_fill_the_models_positions(trained, sample):
+    """[CLS] and [SEP] are included; a longer question is not asked, but its fact is counted in the total."""
     data = read(WorldKnowledge(), trained)
     lengths = [len(ids) for ids in data.questions.ids]
     longest = max(lengths)
@@ -106,8 +105,8 @@ def test_a_question_may_be_as_long_as_the_models_positions(trained, sample):
     assert fewer.total == whole.total == data.total
 
 
-def test_a_fact_whose_subject_is_a_mask_is_not_asked(trained, tmp_path):
-    """Its question has two; the others have their own answers."""
+def test_fact_with_a_mask_as_subject_is_not_asked(trained, tmp_path):
+    """Its question would have two masks; the other fact is asked."""
     path = write_lama(tmp_path, "the", "the")
     facts = [{"sub_label": name, "obj_label": "the"} for name in ("[MASK]", "Ada")]
     (path / "TREx" / "P19.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
@@ -115,7 +114,7 @@ def test_a_fact_whose_subject_is_a_mask_is_not_asked(trained, tmp_path):
     assert [fact.subject for fact in data.questions.asked] == ["Ada"] and data.total == {"P19": 2}
 
 
-def test_facts_that_cannot_be_asked_at_all_are_reported(trained, tmp_path):
-    """A vocabulary without any of the objects gives one sentence, not an empty result."""
+def test_facts_without_single_piece_objects_are_reported(trained, tmp_path):
+    """An error is raised instead of an empty result."""
     with pytest.raises(CorpusError, match="No object of the 1 facts"):
         read(WorldKnowledge(), trained, write_lama(tmp_path, "Llanfairpwllgwyngyll"))
