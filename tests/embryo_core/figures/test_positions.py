@@ -1,4 +1,4 @@
-"""Positions: accuracy by length and position, deviations of embeddings and cosines of states."""
+"""Tests of the Positions figures: accuracy by length and position, deviations of embeddings, cosines of states."""
 
 import json
 
@@ -31,8 +31,8 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=runs.Measured._fields)
 
 
-def test_rows_are_what_was_measured(table: pd.DataFrame) -> None:
-    """With Wilson's intervals."""
+def test_rows_hold_measured_accuracies(table: pd.DataFrame) -> None:
+    """Intervals are those of Wilson, as in scipy."""
     found = positions.position_table(table, SINGLE)
     assert {name: rows["value"].tolist() for name, rows in found.groupby("curve", sort=False)} == {
         "64 tokens, positions 0 to 63": [0.125, 0.25],
@@ -44,8 +44,8 @@ def test_rows_are_what_was_measured(table: pd.DataFrame) -> None:
         assert (row.low, row.high) == pytest.approx(exact)
 
 
-def test_curves_are_in_the_order_of_length_and_position(own_run: Run) -> None:
-    """A run has a curve for each group of positions and one baseline; a run without measures has no table."""
+def test_curves_are_sorted_by_length_and_position(own_run: Run) -> None:
+    """Each group of positions of each length has a curve; a run without measures has an empty table."""
     assert positions.measure_table(own_run).empty
     groups = [{"first": first, "last": first + 31, "accuracy": 0.25, "n": 40} for first in (0, 32)]
     measures = [{"length": length, "masking": "training", "positions": groups[:n]} for length, n in ((64, 2), (32, 1))]
@@ -58,23 +58,23 @@ def test_curves_are_in_the_order_of_length_and_position(own_run: Run) -> None:
     assert figure.table["n"].tolist() == [40] * 3 and "40 (32 tokens, positions 0 to 31)" in figure.caption.data
 
 
-def test_single_pieces_come_first(table: pd.DataFrame) -> None:
-    """As in training comes last, and an unknown way of masking is offered too."""
+def test_masking_single_pieces_comes_first(table: pd.DataFrame) -> None:
+    """The masking of training comes last, and an unknown way of masking is offered too."""
     more = pd.concat([table, table.assign(masking="whole words 15 %")], ignore_index=True)
     assert positions.maskings(more) == [SINGLE, "whole words 15 %", "training"]
     assert positions.position_table(table, "whole words 15 %").empty
 
 
 def larger(table: pd.DataFrame, steps: int) -> pd.DataFrame:
-    """Return eight steps; the first `steps` are measured on a hundred times as many pieces too, one point higher."""
+    """Return eight steps; the first `steps` also have a sample of a hundred times as many pieces, one point higher."""
     long = pd.concat([table[table["step"] == 8].assign(step=step) for step in range(1, 9)])
     more = long[long["step"] <= steps]
     more = more.assign(accuracy=more["accuracy"] + 0.01, n=100 * more["n"], sample=100 * more["sample"])
     return pd.concat([long, more], ignore_index=True)
 
 
-def test_a_curve_is_of_one_sample(table: pd.DataFrame) -> None:
-    """The largest is first if it has a quarter of the steps; longer sequences take the sample of the same rank."""
+def test_curves_come_from_one_sample(table: pd.DataFrame) -> None:
+    """The largest one is first if it has a quarter of the steps; longer sequences use the sample of the same rank."""
     both = larger(table, steps=5)
     assert positions.samples(both, SINGLE) == [40_000, 400]
     large, small = positions.position_table(both, SINGLE), positions.position_table(both, SINGLE, 400)
@@ -88,15 +88,15 @@ def test_a_curve_is_of_one_sample(table: pd.DataFrame) -> None:
 
 
 def test_too_many_samples_are_drawn_as_one(table: pd.DataFrame) -> None:
-    """If each step has a sample of its own there is nothing to choose."""
+    """If each step has another sample, there is nothing to choose, and one curve has all steps."""
     each = larger(table, steps=0)
     each["sample"] += each["step"]
     assert positions.samples(each, SINGLE) == []
     assert set(positions.position_table(each, SINGLE)["step"]) == set(range(1, 9))
 
 
-def test_the_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame) -> None:
-    """At the last step, with Newcombe's interval of the difference; one group is compared with nothing."""
+def test_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame) -> None:
+    """The difference at the last step has Newcombe's interval; a single group is compared with nothing."""
     found = positions.position_table(table, "training")
     caption = positions.describe_positions(found, "training")
     for said in ("positions 64 to 127 are at 20.0 %", "at 30.0 %", "-10.0 points (-19.4 to +0.7)"):
@@ -129,8 +129,8 @@ def scores() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("metric", [positions.DEVIATION, positions.COSINE])
-def test_every_line_is_what_was_measured(tiny_results: Run, metric: str) -> None:
-    """A curve for each table of embeddings or each layer, with n in the hover text, in different colours."""
+def test_lines_hold_measured_scores(tiny_results: Run, metric: str) -> None:
+    """Each table of embeddings or each layer has a curve of another colour, with n in the hover text."""
     figure = positions.positions([tiny_results], Axis("linear"), metric)
     curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert len(curves) == figure.table["curve"].nunique() == len({curve.line.color for curve in curves}) > 1
@@ -139,16 +139,16 @@ def test_every_line_is_what_was_measured(tiny_results: Run, metric: str) -> None
         assert list(curve.y) == list(own["value"]) and f"n = {own['n'].iloc[0]:,}" in curve.customdata[0][2]
 
 
-def test_all_positions_together_are_drawn_only_if_there_is_one_group(scores: pd.DataFrame) -> None:
-    """All together and the only group would be the same line twice."""
+def test_all_positions_are_one_curve_if_there_is_one_group(scores: pd.DataFrame) -> None:
+    """Otherwise the only group and all positions would be the same line twice."""
     groups = set(positions.embedding_table(scores, positions.DEVIATION)["curve"])
     assert groups == {"words", "positions 0 to 63", "positions 64 to 127"}
     few = scores[scores["group"] != "positions 64 to 127"]
     assert set(positions.embedding_table(few, positions.DEVIATION)["curve"]) == {"words", "positions"}
 
 
-def test_the_captions_have_the_turn(scores: pd.DataFrame, tiny_run: Run) -> None:
-    """When positions are smallest in comparison with words, when states are most similar, and n."""
+def test_captions_name_the_turn(scores: pd.DataFrame, tiny_run: Run) -> None:
+    """Positions are smallest relative to words, and states most similar, at step 8; words alone have no turn."""
     caption = positions.describe_deviation(positions.embedding_table(scores, positions.DEVIATION), tiny_run)
     assert all(said in caption.summary for said in ("positions 0 to 63", "step 8 (0.30)", "0.70 at step 16"))
     caption = positions.describe_cosine(positions.embedding_table(scores, positions.COSINE), tiny_run)

@@ -1,4 +1,4 @@
-"""The figures of the Probing page over all tasks draw exactly the numbers of their tables."""
+"""Tests of the Probing figures over all tasks, which draw the numbers of their tables."""
 
 import pandas as pd
 import pytest
@@ -21,19 +21,19 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture
 def probed(own_run: Run) -> Run:
-    """Return a run whose layers were probed on two tasks of the metric and on one of the user's own."""
+    """Return a run whose layers were probed on two tasks of the metric and on a task of the user."""
     write_probes(own_run)
     return own_run
 
 
 def named(figure: Figure, name: str):
-    """Return the trace of this name in the legend."""
+    """Return the trace with this name in the legend."""
     return next(trace for trace in figure.plot.data if trace.name == name)
 
 
 @pytest.mark.parametrize("rescaled", [False, True])
-def test_all_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
-    """Each with its interval and majority baseline, rescaled with the curve; a point knows its task and step."""
+def test_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
+    """Interval and majority baseline are rescaled with the curve; a point carries its task and step."""
     figure = probing.tasks([probed], Axis("linear"), "best", rescaled)
     srl = figure.table[figure.table["task"] == "srl"]
     line = named(figure, "semantic roles")
@@ -49,23 +49,23 @@ def test_all_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> Non
 
 
 def test_bands_can_be_left_out(probed: Run) -> None:
-    """Then no trace is filled."""
+    """Without bands no trace is filled."""
     for make in (probing.tasks, probing.expected):
         options = {"layer": 0} if make is probing.tasks else {}
         assert any(trace.fill for trace in make([probed], Axis("log"), **options).plot.data)
         assert not any(trace.fill for trace in make([probed], Axis("log"), **options, bands=False).plot.data)
 
 
-def test_a_run_that_was_not_probed_has_no_figures(tiny_run: Run) -> None:
-    """One sentence names the run."""
+def test_run_without_probes_has_no_figures(tiny_run: Run) -> None:
+    """The error names the run."""
     with pytest.raises(FigureError, match=tiny_run.name):
         probing.tasks([tiny_run], Axis("log"), "best")
     with pytest.raises(FigureError, match=tiny_run.name):
         probing.expected([tiny_run], Axis("log"))
 
 
-def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
-    """A single task or step is named alone."""
+def test_headline_names_the_tasks_that_gain_most_and_least() -> None:
+    """A single task is named alone; at a single step, tasks are compared by their score."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
     said = probing.headline(best, axis)
@@ -76,21 +76,21 @@ def test_the_headline_names_the_tasks_that_gain_most_and_least() -> None:
     assert one.index("parts of speech (90 %)") < one.index("my_task (70 %)") and "step 16" in one
 
 
-def test_a_task_looks_the_same_wherever_it_is_drawn() -> None:
-    """The paper's four have fixed colours and markers; those of one's own get others."""
+def test_tasks_have_fixed_styles() -> None:
+    """The paper's tasks keep their colour and marker whatever is drawn with them; a user's tasks get others."""
     known = probing.task_styles(["mine", "srl", "pos", "more"])
     assert known["pos"] == (style.BLUE, "circle") == probing.task_styles(["pos"])["pos"]
     assert len(set(known.values())) == 4
 
 
-def test_names_of_tasks_are_never_markup(frame) -> None:
-    """A task of one's own is shown letter by letter."""
+def test_names_of_tasks_are_escaped(frame) -> None:
+    """The name of a user's task is shown letter by letter."""
     assert probing.plain("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
     assert probing.plain("coref") == "coreference"
 
 
-def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
-    """The dashed line is half way up the layers; a task has its points with their intervals."""
+def test_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
+    """The reference line is halfway up the layers; each task has its points and their intervals."""
     figure = probing.expected([probed], Axis("log"))
     assert list(named(figure, "equal weight of all layers").y) == [1, 1]
     for task, own in figure.table.groupby("task"):
@@ -98,8 +98,8 @@ def test_the_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
         assert list(named(figure, f"{probing.plain(task)}, 95 % band").y) == [*own["high"], *own["low"][::-1]]
 
 
-def test_a_ring_follows_the_step_along_the_path(frame) -> None:
-    """It is drawn on the point of the last step; the figure carries the points of all steps."""
+def test_ring_follows_the_step_along_the_path(frame) -> None:
+    """It is drawn at the last step, and the figure's `meta` has the points of all steps for the time bar."""
     table = probing_scores.path(probing_scores.select_layer(frame, 2), "pos", "srl")
     figure = probing.plot_path(table, "pos", "srl", StepAxis("log", step_unit=StepUnit.UPDATES))
     (line,), (ring,) = figure.data, figure.layout.shapes
@@ -113,7 +113,7 @@ def test_a_ring_follows_the_step_along_the_path(frame) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_checkpoint_is_enough_for_every_figure(frame, probed: Run, monkeypatch, scale) -> None:
-    """A run that has just begun: each task is one point, at the place of step 0."""
+    """In a run that has just begun, each task is one point at the place of step 0."""
     first = frame[frame["step"] == 0]
     monkeypatch.setattr(probing, "read_probe_scores", lambda run: first)
     monkeypatch.setattr(probing_scores, "read_probe_scores", lambda run: first)

@@ -1,4 +1,4 @@
-"""The figures of one task layer by layer, of peaks and of a probe's training draw the numbers of their tables."""
+"""Tests of the Probing figures of one task: its layers, their heat map, peaks, and the training of a probe."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ N = {"pos": 400, "srl": 50}
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
-    """Rows of `probe_scores`: control F1 is half of F1."""
+    """Return rows as `probe_scores` does; the control's F1 is half of the task's."""
     rows = [(*key, step, N[key[0]], f1) for key, values in F1.items() for step, f1 in zip(STEPS, values)]
     frame = pd.DataFrame(rows, columns=["task", "layer", "step", "n", "f1"])
     return frame.assign(control=frame["f1"] / 2, selectivity=frame["f1"] / 2, majority=0.2)
@@ -45,8 +45,8 @@ def probed(own_run: Run) -> Run:
 
 
 @pytest.mark.parametrize(("quantity", "share"), [("f1", 1), ("control", 0.5), ("selectivity", 0.5)])
-def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
-    """The quantity as measured, within its interval."""
+def test_layers_have_their_measured_curves(frame, quantity: str, share: float) -> None:
+    """Each value is within its interval."""
     data = probing_layers.layer_curves(frame, "pos", quantity)
     for layer in (0, 1, 2):
         rows = data[data["layer"] == layer]
@@ -56,19 +56,19 @@ def test_each_layer_has_its_curve(frame, quantity: str, share: float) -> None:
 
 
 def test_selectivity_is_less_certain_than_f1(frame) -> None:
-    """Its interval joins those of two shares."""
+    """Its interval combines those of two shares, the F1 of the task and of its control."""
     f1, selectivity = (probing_layers.layer_curves(frame, "pos", name) for name in ("f1", "selectivity"))
     assert (selectivity["high"] - selectivity["low"] > f1["high"] - f1["low"]).all()
 
 
-def test_steps_without_the_quantity_are_left_out(frame) -> None:
-    """A control task that was trained at some steps only."""
+def test_steps_without_a_control_are_left_out(frame) -> None:
+    """Control tasks may be trained at some steps only."""
     frame.loc[frame["step"] == 8, ["control", "selectivity"]] = np.nan
     assert set(probing_layers.layer_curves(frame, "pos", "control")["step"]) == {0, 1, 700, 900}
 
 
-def test_lines_run_from_the_last_layer_to_the_embeddings(probed: Run) -> None:
-    """The chosen one is thick; a point knows its layer and step; all share one majority baseline."""
+def test_lines_are_listed_from_the_last_layer_down(probed: Run) -> None:
+    """The chosen layer is thick, points carry layer and step, and all layers share one majority baseline."""
     figure = probing_layers.layers([probed], Axis("linear"), "pos", "f1", 1)
     lines = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
@@ -87,7 +87,7 @@ def test_lines_run_from_the_last_layer_to_the_embeddings(probed: Run) -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two #rrggbb colours, as WCAG 2 computes it: 1 (none) to 21."""
+    """Return the contrast of two #rrggbb colours as WCAG 2 defines it, from 1 (none) to 21."""
 
     def luminance(colour: str) -> float:
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -100,8 +100,8 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("page", ["#ffffff", "#191816"])
 @pytest.mark.parametrize("layers", [1, 5, 13])
-def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
-    """Every colour has contrast with the page."""
+def test_layer_colours_show_on_light_and_dark_pages(page: str, layers: int) -> None:
+    """Every colour has a contrast above 2.4 : 1 with the page."""
     colours = style.layer_colours(range(layers))
     assert len(set(colours.values())) == layers
     assert min(contrast(colour, page) for colour in colours.values()) > 2.4
@@ -110,8 +110,8 @@ def test_layers_show_on_a_light_and_a_dark_page(page: str, layers: int) -> None:
 # === Heat map ===
 
 
-def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
-    """Hundredths in the cells, the embeddings lowest; a click on a cell brings its layer and step."""
+def test_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
+    """Cells show hundredths, the embeddings are lowest, and a click on a cell brings its layer and step."""
     data = probing_layers.layer_curves(frame, "pos", "f1")
     figure = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1"))
     heat, points = figure.data
@@ -127,8 +127,8 @@ def test_the_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     assert (cell.x0, cell.x1, cell.y0, cell.y1) == (last - 0.5, last + 0.5, 0.5, 1.5)
 
 
-def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
-    """No colour and no number."""
+def test_unmeasured_cell_is_empty(frame) -> None:
+    """It has neither a colour nor a number."""
     data = probing_layers.layer_curves(frame.drop(0), "pos", "f1")
     heat = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1")).data[0]
     assert np.isnan(heat.z[0][0]) and heat.text[0][0] == ""
@@ -137,8 +137,8 @@ def test_a_cell_that_was_not_measured_is_empty(frame) -> None:
 # === Peak and decay ===
 
 
-def test_peaks_are_those_of_the_measured_curves(frame) -> None:
-    """Layer 2 is best at steps 1 and 8 and has fallen by 60 points; a layer that still rises peaks at its end."""
+def test_peaks_are_those_of_measured_curves(frame) -> None:
+    """Layer 2 is best at steps 1 and 8 and then falls by 60 points; a layer that still rises peaks at its end."""
     table = probing_layers.peak_table(frame).set_index(["task", "layer"])
     assert list(table["step"]) == [8, 8, 1, 0, 1, 900]
     fallen = table.loc[("pos", 2)]
@@ -148,8 +148,8 @@ def test_peaks_are_those_of_the_measured_curves(frame) -> None:
     assert table.loc[("srl", 2), "decay"] == 0
 
 
-def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
-    """Steps, what these count, or another unit that the reader chose."""
+def test_peak_axis_names_its_unit(frame) -> None:
+    """The unit is steps, what the run's steps count, or one that the reader chose."""
     table, progress = probing_layers.peak_table(frame), StepCounts((0, 1000), (0, 128_000))
     axes = (
         LOG,
@@ -160,8 +160,8 @@ def test_the_axis_of_peaks_says_what_it_counts(frame) -> None:
     assert titles == ["peak at step", "peak at, in words", "peak at, in tokens"]
 
 
-def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
-    """A mark is filled only where the interval of its decay is above 0."""
+def test_insignificant_decays_are_hollow(frame) -> None:
+    """A mark is filled only if the interval of its decay is above 0."""
     table = probing_layers.peak_table(frame)
     figure = probing_layers.plot_peaks(table, STEPS, LOG)
     pos = [trace for trace in figure.data if trace.legendgroup == "pos" and not trace.name]
@@ -170,8 +170,8 @@ def test_a_decay_that_may_be_nothing_is_hollow(frame) -> None:
     assert list(srl.marker.symbol) == ["triangle-up-open"] * 3
 
 
-def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
-    """The step on the left and the decay on the right stand at the same height; no two tasks at one."""
+def test_tasks_have_separate_heights_in_a_layers_row(frame) -> None:
+    """The peak on the left and the decay on the right are at the same height, which no two tasks share."""
     figure = probing_layers.plot_peaks(probing_layers.peak_table(frame), STEPS, LINEAR)
     left, right = ([t for t in figure.data if t.xaxis == axis and not t.name] for axis in ("x", "x2"))
     for peak, decay in zip(left, right):
@@ -182,8 +182,8 @@ def test_each_task_has_its_place_in_the_row_of_a_layer(frame) -> None:
     assert right[0].x[2] == pytest.approx(60)
 
 
-def test_on_a_log_axis_the_peaks_fill_the_panel() -> None:
-    """It runs from the first peak to the last step, with steps to read between two powers of ten."""
+def test_peaks_fill_the_panel_on_a_log_axis() -> None:
+    """The axis runs from the first peak to the last step, with ticks between the powers of ten."""
     rows = [("pos", 0, 4000, 0.7, 0.6), ("pos", 1, 9000, 0.8, 0.6)]
     table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
         decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
@@ -201,8 +201,8 @@ def training(control: bool) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["control", "iteration", "train_loss", "dev_f1"])
 
 
-def test_training_shows_the_probe_beside_its_control() -> None:
-    """F1 in development on the left, loss on the right, both by iteration."""
+def test_training_compares_the_probe_with_its_control() -> None:
+    """F1 on development data is on the left and the loss on the right, both by iteration."""
     figure = probing_layers.plot_training(pd.concat([training(False), training(True)]))
     assert [(trace.name, trace.xaxis) for trace in figure.data] == [
         ("the task", "x"),
@@ -213,15 +213,15 @@ def test_training_shows_the_probe_beside_its_control() -> None:
     assert list(figure.data[0].y) == [0, 0.1, 0.2, 0.3] and list(figure.data[3].y) == [1, 1 / 2, 1 / 3, 1 / 4]
 
 
-def test_a_probe_without_a_control_has_no_line_for_it() -> None:
-    """The legend names only what is drawn."""
+def test_legend_omits_a_missing_control() -> None:
+    """Only what is drawn has an entry."""
     figure = probing_layers.plot_training(training(False))
     assert [trace.name for trace in figure.data if trace.showlegend] == ["the task"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
-    """A run that has just begun: each peak is at the place of step 0, and the heat map has one column."""
+    """In a run that has just begun, each peak is at the place of step 0, and the heat map has one column."""
     first, axis = frame[frame["step"] == 0], StepAxis(scale, step_unit=StepUnit.UPDATES)
     data = probing_layers.layer_curves(first, "pos", "f1")
     peaks = probing_layers.peak_table(first)

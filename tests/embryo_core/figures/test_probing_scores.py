@@ -1,4 +1,4 @@
-"""Tables of what the probes find hold the stored scores."""
+"""Tests of the tables of probe scores, which hold the stored numbers."""
 
 import pandas as pd
 import pytest
@@ -18,8 +18,8 @@ def frame(scores: pd.DataFrame) -> pd.DataFrame:
     return probing_scores.probe_scores(scores)
 
 
-def test_a_row_has_all_scores_of_a_task_layer_and_step(frame) -> None:
-    """The paper's tasks come first, then layers and steps in order; what was not measured is missing."""
+def test_rows_have_all_scores_of_a_task_layer_and_step(frame) -> None:
+    """The paper's tasks come first, then layers and steps in order; scores that were not measured are missing."""
     assert list(frame["task"].unique()) == ["pos", "srl", "mine"]
     assert len(frame) == len(F1) * len(STEPS)
     assert list(frame["layer"][:5]) == [0, 0, 0, 0, 1] and list(frame["step"][:4]) == STEPS
@@ -29,14 +29,14 @@ def test_a_row_has_all_scores_of_a_task_layer_and_step(frame) -> None:
     assert frame.loc[frame["task"] == "mine", ["control", "selectivity"]].isna().all(axis=None)
 
 
-def test_without_probing_there_is_no_row(scores) -> None:
-    """Scores of other metrics are none of probing, nor is an empty table."""
+def test_scores_of_other_metrics_give_no_rows(scores) -> None:
+    """An empty table gives none either."""
     assert probing_scores.probe_scores(scores[scores["metric"] == "mask_prediction"]).empty
     assert probing_scores.probe_scores(scores[:0]).empty
 
 
-def test_the_best_layer_is_chosen_at_each_step(frame) -> None:
-    """By F1, the lowest of equal ones; the last is the highest of the model."""
+def test_best_layer_is_chosen_at_each_step(frame) -> None:
+    """It has the highest F1, and is the lowest of equal ones; the last layer is the highest of the model."""
     best = probing_scores.select_layer(frame, probing_scores.BEST)
     assert list(best.loc[best["task"] == "pos", "layer"]) == [0, 1, 1, 2]
     assert list(best.loc[best["task"] == "pos", "f1"]) == [0.5, 0.6, 0.8, 0.8]
@@ -44,8 +44,8 @@ def test_the_best_layer_is_chosen_at_each_step(frame) -> None:
     assert list(probing_scores.select_layer(frame, 1)["f1"]) == [*F1["pos", 1], *F1["srl", 1], *F1["mine", 1]]
 
 
-def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
-    """Held-out rows of the log only, with their own n and interval like the tasks."""
+def test_masked_accuracy_is_listed_with_the_tasks(frame) -> None:
+    """It comes from held-out rows of the log, with their own data, n and interval."""
     data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=False)
     masked = data[data["task"] == probing_scores.MASKED]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
@@ -54,14 +54,14 @@ def test_masked_accuracy_stands_among_the_tasks(frame) -> None:
 
 
 @pytest.mark.parametrize("log", [pd.DataFrame(), LOG.drop(columns="n_masked"), LOG[LOG["split"] == "train"]])
-def test_a_log_without_held_out_text_leaves_the_tasks(frame, log) -> None:
-    """A run without a log, or without a held-out part, has no masked accuracy to show."""
+def test_log_without_held_out_accuracy_leaves_only_tasks(frame, log) -> None:
+    """The log is empty, does not count masked pieces, or has no held-out rows."""
     data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), log, rescaled=False)
     assert set(data["task"]) == set(N)
 
 
 def test_rescaled_curves_end_at_one(frame) -> None:
-    """Each is divided by its own last value."""
+    """Each curve is divided by its own last value."""
     data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=True)
     assert (data.groupby("task")["shown"].last() == 1).all()
     srl = data[data["task"] == "srl"]
@@ -69,8 +69,8 @@ def test_rescaled_curves_end_at_one(frame) -> None:
     assert list(srl["value"]) == F1["srl", 1]
 
 
-def test_the_expected_layer_of_each_task_and_step(frame) -> None:
-    """As computed for the layers of one step; a step without a gain is left out."""
+def test_expected_layer_is_the_mean_weighted_by_gains(frame) -> None:
+    """Gains are above the majority baseline; a step at which no layer gains is left out."""
     table = probing_scores.expected_layers(frame)
     of = {(row.task, row.step): row.expected for row in table.itertuples()}
     assert of["pos", 0] == pytest.approx((0.3 * 1 + 0.2 * 2) / 0.8)
@@ -79,8 +79,8 @@ def test_the_expected_layer_of_each_task_and_step(frame) -> None:
     assert list(table["task"].unique()) == ["pos", "srl", "mine"]
 
 
-def test_the_expected_layer_has_the_interval_of_its_own_targets(frame) -> None:
-    """As computed from the layers of that task and step, on its n."""
+def test_expected_layer_has_the_interval_of_its_targets(frame) -> None:
+    """The interval is computed from the layers of that task and step with their n."""
     table = probing_scores.expected_layers(frame)
     assert (table["low"] <= table["expected"]).all() and (table["expected"] <= table["high"]).all()
     (row,) = table[(table["task"] == "mine") & (table["step"] == 8)].itertuples()
@@ -89,8 +89,8 @@ def test_the_expected_layer_has_the_interval_of_its_own_targets(frame) -> None:
     assert (row.low, row.high) == interval and row.n == layers["n"].iloc[0]
 
 
-def test_a_path_has_the_steps_of_both_tasks(frame) -> None:
-    """A step at which one was not probed is left out."""
+def test_path_has_only_steps_of_both_tasks(frame) -> None:
+    """Task "srl" was not probed at step 1, which is left out."""
     less = frame[(frame["task"] != "srl") | (frame["step"] != 1)]
     table = probing_scores.path(probing_scores.select_layer(less, 2), "pos", "srl")
     assert list(table["step"]) == [0, 8, 700]

@@ -1,4 +1,4 @@
-"""Smoothing adds a line and two columns; the measured points stay bold, with their markers."""
+"""Tests of smoothing, which adds a line and two columns and keeps the measured points with their markers."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -9,16 +9,16 @@ from embryo_core.figures import smoothing
 TABLE = pd.DataFrame({"name": ["a"] * 3 + ["b"] * 3, "step": [0, 1, 2] * 2, "value": [0, 0.9, 0.9, 1, 1, 0.1]})
 
 
-def test_each_curve_is_smoothed_by_itself() -> None:
-    """The means do not cross from one curve to the next, and the table names their window."""
+def test_curves_are_smoothed_separately() -> None:
+    """Means do not cross from one curve to the next, and the table has their window."""
     table = smoothing.with_smoothed(TABLE, "value", 3, ["name"])
     for _, rows in table.groupby("name"):
         assert list(rows[smoothing.SMOOTHED]) == curves.smooth(rows["value"], 3).tolist()
     assert set(table[smoothing.WINDOW]) == {3}
 
 
-def test_smoothing_is_off_by_default_and_then_leaves_no_trace() -> None:
-    """No column, no line, no word."""
+def test_window_of_one_changes_nothing() -> None:
+    """It is the default: the table has no further columns, and the figure one bold line with markers."""
     assert smoothing.WINDOWS[0] == 1 and 3 in smoothing.WINDOWS
     table = smoothing.with_smoothed(TABLE, "value", 1, ["name"])
     assert table.equals(TABLE)
@@ -27,7 +27,7 @@ def test_smoothing_is_off_by_default_and_then_leaves_no_trace() -> None:
 
 
 def test_measured_points_keep_their_markers_beside_a_smoothed_line() -> None:
-    """The markers stand on the measurements, the bold line without any is the mean."""
+    """The markers are at the measurements, and the bold line without markers is the mean."""
     rows = smoothing.with_smoothed(TABLE[:3], "value", 3)
     figure = go.Figure()
     smoothing.add_curve(figure, [0, 1, 2], rows, "value", "a", "#1F83C6", line={"width": 3})

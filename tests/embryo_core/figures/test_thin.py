@@ -1,4 +1,4 @@
-"""Long curves are drawn at some of their points, among them every peak; short ones whole."""
+"""Tests of thinning: long curves keep some of their points, among them every peak; short ones keep all."""
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,7 +14,7 @@ LONG = 2000
 
 
 def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.Figure:
-    """Return a curve and its band on an axis of steps."""
+    """Return a curve and its band, thinned on an axis of steps."""
     x, figure = np.arange(1, len(y) + 1) if x is None else x, go.Figure()
     style.add_band(figure, [*map(float, x)], y - 1, y + 1, style.BLUE, "a")
     about = [["a", int(step)] for step in x]
@@ -23,15 +23,15 @@ def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.
 
 
 def curve(points: int) -> np.ndarray:
-    """Noise with one narrow peak and one narrow dip."""
+    """Return noise with one narrow peak and one narrow dip."""
     y = np.random.default_rng(0).normal(size=points)
     y[points // 3], y[points // 2] = 50, -50
     return y
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_each_stretch_keeps_its_ends_and_its_extremes(scale):
-    """As a loop over the stretches finds them, and no other point."""
+def test_stretches_keep_their_ends_and_extremes(scale):
+    """The kept points are exactly those that a loop over the stretches finds; the band keeps the same ones."""
     y = curve(LONG)
     x = np.arange(1, LONG + 1)
     stretch = np.floor(axis_shares(x, scale) * thin.STRETCHES)
@@ -49,33 +49,33 @@ def test_each_stretch_keeps_its_ends_and_its_extremes(scale):
 
 @pytest.mark.parametrize("points", [2, 4 * thin.STRETCHES])
 def test_short_curves_are_drawn_whole(points):
-    """And nothing is said of them."""
+    """Their figure is not recorded as thinned."""
     figure = drawn("linear", np.arange(float(points)))
     assert len(figure.data[1].x) == points and len(figure.data[0].x) == 2 * points
     assert thin.longest(figure) is None
 
 
-def test_a_figure_keeps_how_many_points_there_are():
-    """Once some are left out."""
+def test_thinned_figure_records_its_number_of_points():
+    """Captions read the number from it."""
     assert thin.longest(drawn("log", curve(LONG))) == LONG
 
 
-def test_where_a_curve_breaks_it_stays_broken():
-    """A point without a value is kept, however many are in its stretch."""
+def test_breaks_of_curves_are_kept():
+    """A point without a value is never left out, whatever else its stretch has."""
     y = curve(LONG)
     y[777] = np.nan
     x = drawn("linear", y).data[1].x
     assert 778 in x and np.isnan(drawn("linear", y).data[1].y[x == 778]).all()
 
 
-def test_markers_stay_with_their_points():
-    """Where each has a size of its own."""
+def test_marker_sizes_stay_with_their_points():
+    """Here each point has its own size."""
     sizes = np.arange(LONG) % 7
     line = drawn("linear", curve(LONG), marker={"size": sizes}).data[1]
     assert line.marker.size.tolist() == sizes[line.x - 1].tolist()
 
 
-def test_a_curve_that_goes_back_is_drawn_whole():
-    """Its points are in no order of the axis."""
+def test_curve_that_goes_back_is_drawn_whole():
+    """Its points are not sorted along the axis, so there are no stretches."""
     x = np.concatenate([np.arange(1, LONG // 2 + 1)] * 2)
     assert len(drawn("linear", curve(LONG), x).data[1].x) == LONG
