@@ -1,4 +1,4 @@
-"""Compared runs: chosen by the link, drawn on every page, named where they cannot be."""
+"""Tests of compared runs: chosen by the link, drawn on every page, and named in a message if they cannot be drawn."""
 
 import io
 import json
@@ -27,14 +27,14 @@ PLANTED = 0.87654
 
 @pytest.fixture
 def two(made: Path, tmp_path: Path) -> Run:
-    """Return the tiny run with its results, beside "twin", in a root that the test may change."""
+    """Return the tiny run with its results, in a copy of `made` that the test may change."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return runs.read_run(tmp_path / "runs" / "tiny")
 
 
 @pytest.fixture(scope="module")
 def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the root: the tiny run with its results, and a copy "twin" with another score and dropout."""
+    """Make a data root with the tiny run, its results, and a copy "twin" with another dropout and one other score."""
     root = tmp_path_factory.mktemp("two")
     for name in (tiny_results.name, "twin"):
         run = Path(shutil.copytree(tiny_results.path, root / "runs" / name))
@@ -52,13 +52,13 @@ def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def other_design(run: Run) -> Run:
-    """Return the same run with dropout."""
+    """Return the same run with a higher dropout."""
     run.config["hidden_dropout_prob"] = 0.5
     return run
 
 
 def drawn(page: AppTest) -> str:
-    """Return the figures of a page as they are sent."""
+    """Return the figures of a page as the JSON that is sent to the browser."""
     return " ".join(json.dumps(json.loads(chart.proto.spec)) for chart in page.get("plotly_chart"))
 
 
@@ -71,8 +71,8 @@ def infos(page: AppTest) -> str:
     "page",
     ["overview", "tokens", "probing", "knowledge", "finetuning"],
 )
-def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str) -> None:
-    """The caption names both; with one run chosen the figure is as it was."""
+def test_every_page_draws_compared_run(open_page, two: Run, page: str) -> None:
+    """A caption has both runs with their n, and the axis counts the tokens that the link asks for."""
     shown = open_page(page, two, beside="twin", axis="tokens")
     assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
     assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(shown))
@@ -81,28 +81,28 @@ def test_every_page_draws_the_runs_beside_its_own(open_page, two: Run, page: str
 
 @pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
 @pytest.mark.usefixtures("all_opened")
-def test_files_and_captions_say_whose_numbers_they_have(open_page, two: Run, monkeypatch, page: str) -> None:
-    """A file names both runs, and a caption that was written for one run says so."""
+def test_files_and_captions_name_their_run(open_page, two: Run, monkeypatch, page: str) -> None:
+    """A file names both runs, and a caption whose numbers are of one run names it."""
     printed = []
     monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
     shown = open_page(page, two, beside="twin")
     own = [words for words in captions_of(shown) if "Numbers up to here are those of tiny." in words]
     assert own and all("twin (n = " in words for words in own)
-    orders = page == "tokens"  # whose caption names the runs
+    orders = page == "tokens"  # its figure of orders has a caption of its own that names the runs
     assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders
     printed.clear()
     open_page(page, two)
     assert printed and all(words.startswith("Run tiny") for words in printed)
 
 
-def test_a_planted_difference_is_drawn(open_page, two: Run) -> None:
-    """The run that has it, and no other, shows it at the pointer."""
+def test_differing_score_is_drawn_for_its_run_only(open_page, two: Run) -> None:
+    """The planted score is in the hover text of the run that has it, and not on the page of the other alone."""
     both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
     assert "<b>twin</b>, step 16: 87.7 %" in both
     assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
-PLANTS = {  # evaluation: its page, the score and group and layer that differ, how it is written, the place on the page
+PLANTS = {  # evaluation: page, metric, group and layer of the planted score, its hover text, further parameters
     "world_knowledge": ("knowledge", "world_knowledge", "all", None, "87.7 %", {}),
     "edge_probing": ("probing", "edge_probing_f1", "pos", 2, "87.7 %", {"probing": "layers", "probe_task": "pos"}),
     "ngram_divergence": ("overview", "ngram_divergence", "bigram", None, "0.88", {"open": "ngrams"}),
@@ -111,8 +111,8 @@ PLANTS = {  # evaluation: its page, the score and group and layer that differ, h
 
 
 @pytest.mark.parametrize("evaluation", PLANTS)
-def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, evaluation: str) -> None:
-    """The page that has the score draws the planted value, of the run that has it alone."""
+def test_one_differing_score_distinguishes_copies(open_page, two: Run, evaluation: str) -> None:
+    """Each evaluation's page draws the planted value, and only for the run that has it."""
     page, metric, group, layer, hover, place = PLANTS[evaluation]
     twin = runs.read_run(two.path.with_name("twin"))
     scores = results.read_scores(twin)
@@ -127,8 +127,8 @@ def test_one_score_that_differs_tells_two_copies_apart(open_page, two: Run, eval
     assert f"step 16: {hover}" not in drawn(open_page(page, two, **place))
 
 
-def test_a_loss_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
-    """On the Overview, at the step at which the log of one has it."""
+def test_differing_loss_distinguishes_copies(open_page, two: Run) -> None:
+    """The Overview draws the planted loss at its step, for the run whose log has it."""
     log = two.path.with_name("twin") / "log.jsonl"
     rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     (last,) = (row for row in rows if (row["split"], row["step"]) == ("heldout", 16))
@@ -147,8 +147,8 @@ def log_of_a_plateau(until: int) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Run) -> None:
-    """The Overview's table of phases says where; of the figures, that of the loss alone differs."""
+def test_differing_phase_distinguishes_copies(open_page, two: Run) -> None:
+    """The Overview's table has the steps of each phase; of its figures only that of the loss differs."""
     figures = []
     for name, until in ((two.name, 64), ("twin", 512)):
         (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
@@ -161,8 +161,8 @@ def test_a_phase_that_begins_elsewhere_tells_two_copies_apart(open_page, two: Ru
     assert len(differ) > 1 and differ[0] and not any(differ[1:])
 
 
-def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -> None:
-    """On the Fine-tuning page."""
+def test_differing_task_score_distinguishes_copies(open_page, two: Run) -> None:
+    """The Fine-tuning page draws the planted accuracy for the run that has it."""
     twin = runs.read_run(two.path.with_name("twin"))
     for run in (two, twin):
         store_tuning(run, "rte")
@@ -172,8 +172,8 @@ def test_a_task_score_that_differs_tells_two_copies_apart(open_page, two: Run) -
     assert "step 16: 0.877" not in drawn(open_page("finetuning", two, task="rte"))
 
 
-def test_averages_of_two_runs_are_over_the_same_tasks(open_page, two: Run) -> None:
-    """A task that the other lacks is no part of either."""
+def test_glue_averages_use_tasks_of_both_runs(open_page, two: Run) -> None:
+    """Two runs share one task at first, which gives no average, and two later."""
     twin = runs.read_run(two.path.with_name("twin"))
     store_tuning(two, "rte")
     store_tuning(two, "sst2")
@@ -186,8 +186,8 @@ def test_averages_of_two_runs_are_over_the_same_tasks(open_page, two: Run) -> No
     assert any("GLUE average over SST-2, RTE" in one for one in captions_of(page))
 
 
-def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the Attention page: the chosen head's map of the one run, at the step that has it, and no other's."""
+def test_differing_attention_map_distinguishes_copies(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Attention page draws the planted weight at its step, in its head and run, and nowhere else."""
     twin, shown = runs.read_run(two.path.with_name("twin")), {}
     weights, sentences = results.read_attention_step(twin, 16)  # [layers, heads, L, L]
     weights[0, 1, 2, 1] = PLANTED
@@ -200,8 +200,8 @@ def test_a_map_that_differs_tells_two_copies_apart(open_page, two: Run, monkeypa
         assert [tuple(map(int, where)) for where in np.argwhere(one != other)] == differing
 
 
-def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
-    """The Compare page distinguishes the two copies, in their design and in what the choice changed."""
+def test_differing_design_is_marked(open_page, two: Run) -> None:
+    """The Compare page marks the setting that differs, and has a section on its effect."""
     page = open_page("compare", two, beside="twin")
     assert not page.exception and not page.error
     table = page.table[0].value.set_index("setting")
@@ -209,14 +209,14 @@ def test_the_design_that_differs_is_marked(open_page, two: Run) -> None:
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
-def test_a_design_opens_beside_its_other_choices(open_page, two: Run) -> None:
-    """Without a link that names them."""
+def test_compare_page_opens_beside_runs_with_one_other_choice(open_page, two: Run) -> None:
+    """The link names no compared run."""
     page = open_page("compare", two, run=two.name)
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
-def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_run: Run) -> None:
-    """Of each other family, with its seeds; the longest if there is none of the size."""
+def test_run_without_variants_is_compared_with_other_families(tiny_run: Run) -> None:
+    """Each family gives the seeds of its design of the same size and plan, or its longest if no size is equal."""
 
     def other(name: str, family: str, steps: int = 16, **config: object) -> Run:
         config = tiny_run.config | config
@@ -237,15 +237,15 @@ def test_a_design_without_choices_opens_beside_that_of_its_size_and_plan(tiny_ru
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_files_of_a_comparison_have_no_space_in_their_name(open_page, two: Run) -> None:
-    """Whichever categories they are of."""
+def test_names_of_comparison_files_have_no_spaces(open_page, two: Run) -> None:
+    """The names include those of categories, such as parts of speech."""
     keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
     assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures in their small print and in what is copied; rows of a difference also the run that it is taken from."""
+def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small print and citation of a picture name both runs; rows of a difference also name the run subtracted."""
     printed, tables = [], []
     monkeypatch.setattr(
         figures, "figure_files", lambda figure, key: printed.append((figure.title, figure.small_print, figure.citation))
@@ -281,8 +281,8 @@ def test_files_of_a_comparison_name_every_run(open_page, two: Run, monkeypatch: 
     ],
 )
 @pytest.mark.usefixtures("all_opened")
-def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
-    """The score, tasks or rule that the pickers had, and the data: such a file can be read without the page."""
+def test_file_rows_record_choices_of_pickers(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
+    """Each row has the chosen score, tasks or rule, and the data, so that a file can be read without the page."""
     tables = []
     monkeypatch.setattr(figures, "_download", lambda file, name: tables.append(file.content()))
     open_page(page, two, **query)
@@ -291,8 +291,8 @@ def test_rows_of_a_file_say_what_was_chosen(open_page, two: Run, monkeypatch, pa
     assert values <= set(table[column].dropna()) and table["data"].notna().any()
 
 
-def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> None:
-    """Its caption says that their effects cannot be distinguished."""
+def test_settings_that_changed_together_share_one_figure(open_page, two: Run) -> None:
+    """The caption says that their effects cannot be distinguished."""
     twin = runs.read_run(two.path.with_name("twin"))
     twin.config["masked_share"] = 0.5
     runs.write_run(twin)
@@ -302,8 +302,8 @@ def test_choices_that_changed_together_are_one_figure(open_page, two: Run) -> No
     assert any("cannot distinguish their effects" in caption for caption in captions_of(page))
 
 
-def test_what_stood_for_masked_pieces_is_shown_beside_their_accuracy(open_page, two: Run) -> None:
-    """Where runs differ in it; of an ELECTRA and a BERT, whose choice it follows from, too."""
+def test_differing_masking_is_noted_beside_masked_accuracy(open_page, two: Run) -> None:
+    """The caption states the shares of [MASK], random and unchanged pieces if the runs differ in them."""
     twin = runs.read_run(two.path.with_name("twin"))
     note = "Masked accuracy is that of each run's own masking: tiny "
     for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
@@ -315,8 +315,8 @@ def test_what_stood_for_masked_pieces_is_shown_beside_their_accuracy(open_page, 
     assert f"{note}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
 
 
-def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run, monkeypatch) -> None:
-    """The Query page asks both: a checkpoint with another's weights has other answers, at its step alone."""
+def test_differing_weights_distinguish_copies(open_page, two: Run, monkeypatch) -> None:
+    """One checkpoint of the twin has the weights of another step; the answers on the Query page differ only there."""
     monkeypatch.setattr("embryo_core.figures.query.LEARNED", 0.0)  # their weights are random
     first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
     shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
@@ -333,22 +333,22 @@ def test_weights_that_differ_tell_two_copies_apart(open_page, two: Run, monkeypa
     assert final == [literal(table["token"][0]) for table in answers] and final[0] != final[1]
 
 
-def test_a_run_that_is_not_here_is_named(open_page, two: Run) -> None:
-    """The others are drawn, and the link stays as it was."""
+def test_unknown_compared_run_is_named(open_page, two: Run) -> None:
+    """The page has no error, and the URL is unchanged."""
     page = open_page("tokens", two, beside="gone,twin")
     assert "Run 'gone' is not here" in infos(page) and page.query_params["beside"] == "gone,twin"
     assert not page.exception
 
 
-def test_a_run_without_the_measures_is_named(open_page, two: Run) -> None:
-    """It is not left out silently."""
+def test_compared_run_without_results_is_named(open_page, two: Run) -> None:
+    """Each page says that the run has not been measured, instead of leaving it out silently."""
     shutil.rmtree(two.results.with_name("twin"))
     for page in ("tokens", "knowledge", "probing", "finetuning"):
         assert "Run 'twin' has not been measured for this figure." in infos(open_page(page, two, beside="twin"))
 
 
-def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: Run) -> None:
-    """Beside another it is left out; alone it is drawn over its steps."""
+def test_run_without_unit_of_axis_is_named(open_page, two: Run) -> None:
+    """Without word frequencies a compared run is reported, and a run alone is drawn over its steps."""
     (two.path.with_name("twin") / "frequencies.tsv").unlink()
     assert "does not record how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
     (two.path / "frequencies.tsv").unlink()
@@ -356,15 +356,15 @@ def test_a_run_that_does_not_tell_what_the_axis_counts_is_named(open_page, two: 
     assert "the axis counts steps" in infos(alone) and not alone.exception
 
 
-def test_attention_shows_two_runs(open_page, two: Run) -> None:
-    """The same head of both, each with its name."""
+def test_attention_page_shows_same_head_of_two_runs(open_page, two: Run) -> None:
+    """Each heading has the name of its run."""
     page = open_page("attention", two, beside="twin", layer="1", head="2", axis="share")
     headings = [heading.value for heading in page.header]
     assert {"tiny, layer 1, head 2", "twin, layer 1, head 2"} <= set(headings) and not page.exception
 
 
-def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
-    """The legend and the caption name the first, and say how many seeds there are."""
+def test_seeds_of_one_design_are_averaged(open_page, two: Run) -> None:
+    """The runs differ only in their seeds, and the caption has the number of seeds."""
     other = runs.read_run(two.path.with_name("twin"))
     other.config.update(two.config, seed=99)
     runs.write_run(other)
@@ -372,8 +372,8 @@ def test_seeds_of_one_design_are_one_line(open_page, two: Run) -> None:
     assert any("mean of 2 seeds" in caption for caption in captions_of(page))
 
 
-def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) -> None:
-    """As `judge` returns them, and the comparison's counts of the chosen finding of both."""
+def test_findings_table_has_verdicts_of_each_run(open_page, two: Run) -> None:
+    """The verdicts are those of `judge`, and the chosen finding has the counts of the second run too."""
     page = open_page("findings", two, beside="twin", finding="four_fates")
     assert not page.exception and not page.error
     table = page.dataframe[0].value
@@ -383,8 +383,8 @@ def test_findings_have_a_column_of_verdicts_for_each_run(open_page, two: Run) ->
     assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
 
 
-def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) -> None:
-    """It offers no runs to overlay, and keeps the axis."""
+def test_query_page_refers_to_its_own_choice_of_runs(open_page, two: Run) -> None:
+    """A caption names "Compare with"; no runs to overlay are offered, but the unit of the axis is."""
     page = open_page("query", two, beside="twin")
     assert any("Compare with" in caption for caption in captions_of(page))
     assert not [one for one in page.multiselect if one.label == "Compared runs"]
@@ -392,20 +392,20 @@ def test_the_query_page_says_where_another_run_is_chosen(open_page, two: Run) ->
 
 
 @pytest.mark.parametrize("quantity", ["f1", "selectivity"])
-def test_layers_of_several_runs_have_the_baseline(open_page, two: Run, quantity: str) -> None:
-    """That of F1; the score of a control task, and what is above it, have none."""
+def test_layer_figures_draw_baseline_of_f1_only(open_page, two: Run, quantity: str) -> None:
+    """The majority baseline applies to F1 but not to selectivity, with one run and with two."""
     pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
     for page in pages:
         assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")
 
 
-def test_a_run_that_is_alone_says_so(open_page, tiny_results: Run) -> None:
-    """The menu of runs to draw beside it is never empty without a word."""
+def test_menu_says_that_no_other_run_exists(open_page, tiny_results: Run) -> None:
+    """An empty menu of compared runs would otherwise go unexplained."""
     assert any("There is no other run" in caption for caption in captions_of(open_page("overview", tiny_results)))
 
 
-def test_compare_warns_where_one_read_running_text(two: Run, open_page):
-    """Its accuracies are of another task; runs that read alike are no matter."""
+def test_compare_page_warns_of_running_text(two: Run, open_page):
+    """Accuracies on running text are those of another task; runs that read text in the same way get no warning."""
     quiet = open_page("compare", two, beside="twin")
     assert not quiet.exception and not [one for one in quiet.warning if "running text" in one.value]
     sources = two.results.with_name("twin") / "sources.json"

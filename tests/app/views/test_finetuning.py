@@ -1,4 +1,4 @@
-"""The Fine-tuning page in Streamlit's own test runner: with results, without, with a broken file, with odd names."""
+"""Tests of the Fine-tuning page: with results, without, with a broken file, and with hostile names."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,20 +18,20 @@ from tests.tuned import store_questions, store_tuning
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "finetuning")
 
 
 @pytest.fixture
 def tuned(own_run: Run) -> Run:
-    """Return a run with results of a GLUE task and of a user's task."""
+    """Return a run with results on a GLUE task and on a user's task."""
     store_tuning(own_run, "rte")
     store_tuning(own_run, "my-task")
     return own_run
 
 
-def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
-    """Score now and last, best step, and from when 95 % of the last value were reached."""
+def test_table_shows_how_much_pretraining_a_task_needs(look, tuned):
+    """A row has the score at the chosen and the last step, the best step, and when 95 % of the last was reached."""
     test = look(tuned, step="8")
     assert not test.exception and not test.error
     table = test.dataframe[0].value.set_index("task")
@@ -42,8 +42,8 @@ def test_the_page_answers_how_much_pretraining_a_task_needs(look, tuned):
     assert not any("GLUE average" in caption for caption in captions_of(test))  # of a single task of GLUE
 
 
-def test_examples_are_listed_by_their_history(look, tuned):
-    """By the rules for facts; the choice is in the URL."""
+def test_examples_are_filtered_by_history(look, tuned):
+    """The histories are those of facts; the URL has the chosen one, and a caption the command that fetches texts."""
     test = look(tuned, task="rte", example_history="oscillating")
     listed = test.dataframe[-1].value
     assert listed[["step 0", "step 8", "step 16", "gold"]].to_dict("index") == {
@@ -53,8 +53,8 @@ def test_examples_are_listed_by_their_history(look, tuned):
     assert test.query_params["example_history"] in ("oscillating", ["oscillating"])
 
 
-def test_texts_of_examples_are_read_from_the_data_at_hand(look, own_run):
-    """Beside the names of their labels; results alone hold none of it."""
+def test_texts_of_examples_are_read_from_task_data(look, own_run):
+    """Texts and names of labels are shown, and the command that fetches them is not; the results have no texts."""
     folder = own_run.path.parents[1] / "corpora" / "glue" / "rte"
     texts = list("abcd")
     write_split(folder, "validation", sentence1=texts, sentence2=texts[::-1], label=[1, 1, 0, 1])
@@ -68,7 +68,7 @@ def test_texts_of_examples_are_read_from_the_data_at_hand(look, own_run):
 
 
 def test_squad_has_exact_match_beside_f1(look, own_run):
-    """Each with the step at which it reached its last value; its questions have histories."""
+    """Each score has the step at which it reached 95 % of its last value, and each question has a history."""
     store_questions(own_run)
     test = look(own_run, step="8")
     assert not test.exception and not test.error
@@ -79,8 +79,8 @@ def test_squad_has_exact_match_beside_f1(look, own_run):
     assert any("python -m embryo_core fetch squad" in caption for caption in captions_of(test))
 
 
-def test_squads_answers_are_words_where_the_paragraphs_are_at_hand(look, own_run):
-    """With question and gold answers."""
+def test_squad_answers_are_words_if_paragraphs_are_available(look, own_run):
+    """The row of a question has its text, the gold answers and the answer at each step."""
     folder = write_squad(own_run.path.parents[1] / "corpora" / "squad")
     store_questions(own_run, corpora.open_source(folder).sha256)
     listed = look(own_run).dataframe[-1].value
@@ -89,8 +89,8 @@ def test_squads_answers_are_words_where_the_paragraphs_are_at_hand(look, own_run
     ]  # fmt: skip
 
 
-def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
-    """The rest of the page goes on."""
+def test_error_of_one_task_leaves_others(look, tuned, monkeypatch):
+    """A warning names the task; the table and the list of examples are drawn."""
     read = store.read_reached
 
     def broken(run, task, metric, spans=False):
@@ -107,8 +107,8 @@ def test_an_error_of_one_task_is_shown_for_it_alone(look, tuned, monkeypatch):
     assert "gold" in test.dataframe[-1].value
 
 
-def test_seeds_of_other_data_are_never_averaged(look, tuned):
-    """A second seed whose notes are not those of the first is left out, and named."""
+def test_seeds_on_different_data_are_never_averaged(look, tuned):
+    """The second seed records other data than the first, so it is left out and named in a caption."""
     scores = [TaskScore("rte", 2, "model", "accuracy", 0.0, 9)]
     data = {"sha256": "1" * 64, "protocol": "quick"}
     store.write(at(tuned, 8), "finetuning:rte:2", Findings(task_scores=scores), data, {"labels": []})
@@ -118,8 +118,8 @@ def test_seeds_of_other_data_are_never_averaged(look, tuned):
     assert any("first seed: RTE with seed 2" in caption for caption in captions_of(test))
 
 
-def test_no_task_chosen_is_a_message(look, tuned):
-    """One sentence; a link that names none shows all, and says so."""
+def test_empty_choice_of_tasks_gets_a_message(look, tuned):
+    """A link that names no known task is reported too."""
     test = look(tuned, tasks="none")
     assert not test.exception and any("'none'" in info.value.replace("\\", "") for info in test.info)
     test.session_state["permalink"]["tasks"] = ""  # as the reader does who clears the pills
@@ -128,8 +128,8 @@ def test_no_task_chosen_is_a_message(look, tuned):
     assert any("Choose at least one task" in info.value for info in test.info)
 
 
-def test_a_task_in_a_link_that_the_filter_hides_is_shown(look, tuned):
-    """It is here, and the sentence names what hides it; the address stays."""
+def test_task_in_link_hidden_by_filter_is_reported(look, tuned):
+    """The message names the filter that hides an existing task, and the URL is unchanged."""
     test = look(tuned, tasks="my-task", task="rte")
     sentence = "The link has the task 'rte', which is hidden by the choice of Tasks; showing 'my-task'."
     assert sentence in [info.value.replace("\\", "") for info in test.info] and test.query_params["task"] == "rte"
@@ -137,16 +137,16 @@ def test_a_task_in_a_link_that_the_filter_hides_is_shown(look, tuned):
     assert any("'gone', which is not here" in info.value.replace("\\", "") for info in gone.info)
 
 
-def test_without_results_the_page_says_what_to_run(look, tiny_run):
-    """One sentence and one command."""
+def test_page_without_results_shows_fine_tuning_command(look, tiny_run):
+    """A message says that the run has not been fine-tuned."""
     test = look(tiny_run)
     assert not test.exception and not test.error
     assert "has not been fine-tuned yet" in test.info[0].value.replace("\\", "")
     assert "python -m embryo_core finetune tiny" in test.code[0].value
 
 
-def test_a_broken_file_is_a_message(look, own_run):
-    """A results file that is not parquet gives one sentence, not a traceback."""
+def test_broken_file_is_named_in_a_message(look, own_run):
+    """A results file that is not Parquet leads to an error message instead of a traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / "task_scores.parquet").write_bytes(b"not parquet")
     test = look(own_run)
@@ -154,8 +154,8 @@ def test_a_broken_file_is_a_message(look, own_run):
     assert "task_scores.parquet" in test.error[0].value.replace("\\", "")
 
 
-def test_names_of_tasks_are_never_markup(look, own_run):
-    """A stranger's results may name a task as they like."""
+def test_task_names_are_never_rendered_as_markup(look, own_run):
+    """Results from elsewhere may give a task any name."""
     store_tuning(own_run, "![x](https:)")
     test = look(own_run)
     assert not test.exception

@@ -1,4 +1,4 @@
-"""The Grammar page in Streamlit's own test runner: with results, without, with and without the sentences at hand."""
+"""Tests of the Grammar page: with results, without, with the sentences of the pairs, and without them."""
 
 import re
 import shutil
@@ -19,20 +19,20 @@ from tests.conftest import SAMPLE_DATA, at
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "grammar")
 
 
 @pytest.fixture
 def evaluated(tiny_results: Run, own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return a run with results whose sentences are nowhere at hand."""
+    """Return a run with results, the sentences of which are in no folder that the page searches."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     shutil.copytree(tiny_results.results, own_run.results)
     return own_run
 
 
-def test_the_page_opens_on_evaluated_results(look, evaluated):
-    """A set is shown at a time: its paradigms, and the pairs of one of them, by their numbers alone."""
+def test_page_shows_paradigms_and_pairs_of_one_set(look, evaluated):
+    """Without their data the pairs of a paradigm have numbers but no sentences, and a caption names the folder."""
     test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun")
     assert not test.exception and not test.error
     assert any("10 pairs of nouns" in line.value and "3 paradigms" in line.value for line in test.markdown)
@@ -44,8 +44,8 @@ def test_the_page_opens_on_evaluated_results(look, evaluated):
     assert any("corpora/pairs" in caption for caption in captions_of(test))
 
 
-def test_sentences_are_shown_where_their_data_are_at_hand(look, evaluated):
-    """In corpora/pairs of the data root, if they are those of the results; and the words that make the difference."""
+def test_sentences_are_shown_if_data_match_results(look, evaluated):
+    """The data are in corpora/pairs; the pair's words are shown with their scores. Changed data hide the sentences."""
     folder = evaluated.path.parents[1] / "corpora" / "pairs"
     shutil.copytree(SAMPLE_DATA["pairs"], folder)
     test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16", open="words")
@@ -58,8 +58,8 @@ def test_sentences_are_shown_where_their_data_are_at_hand(look, evaluated):
     assert "good" not in look(evaluated, set="nouns").dataframe[1].value
 
 
-def test_a_click_on_a_point_opens_its_paradigm(look, evaluated):
-    """A panel of the whole set leads to no paradigm."""
+def test_click_on_point_opens_its_paradigm(look, evaluated):
+    """A point of the whole set changes the step, not the paradigm."""
     from app.views import grammar
 
     chosen: dict[str, object] = {}
@@ -71,13 +71,13 @@ def test_a_click_on_a_point_opens_its_paradigm(look, evaluated):
         assert chosen == {"step": 16, "paradigm": "nouns/case/pronoun"}
 
 
-def test_a_run_without_pairs_says_what_to_run(look, own_run):
+def test_page_without_results_shows_evaluation_command(look, own_run):
     test = look(own_run)
     assert "--metrics minimal_pairs --pairs PATH" in test.code[0].value
 
 
 def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
-    """Write results of 20 pairs of each paradigm, with these numbers right at the three steps."""
+    """Write results of 20 pairs of each paradigm; `right` has the numbers of correct pairs at the three steps."""
     for place, step in enumerate((0, 8, 16)):
         outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
         pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
@@ -95,8 +95,8 @@ START, EARLY, LATE, NEVER = (20, 20, 20), (10, 20, 20), (10, 10, 20), (10, 10, 1
         (((EARLY, LATE, LATE, NEVER, NEVER), (EARLY, EARLY, LATE, EARLY, LATE)), ("cannot", "only 3 paradigms")),
     ],
 )
-def test_two_runs_have_an_agreement(orders, said, look, own_run):
-    """Over the paradigms that rise in both runs, if they are enough and do not rise at one step."""
+def test_agreement_of_two_orders_is_stated(orders, said, look, own_run):
+    """The agreement uses paradigms that rise in both runs; it is refused for three, or if most rise at one step."""
     other = own_run.path.with_name("other")
     shutil.copytree(own_run.path, other)
     for run, order in zip((own_run, runs.read_run(other)), orders, strict=True):
@@ -107,7 +107,7 @@ def test_two_runs_have_an_agreement(orders, said, look, own_run):
     assert all(part in sentence for part in ("tiny", "other", *said))
 
 
-def test_results_have_no_text(tiny_results):
-    """Of the sentences nothing is stored."""
+def test_results_contain_no_sentences(tiny_results):
+    """No file of the results has a word of the sentences; a pair is stored as numbers."""
     stored = b"".join(Path(file).read_bytes() for file in tiny_results.results.rglob("*") if file.is_file())
     assert b"lives" not in stored and results.read_pairs(tiny_results, "nouns/case/pronoun").shape == (9, 5)

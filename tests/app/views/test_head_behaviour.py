@@ -1,4 +1,4 @@
-"""What a head does, on the Attention page in Streamlit's own test runner."""
+"""Tests of the section of the Attention page on what a head does."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,24 +11,24 @@ from tests.app.conftest import captions_of, unescaped
 
 
 def open_section(dashboard, **query: str) -> AppTest:
-    """Return the section, at the last step unless the query names another."""
+    """Return the page with this section, at the last step unless `query` names another."""
     test = dashboard.open("attention", section="heads", **query)
     assert not test.exception and not test.error
     return test
 
 
 def box(test: AppTest, label: str):
-    """Return a select box by its label."""
+    """Return the select box with this label."""
     return next(found for found in test.selectbox if found.label == label)
 
 
 def captions(test: AppTest) -> str:
-    """All captions as one text."""
+    """Return all captions as one text."""
     return "\n".join(caption for caption in captions_of(test))
 
 
-def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tiny_results):
-    """Captions name the treebank, its sentences and the n of a score."""
+def test_captions_name_data_and_n(dashboard_with_results, tiny_results):
+    """The section opens on the strongest pattern and its head; captions have the note on the treebank."""
     test = open_section(dashboard_with_results)
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
@@ -40,8 +40,8 @@ def test_the_section_says_what_it_shows_on_what_data(dashboard_with_results, tin
     assert f"All patterns of layer {layer}, head {head}" in headings
 
 
-def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
-    """Pattern, rule, layer and head; a link restores them."""
+def test_link_restores_view(dashboard_with_results):
+    """A link restores pattern, rule, layer and head, and a chosen pattern is written to the URL."""
     test = open_section(dashboard_with_results, pattern="entropy", change="-0.1", layer="2", head="2", step="8")
     assert "Entropy, step 8" in [unescaped(heading.value) for heading in test.header]
     assert "at least 0.1 below its value at step 0" in captions(test)
@@ -54,22 +54,22 @@ def test_the_view_is_in_the_url_and_comes_from_it(dashboard_with_results):
 @pytest.mark.parametrize(
     ("step", "columns"), [("0", ["now", "last"]), ("8", ["first", "now", "last"]), ("16", ["first", "last"])]
 )
-def test_each_step_is_one_column(dashboard_with_results, step, columns):
-    """A head's values at the first, the chosen and the last step; the chosen one is not shown twice."""
+def test_table_has_each_step_once(dashboard_with_results, step, columns):
+    """The columns are the first, the chosen and the last step; a chosen first or last step is not repeated."""
     (table,) = open_section(dashboard_with_results, step=step).dataframe
     assert list(table.value.columns) == ["pattern", *columns, "history", "appears"]
 
 
 def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, tiny_results):
-    """The caption states the baseline as it is stored."""
+    """The caption has the offset and the accuracy of the stored baseline."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
     baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
     share = percent(baseline["value"])
     assert f"Always answering the word at {baseline['group']} is right for {share}" in captions(test)
 
 
-def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, own_run, sample, tmp_path):
-    """What was not measured cannot be chosen, not even by a link."""
+def test_treebank_without_heads_offers_no_syntax(dashboard_without_results, own_run, sample, tmp_path):
+    """Patterns that were not measured cannot be chosen, even by a link."""
     rows = [line.split("\t") for line in (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()]
     lines = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
     (tmp_path / "plain.conllu").write_text("\n".join(lines), encoding="utf-8")
@@ -81,8 +81,8 @@ def test_a_treebank_without_heads_offers_no_syntax(dashboard_without_results, ow
 
 
 @pytest.mark.parametrize("query", [{"pattern": "<img src=x>"}, {"change": "9e999"}, {"layer": "77", "head": "-1"}])
-def test_nonsense_in_a_link_shows_the_default(dashboard_with_results, query):
-    """The page opens as without it."""
+def test_invalid_values_in_link_show_defaults(dashboard_with_results, query):
+    """The pickers have the values that they have without a link."""
     names = ("Layer", "Head", "Present once it has")
     usual, test = (open_section(dashboard_with_results, **parameters) for parameters in ({}, query))
     assert [box(test, name).value for name in names] == [box(usual, name).value for name in names]
@@ -90,8 +90,8 @@ def test_nonsense_in_a_link_shows_the_default(dashboard_with_results, query):
     assert chosen[0] == chosen[1]
 
 
-def test_without_scores_the_section_says_what_to_run(dashboard_without_results):
-    """One sentence and one command."""
+def test_section_without_results_shows_evaluation_command(dashboard_without_results):
+    """A message says that the behaviour of heads has not been measured."""
     test = open_section(dashboard_without_results)
     assert "has not been measured yet" in test.info[0].value
     assert "python -m embryo_core evaluate tiny --metrics head_behaviour" in test.code[0].value

@@ -1,4 +1,4 @@
-"""The Knowledge page in Streamlit's own test runner: with results, without, with broken files, with odd texts."""
+"""Tests of the Knowledge page: with results, without, with broken files, and with hostile texts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,13 +15,13 @@ from tests.conftest import at
 
 @pytest.fixture
 def look(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Open the page on the data root of a run, with parameters in the URL."""
+    """Return a function that opens the page on the data root of a run, with parameters in the URL."""
     return partial(open_page, "knowledge")
 
 
 @pytest.fixture
 def asked_run(own_run: Run) -> Run:
-    """Return a run that was asked three facts of P36 at its three steps; one subject is markup."""
+    """Return a run that was asked three facts of P36 at its three steps; two subjects contain markup."""
     answers = {"Italy": ("Rome", "-++"), "<script>alert(1)</script>": ("Bern", "+-+"), "**Peru**": ("Lima", "---")}
     for place, step in enumerate((0, 8, 16)):
         cloze = [
@@ -43,8 +43,8 @@ def box(test: AppTest, label: str):
     return next(box for box in test.selectbox if box.label == label)
 
 
-def test_the_page_opens_on_evaluated_results(look, tiny_results):
-    """Relations, coverage and the facts of one relation are shown; the captions say how many facts there are."""
+def test_page_shows_relations_coverage_and_facts(look, tiny_results):
+    """The captions have the number of facts asked, and the page has three tables."""
     test = look(tiny_results)
     assert not test.exception and not test.error
     facts = results.read_cloze(tiny_results)["fact"].nunique()
@@ -52,8 +52,8 @@ def test_the_page_opens_on_evaluated_results(look, tiny_results):
     assert len(test.dataframe) == 3
 
 
-def test_the_page_says_what_its_precision_is_worth(look, own_run):
-    """In one sentence: far below always answering the most frequent object, with and without such names."""
+def test_page_compares_precision_with_most_frequent_object(look, own_run):
+    """Answering "Rome" is always right, and 20 of the 100 subjects are named Rome; one sentence has these numbers."""
     subjects = ["Rome"] * 20 + [f"town {i}" for i in range(80)]
     cloze = [ClozeAnswer(f"{i}", "P36", name, "Rome", 1 + (i > 0), 0.2, "", 0.3) for i, name in enumerate(subjects)]
     scores = [Score("world_knowledge", 0.01, 100, group) for group in ("P36", "all")]
@@ -68,8 +68,8 @@ def test_the_page_says_what_its_precision_is_worth(look, own_run):
     assert any("Left out: 20 facts" in caption for caption in captions_of(test))
 
 
-def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):
-    """One sentence takes its place, and the address keeps the fact for when it is found again."""
+def test_search_without_hits_shows_no_fact(look, asked_run):
+    """A message takes its place, and the URL keeps the fact, which is shown again once the search is cleared."""
     test = look(asked_run, fact="P36/Italy", facts="nowhere")
     assert not test.exception and len(test.dataframe) == 2 and "Fact" not in [box.label for box in test.selectbox]
     assert any(info.value.startswith("No fact of this relation is found") for info in test.info)
@@ -78,8 +78,8 @@ def test_where_the_search_finds_none_no_fact_is_shown(look, asked_run):
     assert box(test, "Fact").value == "P36/Italy" and len(test.dataframe) == 3
 
 
-def test_the_tables_hold_the_stored_answers(look, asked_run):
-    """The relation's counts, the answers at the chosen step, and one fact's answers at every step."""
+def test_tables_match_stored_answers(look, asked_run):
+    """The tables have the relation's counts, the answers at the chosen step, and one fact's answers at every step."""
     test = look(asked_run, step="8", fact="P36/Italy")
     facts, history, relations = (table.value for table in test.dataframe)
     assert relations[["relation", "asked", "all", "learned", "oscillating", "never learned"]].values.tolist() == [
@@ -90,8 +90,8 @@ def test_the_tables_hold_the_stored_answers(look, asked_run):
     assert any("At step 8, 1 of 3 facts" in caption for caption in captions_of(test))
 
 
-def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_run):
-    """No markdown or HTML is made of what the data says."""
+def test_subjects_are_never_rendered_as_markup(look, asked_run):
+    """Subjects appear only in tables and boxes, not in elements that render Markdown."""
     test = look(asked_run, fact="P36/<script>alert(1)</script>")
     assert not test.exception
     written = [element.value for element in (*test.markdown, *test.caption, *test.header, *test.title)]
@@ -99,8 +99,8 @@ def test_subjects_reach_the_page_only_as_values_of_tables_and_boxes(look, asked_
     assert box(test, "Fact").value == "P36/<script>alert(1)</script>"
 
 
-def test_facts_are_filtered_by_history_and_words(look, asked_run):
-    """The list shows the facts with the chosen history, or those that hold the words; both are in the URL."""
+def test_facts_are_filtered_by_history_and_search(look, asked_run):
+    """The table has the facts with the chosen history, or those that contain the text; the URL has the search."""
     test = look(asked_run, history="learned")
     assert list(test.dataframe[0].value["subject"]) == ["Italy"]
     box(test, "History").select("any").run()
@@ -109,8 +109,8 @@ def test_facts_are_filtered_by_history_and_words(look, asked_run):
     assert test.query_params["facts"] in ("peru", ["peru"])
 
 
-def test_no_relation_chosen_is_a_message(look, asked_run):
-    """With all relations taken away the page asks for one, and the facts stay."""
+def test_empty_choice_of_relations_gets_a_message(look, asked_run):
+    """The page asks for a relation, and still shows its tables of facts."""
     test = look(asked_run)
     test.multiselect[0].set_value([]).run()
     assert not test.exception
@@ -118,8 +118,8 @@ def test_no_relation_chosen_is_a_message(look, asked_run):
     assert len(test.dataframe) == 3
 
 
-def test_without_answers_the_page_says_what_to_run(look, tiny_run):
-    """A run that was not evaluated gives one sentence and one command."""
+def test_page_without_results_shows_evaluation_command(look, tiny_run):
+    """A message says that the run has not been asked any facts."""
     test = look(tiny_run)
     assert not test.exception and not test.error
     assert "has not been asked any facts yet" in test.info[0].value
@@ -127,8 +127,8 @@ def test_without_answers_the_page_says_what_to_run(look, tiny_run):
 
 
 @pytest.mark.parametrize("table", ["scores", "cloze"])
-def test_a_broken_file_is_a_message(look, own_run, table):
-    """A results file that is not parquet gives one sentence, not a traceback."""
+def test_broken_file_is_named_in_a_message(look, own_run, table):
+    """A results file that is not Parquet leads to an error message instead of a traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / f"{table}.parquet").write_bytes(b"not parquet")
     test = look(own_run)
@@ -137,8 +137,8 @@ def test_a_broken_file_is_a_message(look, own_run, table):
 
 
 @pytest.mark.parametrize("kept", [(), ("P36",)], ids=("no facts at all", "facts of one relation of two"))
-def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, kept: tuple[str, ...]) -> None:
-    """Where the store holds scores but no answers to facts, or to some only, the page shows what there is."""
+def test_scores_without_their_facts_are_shown(look, own_run: Run, kept: tuple[str, ...]) -> None:
+    """The results have scores of two relations but no answers to their facts, or only those of one relation."""
     for step in (0, 8, 16):
         scores = [Score("world_knowledge", 0.5, 2, group) for group in ("P36", "P19", "all")]
         cloze = [
@@ -153,8 +153,8 @@ def test_scores_without_their_facts_do_not_break_the_page(look, own_run: Run, ke
     assert bool(test.info) != bool(kept)
 
 
-def test_each_relation_can_have_a_panel_of_its_own(look, asked_run):
-    """By a switch, which the link keeps; the caption has the types, and the picker of relations is gone."""
+def test_relations_can_be_drawn_in_panels(look, asked_run):
+    """The switch is in the URL; the caption has the types of LAMA, and there is no picker of relations."""
     test = look(asked_run)
     next(switch for switch in test.toggle if switch.key == "pick_panels").set_value(True).run()
     assert not test.exception and not test.error
@@ -163,8 +163,8 @@ def test_each_relation_can_have_a_panel_of_its_own(look, asked_run):
     assert not test.multiselect
 
 
-def test_other_questions_about_a_right_fact_are_shown(look, asked_run):
-    """Below the precision over all facts, and with the fact itself; without them a line says what to run."""
+def test_answers_to_lama_variants_are_shown_with_fact(look, asked_run):
+    """The fact's table has question and answer of the variant; without results a caption has the command."""
     assert any("--lama-variants PATH --lama PATH" in caption for caption in captions_of(look(asked_run)))
     answers = [VariantAnswer("P36/Italy", "P36", "high", "Paris", rank=4, prediction="Paris")]
     scores = [Score("lama_variants", 0.5, 2, "all"), *share_scores(answers)]

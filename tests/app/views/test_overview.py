@@ -1,4 +1,4 @@
-"""The overview page: what it plays, its findings and curves, and the sections that are folded."""
+"""Tests of the Overview page: its introduction, curves, folded sections, and commands for missing results."""
 
 import json
 
@@ -11,8 +11,8 @@ from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 
 
-def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
-    """The figures on top are those of the manifests and of the log at the chosen step."""
+def test_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run: Run) -> None:
+    """The numbers are those of the manifests and of the log at the chosen step."""
     page = dashboard_with_results.open("overview", step="8", open="card")
     figures = {metric.label: metric.value for metric in page.metric}
     assert figures["Checkpoints"] == f"3 of {len(tiny_run.planned_steps)} planned"
@@ -22,36 +22,36 @@ def test_the_card_counts_checkpoints_and_tokens(dashboard_with_results, tiny_run
     assert figures[f"Held-out accuracy, step 8, n = {n:,}"] == "8.0 %"
 
 
-def test_nothing_is_left_to_compute_on_full_results(dashboard_with_results) -> None:
-    """Where every metric is computed at every planned checkpoint, there is no command."""
+def test_complete_results_show_no_command(dashboard_with_results) -> None:
+    """A caption says that all metrics have been computed."""
     page = dashboard_with_results.open("overview", open="computed")
     assert any("All metrics" in caption for caption in captions_of(page)) and not page.code
 
 
-def test_distances_from_ngrams_are_shown_where_computed(dashboard_with_results) -> None:
-    """With a caption that names the phase."""
+def test_ngram_distances_are_shown_if_computed(dashboard_with_results) -> None:
+    """A caption names the unigram phase."""
     page = dashboard_with_results.open("overview", open="ngrams")
     assert "Distance from unigrams and bigrams" in [unescaped(heading.value) for heading in page.header]
     assert any("the unigram phase" in caption for caption in captions_of(page))
 
 
-def test_positions_are_shown_where_computed(dashboard_with_results) -> None:
-    """Both figures with their captions, and both in the table of phases."""
+def test_position_measures_are_shown_if_computed(dashboard_with_results) -> None:
+    """The page has a figure of the embeddings and one of the states."""
     page = dashboard_with_results.open("overview", open="embeddings,similarity")
     headings = [unescaped(heading.value) for heading in page.header]
     assert {"Position and word embeddings", "Similarity of states within a sentence"} <= set(headings)
 
 
-def test_what_is_missing_comes_with_its_command(dashboard_without_results) -> None:
-    """Without results the page still shows the run, and the command that evaluates it."""
+def test_page_without_results_shows_evaluation_command(dashboard_without_results) -> None:
+    """The command names the run, the missing metrics and their data."""
     page = dashboard_without_results.open("overview", open="computed")
     assert not page.exception
     assert page.code[0].value.startswith("python -m embryo_core evaluate tiny --metrics ")
     assert "--treebank PATH --lama PATH" in page.code[0].value
 
 
-def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, own_run: Run, monkeypatch) -> None:
-    """The caption counts checkpoints that have lost their weights; no command could compute what they lack."""
+def test_checkpoints_without_weights_need_no_command(dashboard_with_results, own_run: Run, monkeypatch) -> None:
+    """A caption counts the checkpoints whose weights were removed; no command could evaluate them."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parent.parent))
     for checkpoint in runs.checkpoints(own_run):
         runs.remove_weights(checkpoint)
@@ -60,8 +60,8 @@ def test_what_can_no_longer_be_computed_is_not_missing(dashboard_with_results, o
     assert any(": 3, none of them" in caption for caption in captions_of(page))
 
 
-def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results, own_run: Run) -> None:
-    """For the masking that is picked; the demo's log has no such measures, and no such section."""
+def test_accuracy_by_position_is_shown_if_measured(dashboard_without_results, own_run: Run) -> None:
+    """The caption is of the picked masking; a log without such measures has no such section."""
     title = "Masked-word accuracy by length and position"
     assert title not in [
         unescaped(heading.value) for heading in dashboard_without_results.open("overview", open="length").header
@@ -78,8 +78,8 @@ def test_accuracy_by_position_is_shown_where_measured(dashboard_without_results,
     assert "40 (32 tokens, positions 0 to 31)" in caption
 
 
-def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_without_results, own_run: Run) -> None:
-    """The larger at first, if it has enough steps; a link names another."""
+def test_larger_sample_is_default_and_link_picks_another(dashboard_without_results, own_run: Run) -> None:
+    """The log has accuracies on two samples of one text at each of five steps."""
     log, rows = own_run.path / "log.jsonl", []
     for step in range(8, 13):
         groups = [[{"first": 0, "last": 31, "accuracy": 0.25, "n": n}] for n in (40, 4000)]
@@ -93,8 +93,8 @@ def test_a_sample_is_picked_where_a_text_was_measured_on_several(dashboard_witho
         assert f" {n} (32 tokens, positions 0 to 31)" in caption
 
 
-def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) -> None:
-    """Without log.jsonl the curves of every run are replaced by a sentence; the rest of the page stays."""
+def test_run_without_log_gets_messages(dashboard_without_results, own_run: Run) -> None:
+    """Each of two figures is replaced by a message that names log.jsonl; the page has no error."""
     (own_run.path / "log.jsonl").unlink()
     page = dashboard_without_results.open("overview")
     assert not page.exception
@@ -110,8 +110,8 @@ def test_a_run_without_a_log_says_so(dashboard_without_results, own_run: Run) ->
         ("none", None),
     ],
 )
-def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_results, own_run: Run, objective, title):
-    """Whichever the run's log has; a run that learns masked words alone has two curves."""
+def test_last_curve_is_of_second_objective(dashboard_without_results, own_run: Run, objective, title):
+    """The log names the objective; a run that learns masked words alone has no such curve."""
     log = own_run.path / "log.jsonl"
     log.write_text(log.read_text().replace("sentence_order", objective))
     page = dashboard_without_results.open("overview", open="objective")
@@ -120,8 +120,8 @@ def test_the_third_curve_is_that_of_the_second_objective(dashboard_without_resul
     assert titles == ["Masked-word accuracy", *([title] if title else [])]
 
 
-def test_a_section_that_is_left_over_has_the_whole_width() -> None:
-    """Two sections stand beside each other, the third below both."""
+def test_odd_last_section_has_full_width() -> None:
+    """Of three sections two share a row, and the third has the row below."""
 
     def page() -> None:
         from functools import partial
@@ -138,15 +138,15 @@ def test_a_section_that_is_left_over_has_the_whole_width() -> None:
 
 
 def open_overview(dashboard, run, monkeypatch):
-    """Open the Overview of a run that a test may change."""
+    """Return the Overview of a run that a test has changed."""
     monkeypatch.setenv("EMBRYO_DATA", str(run.path.parent.parent))
     page = dashboard.open("overview")
     assert not page.exception
     return page
 
 
-def test_faults_are_listed_with_the_command(dashboard_with_results, own_run, monkeypatch):
-    """Each with its sentence, which is never read as markup."""
+def test_audit_faults_are_listed_with_command(dashboard_with_results, own_run, monkeypatch):
+    """The sentence about a fault is escaped."""
     runs.write_audit(own_run, Audit((Fault((8,), "tensor", "The *bias* at step 8 is odd."),), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
     (found,) = [one for one in page.expander if "audit" in one.label]
@@ -155,22 +155,22 @@ def test_faults_are_listed_with_the_command(dashboard_with_results, own_run, mon
     assert found.code[0].value == "python -m embryo_core audit tiny"
 
 
-def test_a_run_without_faults_says_nothing(dashboard_with_results, own_run, monkeypatch):
-    """Audited or not."""
+def test_audit_without_faults_has_no_section(dashboard_with_results, own_run, monkeypatch):
+    """The run was audited, and no fault was found."""
     runs.write_audit(own_run, Audit((), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
     assert not [one for one in page.expander if "audit" in one.label]
 
 
-def test_a_fold_is_drawn_once_it_is_open_and_stays_in_the_link(dashboard_with_results) -> None:
-    """Others are not computed; a click closes it again."""
+def test_fold_is_drawn_only_when_open(dashboard_with_results) -> None:
+    """The URL names the open fold; with the card folded, none of its numbers is drawn."""
     page = dashboard_with_results.open("overview", open="card")
     assert page.metric and page.query_params["open"] == "card"
     assert len(page.metric) > len(dashboard_with_results.open("overview").metric) == 0
 
 
-def test_the_page_opens_with_what_there_is_to_watch(dashboard_with_results, tiny_results: Run) -> None:
-    """The paper linked, the size of the model, and three findings with what they mean."""
+def test_page_opens_with_model_and_findings(dashboard_with_results, tiny_results: Run) -> None:
+    """The introduction has the model, its size and a link to the paper; buttons lead to findings."""
     page = dashboard_with_results.open("overview")
     (watch,) = [one.value for one in page.markdown if "grow up" in one.value]
     assert "ALBERT" in watch and "aclanthology.org" in watch and "parameters" in watch

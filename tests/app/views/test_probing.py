@@ -1,4 +1,4 @@
-"""The Probing page in Streamlit's own test runner: its choices, its captions, and results that are there in part."""
+"""Tests of the Probing page: its captions, its choices, and incomplete results."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,20 +12,20 @@ from tests.probed import NOTE, STEPS, write_probes
 
 @pytest.fixture
 def probed(dashboard_without_results, own_run: Run):
-    """Return the dashboard on a run that was probed on two tasks of the metric and on one of the user's own."""
+    """Return the dashboard on a run that was probed on two tasks of the metric and on one task of a user."""
     write_probes(own_run)
     return dashboard_without_results
 
 
 def open_page(dashboard, **query: str) -> AppTest:
-    """Open the page with the training of a probe, at the last step unless the query names another."""
+    """Return the page with the section on a probe's training open, at the last step unless `query` names another."""
     page = dashboard.open("probing", open="probe", **query)
     assert not page.exception and not page.error
     return page
 
 
 def box(page: AppTest, label: str):
-    """Return a select box by its label."""
+    """Return the select box with this label."""
     return next(found for found in page.selectbox if found.label == label)
 
 
@@ -41,15 +41,15 @@ def everything(dashboard, **query: str) -> tuple[str, list[str]]:
 
 
 def headings(page: AppTest) -> list[str]:
-    """Return the titles of all sections, also of those that fold."""
+    """Return the titles of all sections, including folded ones."""
     return [unescaped(title) for title in (*(one.value for one in page.header), *(one.label for one in page.expander))]
 
 
-# === What it says ===
+# === Captions ===
 
 
 def test_captions_name_the_data_and_n(probed) -> None:
-    """Targets of the test sets, sizes of the splits, the held-out pieces, and the notes of all evaluations."""
+    """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
     text, _ = everything(probed)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
     assert "share of 200 masked pieces of held-out text" in text
@@ -66,8 +66,8 @@ def test_captions_name_the_data_and_n(probed) -> None:
         ("1", "layer 1", "layer 1"),
     ],
 )
-def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) -> None:
-    """All figures that show one layer show the chosen one."""
+def test_captions_name_chosen_layer(probed, chosen: str, said: str, trained: str) -> None:
+    """All figures of a single layer show the chosen one."""
     text, headed = everything(probed, probe_layer=chosen)
     assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
@@ -75,8 +75,8 @@ def test_captions_say_which_layer(probed, chosen: str, said: str, trained: str) 
     assert f"Training of a probe: parts of speech, {trained}, step 16" in headed
 
 
-def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
-    """F1 at the peak and at the end as means of three steps, the decay in points."""
+def test_table_of_peaks_has_every_task_and_layer(probed) -> None:
+    """A row has the step and F1 of the peak, the last F1, and the decay between them in points."""
     table = open_page(probed, probing="order").dataframe[0].value
     assert list(table["task"]) == ["parts of speech"] * 3 + ["semantic roles"] * 3 + ["mine"] * 3
     assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
@@ -84,7 +84,7 @@ def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
     assert (row["step"], row["f1"], row["last"], row["decay"], row["n"]) == pytest.approx((8, 0.8, 0.75, 5, 400))
 
 
-# === What is chosen ===
+# === Choices ===
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_the_table_of_peaks_has_every_task_and_layer(probed) -> None:
     ],
     ids=lambda wanted: wanted["probing"],
 )
-def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
-    """Every choice of a section comes back from the URL, and stays in it."""
+def test_link_restores_view(probed, wanted: dict[str, str]) -> None:
+    """Every choice of a section is read from the URL and written to it again."""
     wanted = {"step": "8", "scale": "linear", "probe_layer": "2"} | wanted
     page = open_page(probed, **wanted)
     assert {name: page.query_params[name] for name in wanted} == wanted
@@ -117,35 +117,35 @@ def test_a_link_restores_the_view(probed, wanted: dict[str, str]) -> None:
     "query",
     [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}],
 )
-def test_nonsense_in_a_link_shows_the_default(probed, query: dict[str, str]) -> None:
-    """The page opens as without it."""
+def test_invalid_values_in_link_show_defaults(probed, query: dict[str, str]) -> None:
+    """The pickers have the values that they have without a link."""
     assert box(open_page(probed, probing="-", **query), "Layer").value == "best"
     assert box(open_page(probed, probing="layers", **query), "Task").value == "pos"
     page = open_page(probed, probing="order", **query)
     assert (box(page, "Horizontal axis").value, box(page, "Vertical axis").value) == ("pos", "srl")
 
 
-def test_no_task_is_set_against_itself(probed) -> None:
-    """Choosing for the one side what the other shows gives the other another."""
+def test_task_is_not_compared_with_itself(probed) -> None:
+    """If a reader chooses the task of the other axis, the other axis changes."""
     page = open_page(probed, probing="order", x_task="srl", y_task="pos")
     box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
     assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"
 
 
-# === What is there in part ===
+# === Incomplete results ===
 
 
-def test_without_results_the_page_says_what_to_run(dashboard_without_results) -> None:
-    """One sentence and one command."""
+def test_page_without_results_shows_evaluation_command(dashboard_without_results) -> None:
+    """A message says that the run has not been probed."""
     page = open_page(dashboard_without_results)
     assert "have not been probed yet" in page.info[0].value
     assert page.code[0].value == "python -m embryo_core evaluate tiny --metrics edge_probing --probing PATH"
 
 
 @pytest.mark.parametrize("compacted", [False, True], ids=["going on", "compacted"])
-def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_run: Run, compacted: bool) -> None:
-    """One checkpoint of three: the last evaluated one is shown for a later choice, the first for an earlier."""
+def test_steps_without_results_show_evaluated_one(dashboard_without_results, own_run: Run, compacted: bool) -> None:
+    """Only step 8 of three has results, and is shown for an earlier and for a later chosen step."""
     write_probes(own_run, steps=STEPS[1:2])
     if compacted:
         results.compact(own_run)
@@ -155,8 +155,8 @@ def test_steps_not_yet_evaluated_are_no_obstacle(dashboard_without_results, own_
         assert "Training of a probe: parts of speech, layer 2, step 8" in headings(page)
 
 
-def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_results, own_run: Run) -> None:
-    """One's own task at one step, the paper's at all: each figure takes the steps that there are."""
+def test_task_with_fewer_steps_is_shown_at_its_steps(dashboard_without_results, own_run: Run) -> None:
+    """A user's task has results at one step, the paper's task at all; a figure of both uses the common step."""
     write_probes(own_run, tasks=("pos",))
     write_probes(own_run, tasks=("mine",), steps=(8,))
     text, headed = everything(dashboard_without_results, probe_task="mine", step="16")
@@ -165,15 +165,15 @@ def test_a_task_that_lags_behind_is_shown_as_far_as_it_is(dashboard_without_resu
 
 
 def test_tasks_without_a_common_step_are_not_compared(dashboard_without_results, own_run: Run) -> None:
-    """One sentence instead of the figure."""
+    """A caption takes the place of the figure."""
     write_probes(own_run, tasks=("pos",), steps=(0,))
     write_probes(own_run, tasks=("mine",), steps=(8,))
     page = open_page(dashboard_without_results, probing="order")
     assert any("no step at which both tasks" in caption.value for caption in page.caption)
 
 
-def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run: Run) -> None:
-    """Nothing of the paper's tasks is needed; there is no second task to compare with."""
+def test_user_task_alone_is_enough(dashboard_without_results, own_run: Run) -> None:
+    """The page works without the paper's tasks, and says that a comparison needs a second task."""
     write_probes(own_run, tasks=("mine",))
     text, _ = everything(dashboard_without_results)
     assert box(open_page(dashboard_without_results, probing="layers"), "Task").options == ["mine"]
@@ -184,7 +184,7 @@ def test_a_single_task_of_ones_own_is_a_page(dashboard_without_results, own_run:
 
 
 def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
-    """Selectivity cannot be chosen then, not even by a link."""
+    """Selectivity needs controls, so it cannot be chosen, and a link to it is reported."""
     scores = [Score("edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
     results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
     layers, order = (
@@ -201,8 +201,8 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
     ]
 
 
-def test_peaks_are_folded_where_none_has_surely_fallen(dashboard_without_results, own_run: Run) -> None:
-    """With few targets every interval of a decay holds zero; the fold says what there is to see."""
+def test_peaks_are_folded_without_significant_decay(dashboard_without_results, own_run: Run) -> None:
+    """With 40 targets the interval of every decay includes zero, which the label of the fold states."""
     scores = [Score("edge_probing_f1", 0.5 + layer / 100, 40, "pos", layer) for layer in range(3)]
     results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
     (fold,) = open_page(dashboard_without_results, probing="order").expander

@@ -1,4 +1,4 @@
-"""A long series on the Query page is asked round by round, for all visitors together, until it ends or is stopped."""
+"""Tests of rounds: the Query page asks a long series part by part, for all visitors together, until it is stopped."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +20,7 @@ TEXT = "the cat sat on the [MASK] ."
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Of the three checkpoints two are asked at first, and one in a round. Other tests do not find what was asked."""
+    """Ask two of the three checkpoints at first and one per round; clear the caches before and after each test."""
     monkeypatch.setattr(asking, "FIRST", 2)
     monkeypatch.setattr(asking, "ROUND", 1)
     kept = (query_rounds.in_rounds, query_rounds.by_layer.__wrapped__)
@@ -33,7 +33,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Make the page believe that its fragment runs by itself, as its timer does in a browser."""
+    """Return a function that makes the page's fragment run as by its timer in a browser, or with the whole page."""
 
     def set_to(by_itself: bool) -> None:
         monkeypatch.setattr(query_rounds, "is_drawing", lambda: not by_itself)
@@ -42,12 +42,12 @@ def in_fragment(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 
 def line_of(app: AppTest) -> list[str]:
-    """Return the captions about the progress."""
+    """Return the captions about the progress of a question."""
     return [caption for caption in captions_of(app) if "checkpoints asked" in caption]
 
 
-def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
-    """The line says how many have been asked; the chosen step is one of them, and the lens has the part alone."""
+def test_first_figures_show_first_checkpoints(open_page, tiny_run: Run) -> None:
+    """The line of progress counts the checkpoints asked so far, and the lens is drawn over these."""
     app = open_page("query", tiny_run, text=TEXT, open="lens")
     (line,) = line_of(app)
     assert line.startswith("2 of 3 checkpoints asked; going on")
@@ -55,8 +55,8 @@ def test_the_first_picture_is_of_a_part(open_page, tiny_run: Run) -> None:
     assert any("2 checkpoints of 3, log-spaced" in caption.replace("\\", "") for caption in captions_of(app))
 
 
-def test_another_step_is_asked_with_the_next_round(open_page, tiny_run: Run, in_fragment) -> None:
-    """The page does not wait for it: its answers are there at once, the curves have it after the round."""
+def test_newly_chosen_step_joins_next_round(open_page, tiny_run: Run, in_fragment) -> None:
+    """The answers at this step are shown at once; the curves include it after the round."""
     open_page("query", tiny_run, text=TEXT)
     app = open_page("query", tiny_run, text=TEXT, step="8")
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")
@@ -68,8 +68,8 @@ def test_another_step_is_asked_with_the_next_round(open_page, tiny_run: Run, in_
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
-def test_another_step_is_asked_at_once_where_no_round_follows(open_page, tiny_run: Run) -> None:
-    """The reader stopped the question."""
+def test_step_is_asked_at_once_after_stop(open_page, tiny_run: Run) -> None:
+    """No round follows, because the reader has stopped the question."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
     app.session_state["permalink"]["step"] = "8"  # as the time bar does
@@ -77,10 +77,10 @@ def test_another_step_is_asked_at_once_where_no_round_follows(open_page, tiny_ru
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
-def test_another_step_is_asked_at_once_where_a_question_beside_it_ends_the_rounds(
+def test_step_is_asked_at_once_if_compared_question_exceeds_budget(
     open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One question has come to its budget: then there is no next round of the other either."""
+    """When one of two questions has used up its budget, the other has no next round either."""
     beside = {"compare": "text", "text2": "the dog sat on the [MASK] ."}
     check = Rounds.check
 
@@ -95,8 +95,8 @@ def test_another_step_is_asked_at_once_where_a_question_beside_it_ends_the_round
     assert query_rounds.in_rounds(tiny_run, TEXT).asked == 3
 
 
-def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside those that the round would ask by itself."""
+def test_next_round_includes_chosen_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chosen step need not be one that the round would otherwise ask."""
     monkeypatch.setattr(asking, "FIRST", 1)
     rounds = Rounds(tiny_run, TEXT)
     missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
@@ -104,16 +104,16 @@ def test_the_chosen_step_is_in_the_next_round(tiny_run: Run, monkeypatch: pytest
     assert max(missing) in rounds.answers(0).steps
 
 
-def test_a_step_that_the_lens_lacks_can_be_pinned(open_page, tiny_run: Run) -> None:
-    """Its words are those of the whole lens."""
+def test_pinned_step_need_not_be_in_lens_figure(open_page, tiny_run: Run) -> None:
+    """The words of the pinned cell equal those of a lens over all checkpoints."""
     app = open_page("query", tiny_run, text=TEXT, pin="1-8")
     assert not app.exception and not app.error
     expected = query.ask_layers(tiny_run, TEXT).best(8, layer=1)
     assert app.dataframe[-1].value["token"].tolist() == [one.token for one in expected]
 
 
-def test_rounds_go_on_by_themselves_and_end(open_page, tiny_run: Run, in_fragment) -> None:
-    """Drawn by itself the part asks another round; at the end the page is drawn without the line."""
+def test_rounds_continue_until_all_checkpoints_are_asked(open_page, tiny_run: Run, in_fragment) -> None:
+    """The fragment asks another round whenever its timer draws it; at the end the line of progress is gone."""
     in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT)
     assert not app.exception and not line_of(app)
@@ -121,8 +121,8 @@ def test_rounds_go_on_by_themselves_and_end(open_page, tiny_run: Run, in_fragmen
     assert_frame_equal(found.table, query.ask(tiny_run, TEXT).table)
 
 
-def test_a_reader_stops_it_and_lets_it_ask_next_round(open_page, tiny_run: Run) -> None:
-    """Stopped, the line only counts; with the other button it goes on."""
+def test_question_can_be_stopped_and_resumed(open_page, tiny_run: Run) -> None:
+    """The line of progress only counts while the question is stopped."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
@@ -130,10 +130,10 @@ def test_a_reader_stops_it_and_lets_it_ask_next_round(open_page, tiny_run: Run) 
     assert "going on" in line_of(app)[0]
 
 
-def test_the_last_round_after_a_stop_is_drawn(
+def test_last_round_after_resuming_is_drawn(
     open_page, tiny_run: Run, in_fragment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The button to go on draws its part alone, whose timer is stopped: the page starts it before it asks."""
+    """The button that resumes draws only the fragment, whose timer is stopped, so the page has to restart the timer."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
     by_now = query_rounds._by_now
@@ -148,8 +148,8 @@ def test_the_last_round_after_a_stop_is_drawn(
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
-def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: Run, in_fragment) -> None:
-    """All checkpoints have been asked, and then a word is tracked: it is followed round by round too."""
+def test_word_tracked_later_is_asked_in_rounds_too(open_page, tiny_run: Run, in_fragment) -> None:
+    """The word is tracked after all checkpoints have answered the text."""
     query_rounds.in_rounds(tiny_run, TEXT).answers(16)
     query_rounds.in_rounds(tiny_run, TEXT).ask_next_round(16)
     assert not line_of(open_page("query", tiny_run, text=TEXT))
@@ -160,8 +160,8 @@ def test_rounds_go_on_for_a_word_after_the_last_checkpoint(open_page, tiny_run: 
     assert len(query_rounds.in_rounds(tiny_run, TEXT, "the", 1).answers(16).steps) == 3
 
 
-def test_a_tracked_word_ends_as_at_all_steps(tiny_run: Run) -> None:
-    """Round by round."""
+def test_tracked_word_in_rounds_matches_full_answer(tiny_run: Run) -> None:
+    """After the last round the table equals that of a question to all checkpoints at once."""
     rounds = Rounds(tiny_run, TEXT, "the")
     assert rounds.answers(16).steps == (0, 16) and rounds.unfinished
     rounds.ask_next_round(16)
@@ -169,8 +169,8 @@ def test_a_tracked_word_ends_as_at_all_steps(tiny_run: Run) -> None:
     assert_frame_equal(rounds.answers(16).table, query.ask(tiny_run, rounds.question).table)
 
 
-def test_the_budget_counts_what_was_asked_before(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round that would exceed it together with the others is refused, and what was asked stays drawn."""
+def test_budget_includes_earlier_rounds(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that would exceed the budget together with earlier ones is refused; their answers stay on the page."""
     two, three = (cost.ask(tiny_run, TEXT, asked) for asked in (2, 3))
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str((two + three) / 2))
     rounds = Rounds(tiny_run, TEXT)
