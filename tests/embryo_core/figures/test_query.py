@@ -1,4 +1,4 @@
-"""Figures of the Query page: every answer is drawn, the final one first and starred, tokens never as markup."""
+"""Tests of the Query figures: curves of answers, stars of the lead, marked words, shared axes, and their texts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ LED_FROM_8 = Lead("<b>paris</b>", 8, 8)
 
 
 def curves() -> pd.DataFrame:
-    """Return three answers over three steps; the last one leads from step 8, and one is the true object."""
+    """Return three answers over three steps; the second one leads from step 8, and the third is the true object."""
     rows = [
         ("the", "", 0, 0.2, 1, True, True, False),
         ("the", "", 8, 0.1, 2, True, False, False),
@@ -45,7 +45,7 @@ def steps(scale: Scale = "log") -> StepAxis:
 
 
 def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Shared:
-    """Return the axes that these tables share."""
+    """Return the axes and colours that these tables share."""
     return query.share_axes(tables, [steps(scale)] * len(tables), log_probability)
 
 
@@ -54,8 +54,8 @@ def draw(plot: Callable[..., Draft], table: pd.DataFrame, lead: Lead = LED_FROM_
     return plot(table, lead, shared(table, scale=scale), steps(scale)).checked()
 
 
-def test_the_final_answer_comes_first_with_its_star() -> None:
-    """Curves are the final answer, its star, the marked words, then the others by their highest probability."""
+def test_final_answer_comes_first_with_its_star() -> None:
+    """The marked words follow, then the other answers by their highest probability."""
     figure = draw(query.plot_probability, curves())
     assert [trace.name for trace in figure.data] == [
         "&lt;b&gt;paris&lt;/b&gt;",
@@ -68,23 +68,23 @@ def test_the_final_answer_comes_first_with_its_star() -> None:
     assert (figure.data[1].x[0], figure.data[1].y[0]) == (8, 0.5)
 
 
-def test_two_stars_if_the_lead_was_lost_in_between() -> None:
-    """First leading and leading again are marked apart if they are different steps."""
+def test_a_lost_and_regained_lead_has_two_stars() -> None:
+    """The first lead and the lead for good are marked apart if they are at different steps."""
     figure = draw(query.plot_probability, curves(), Lead("<b>paris</b>", 0, 16), "linear")
     stars = figure.data[1:3]
     assert [star.name for star in stars] == ["first leads: 0", "leads again: 16"]
-    edges = {star.marker.line.color for star in stars}  # Plotly's own is dark on a dark page
+    edges = {star.marker.line.color for star in stars}  # Plotly's default edge is dark, also on a dark page
     assert edges == {figure.data[0].line.color}
 
 
-def test_a_lead_of_the_last_step_alone_is_not_for_good() -> None:
-    """Its star says so."""
+def test_lead_at_only_the_last_step_is_not_for_good() -> None:
+    """The name of the star says so."""
     (star,) = [one for one in draw(query.plot_rank, curves(), Lead("<b>paris</b>", 16, 16)).data if "lead" in one.name]
     assert star.name == "leads only at the last step: 16"
 
 
-def test_marked_words_have_lines_of_their_own() -> None:
-    """The true object and the tracked word differ from every candidate, and from each other, in colour and dash."""
+def test_marked_words_have_distinct_lines() -> None:
+    """The true object and the tracked word differ in colour from every candidate, and in look from each other."""
     figure = draw(query.plot_rank, curves())
     line = next(trace.line for trace in figure.data if trace.name == "lima (true object)")
     assert (line.color, line.dash) == query.MARKED["true object"]
@@ -92,8 +92,8 @@ def test_marked_words_have_lines_of_their_own() -> None:
     assert not {colour for colour, _ in query.MARKED.values()} & set(query.COLOURS)
 
 
-def test_rank_axis_has_one_at_the_top() -> None:
-    """Ranks are on a reversed log axis; a rank that is not exact is a hollow point that says "at least"."""
+def test_rank_axis_has_rank_1_at_the_top() -> None:
+    """The axis is logarithmic and reversed; a rank that is only a lower bound has a hollow point and "≥"."""
     figure = draw(query.plot_rank, curves())
     low, high = figure.layout.yaxis.range
     assert figure.layout.yaxis.type == "log" and low > high
@@ -103,8 +103,8 @@ def test_rank_axis_has_one_at_the_top() -> None:
     assert [symbol.endswith("-open") for symbol in lima.marker.symbol] == [True, False, False]
 
 
-def test_names_of_ranks_do_not_meet() -> None:
-    """Of ten ranks, the log axis names those that have room next to each other."""
+def test_labels_of_ranks_do_not_overlap() -> None:
+    """Of ten ranks, the log axis labels those that have room next to each other."""
     ticks = draw(query.plot_rank, curves().assign(rank=range(2, 11))).layout.yaxis
     assert list(ticks.tickvals) == [1, 2, 3, 4, 5, 7, 10] and list(ticks.ticktext) == "1 2 3 4 5 7 10".split()
 
@@ -121,21 +121,21 @@ def test_figures_side_by_side_have_the_same_axes(log_probability: bool) -> None:
         assert one.xaxis.range == two.xaxis.range
 
 
-def test_the_step_is_a_line() -> None:
-    """One vertical line, drawn at the last step."""
+def test_chosen_step_is_a_vertical_line() -> None:
+    """It is drawn at the last step."""
     figure = draw(query.plot_rank, curves(), scale="linear")
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(STEPS[-1], STEPS[-1])]
 
 
-def test_a_figure_has_the_changes_of_its_own_run() -> None:
-    """Also if it shares its axes with that of another run."""
+def test_figure_has_the_changes_of_its_own_run() -> None:
+    """This holds even if it shares its axes with the figure of another run."""
     own = replace(steps("linear"), changes=(Change(8, "learning rate falls"),))
     figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own).checked()
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 
 
-def test_an_answer_has_one_colour_in_every_figure() -> None:
-    """Also if it is not the final answer of both; the final ones come first, the rest is grey."""
+def test_answers_keep_their_colour_across_figures() -> None:
+    """This holds even if an answer is final in only one of them."""
     other = curves().assign(final=False)
     other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
     both = shared(curves(), other)
@@ -145,8 +145,8 @@ def test_an_answer_has_one_colour_in_every_figure() -> None:
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)
 
 
-def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
-    """Beyond the palette, candidates are drawn in grey, and are shown or hidden together."""
+def test_candidates_beyond_the_palette_share_grey() -> None:
+    """They also share a legend entry, which shows or hides all of them."""
     rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]
     figure = draw(query.plot_probability, pd.DataFrame(rows, columns=COLUMNS), Lead("w0", 0, 0))
     assert len(figure.data) == 22
@@ -154,12 +154,14 @@ def test_many_candidates_share_grey_and_an_entry_of_the_legend() -> None:
     grey = [trace for trace in figure.data if trace.showlegend is False]
     assert {(trace.line.color, trace.legendgroup) for trace in grey} == {(style.GREY, query.OTHERS)}
     assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS
-    assert {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}  # changes have no markers
+    assert (
+        {trace.mode for trace in grey} == {figure.data[-1].mode} == {"lines+markers"}
+    )  # lines of changes have no markers
     assert query.OTHERS not in [trace.name for trace in draw(query.plot_probability, curves()).data]
 
 
-def test_one_step_has_no_star() -> None:
-    """It does not say since when an answer leads."""
+def test_single_step_has_no_star() -> None:
+    """It cannot show since when an answer leads."""
     figure = draw(query.plot_probability, curves()[lambda table: table["step"] == 16], Lead("<b>paris</b>", 16, 16))
     assert not [trace.name for trace in figure.data if "leads" in trace.name]
 
@@ -169,8 +171,8 @@ def test_one_step_has_no_star() -> None:
 
 @pytest.mark.parametrize("column", ["probability", "rank"])
 @pytest.mark.parametrize(("text", "mask", "end"), [("a [MASK] .", 1, ""), ("a [MASK] [MASK] .", TOGETHER, "-together")])
-def test_a_figure_is_made_of_answers(tiny_run: Run, column: str, text: str, mask: int, end: str) -> None:
-    """Its table has the rows that are drawn, with the text and the mask; smoothing adds columns and words."""
+def test_figure_holds_the_answers(tiny_run: Run, column: str, text: str, mask: int, end: str) -> None:
+    """The table has the rows that are drawn, with text and mask; smoothing adds a column and a note in the caption."""
     answers = ask(tiny_run, text)
     subject = query.Subject(answers.question.text, mask, answers.masks, number=2)
     table = query.curve_table(answers, mask, {})
@@ -184,8 +186,8 @@ def test_a_figure_is_made_of_answers(tiny_run: Run, column: str, text: str, mask
     assert "3 checkpoints" in str(figure.caption) and "mean of 3" in str(figure.caption)
 
 
-def test_marked_words_have_their_role(tiny_run: Run) -> None:
-    """A word of several pieces has rows of its own; one that is a candidate is marked where it is."""
+def test_marked_words_carry_their_role(tiny_run: Run) -> None:
+    """A word of several pieces has separate rows; one that is a candidate is marked in its candidate's rows."""
     answers = ask(tiny_run, "a [MASK] .")
     question = read_question("a [MASK] .", load_tokenizer(tiny_run))
     final = answers.lead().token
@@ -201,8 +203,8 @@ def test_marked_words_have_their_role(tiny_run: Run) -> None:
 # === Words of the page ===
 
 
-def test_examples_are_counted_with_the_first_step_that_has_one() -> None:
-    """One checkpoint does not say since when; "" without examples."""
+def test_learned_examples_are_counted_with_the_first_step() -> None:
+    """A single checkpoint cannot show since when; without examples the text is empty."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     some = query.describe_examples(examples, 9, LOG)
     assert "2 of these 3 examples" in some and "step 8" in some
@@ -212,7 +214,7 @@ def test_examples_are_counted_with_the_first_step_that_has_one() -> None:
     assert query.describe_examples([], 9, LOG) == ""
 
 
-def test_a_text_with_one_mask_names_none() -> None:
-    """Of several masks a figure names its own, or all of them."""
+def test_title_names_the_mask_if_there_are_several() -> None:
+    """A figure of several masks names one of them or all together."""
     named = [query.Subject("a", *of).which for of in ((2, 3), (TOGETHER, 3), (1, 1))]
     assert named == [" ([MASK] 2 of 3)", " (all masks together)", ""]

@@ -1,4 +1,4 @@
-"""Accuracy by category: what is in the table, what is drawn, and what the caption says."""
+"""Tests of the accuracy by category: its tables, its figure, and their captions."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,65 +20,65 @@ FREQUENT = pd.DataFrame(
 
 @pytest.fixture
 def scores() -> pd.DataFrame:
-    """Two categories over four steps; nouns never reach anything."""
+    """Return three categories over four steps; nouns stay at 0."""
     values = {"determiner": [0.0, 0.1, 0.4, 0.5], "noun": [0.0, 0.0, 0.0, 0.0], "verb": [0.0, 0.0, 0.1, 0.2]}
     rows = [(step, group, v, 50) for group, series in values.items() for step, v in zip(STEPS, series)]
     return pd.DataFrame(rows, columns=["step", "group", "value", "n"])
 
 
-def test_raw_curves_are_the_scores(scores: pd.DataFrame) -> None:
-    """Without rescaling, what is shown is the measured accuracy."""
+def test_raw_curves_hold_the_scores(scores: pd.DataFrame) -> None:
+    """Without rescaling, the measured accuracy is shown."""
     data = tokens.accuracy_curves(scores, ["determiner"], rescaled=False)
     assert list(data["shown"]) == [0.0, 0.1, 0.4, 0.5]
     assert (data["low"] <= data["accuracy"]).all() and (data["accuracy"] <= data["high"]).all()
 
 
 def test_rescaled_curves_end_at_one(scores: pd.DataFrame) -> None:
-    """Rescaled values are relative to the last step; a category that ends at zero has none and is left out."""
+    """Values are divided by that of the last step; a category that ends at 0 is left out."""
     data = tokens.accuracy_curves(scores, ["determiner", "noun", "verb"], rescaled=True)
     assert set(data["group"]) == {"determiner", "verb"}
     assert list(data.loc[data["group"] == "verb", "shown"]) == pytest.approx([0, 0, 0.5, 1])
 
 
-def test_the_category_with_most_change_is_found(scores: pd.DataFrame) -> None:
-    """By the accuracy as measured, also where curves are rescaled."""
+def test_most_changed_category_is_found(scores: pd.DataFrame) -> None:
+    """The measured accuracy counts, even if curves are rescaled."""
     table = tokens.accuracy_curves(scores, ["verb", "determiner"], rescaled=True)
     assert tokens.most_changed(table, 1) == ["determiner"]
 
 
-def test_baselines_are_divided_as_their_curves(scores) -> None:
-    """By the accuracy at the last step."""
+def test_baselines_are_rescaled_with_their_curves(scores) -> None:
+    """They are divided by the accuracy at the last step."""
     data = tokens.accuracy_curves(scores, ["determiner"], rescaled=True)
     assert set(tokens.with_baselines(data, FREQUENT, True)["shown_baseline"]) == {0.4 / 0.5}
 
 
-def test_no_category_gives_an_empty_frame(scores: pd.DataFrame) -> None:
-    """A category without results is left out, and none at all gives an empty frame with its columns."""
+def test_unknown_category_gives_an_empty_table(scores: pd.DataFrame) -> None:
+    """The table still has its columns."""
     data = tokens.accuracy_curves(scores, ["rank 50-99"], rescaled=False)
     assert data.empty and "shown" in data
 
 
-def test_every_number_drawn_is_finite(scores: pd.DataFrame) -> None:
-    """Nothing in the frame is missing or infinite, also for a category that stays at zero."""
+def test_every_drawn_number_is_finite(scores: pd.DataFrame) -> None:
+    """This holds for a category that stays at 0, too."""
     data = tokens.accuracy_curves(scores, ["determiner", "noun"], rescaled=False)
     assert np.isfinite(data[["accuracy", "low", "high", "shown"]].to_numpy(float)).all()
 
 
-def test_categories_are_offered_in_the_sets_of_the_paper(scores: pd.DataFrame) -> None:
-    """A set of which there are scores is whole; scores of none of them are a set of their own."""
+def test_categories_come_in_the_sets_of_the_paper(scores: pd.DataFrame) -> None:
+    """A set is whole if any of it has scores; if no category is in a set, all of them form one."""
     assert tokens.category_sets(scores) == {"parts of speech": list(style.PARTS_OF_SPEECH)}
     own = scores.assign(group=scores["group"].map({"noun": "a"}).fillna("e"))
     assert {name: set(groups) for name, groups in tokens.category_sets(own).items()} == {"categories": {"a", "e"}}
 
 
-def test_verb_forms_are_those_of_the_papers_table_4() -> None:
-    """VB is one of them; VBP can be chosen besides."""
+def test_default_verb_forms_are_those_of_table_4() -> None:
+    """The paper's table has VB but not VBP, which can be chosen too."""
     assert tokens.default_categories("verb forms", tokens.SETS["verb forms"]) == ["VB", "VBD", "VBG", "VBN", "VBZ"]
     assert "VBP" in tokens.SETS["verb forms"]
 
 
-def test_single_tags_are_a_set_where_there_are_more_than_verb_forms(scores: pd.DataFrame) -> None:
-    """The paper's one tag for each part of speech is drawn first, in that part's colour."""
+def test_single_tags_are_a_set_beyond_verb_forms(scores: pd.DataFrame) -> None:
+    """By default there is one tag for each part of speech, as in the paper, in the colour of that part."""
     forms = pd.concat([scores, scores.assign(group="VB")])
     assert list(tokens.category_sets(forms)) == ["parts of speech", "verb forms"]
     singles = pd.concat([forms, scores.assign(group="NNS")])
@@ -92,29 +92,29 @@ def test_single_tags_are_a_set_where_there_are_more_than_verb_forms(scores: pd.D
 
 
 def test_no_two_tags_look_alike() -> None:
-    """A colour that two of them share comes with two symbols."""
+    """Tags that share a colour have different symbols."""
     looks = [(style.colour(tag), style.SYMBOL_OF[tag]) for tag in tokens.SETS["single tags"]]
     assert len(set(looks)) == len(looks)
 
 
 @pytest.fixture
 def words() -> pd.DataFrame:
-    """Return determiners at two steps as the store counts them, with capitals apart."""
+    """Return determiners at two steps as the store counts them, with capitalized words apart."""
     rows = [(8, "The", 10, 10), (8, "the", 40, 40), (8, "a", 50, 1), (16, "the", 50, 30), (16, "a", 50, 30)]
     frame = pd.DataFrame(rows, columns=["step", "word", "n", "correct"])
     return frame.assign(metric="mask_prediction", tag="DT", band=None)
 
 
-def test_words_of_an_uncased_model_are_counted_without_case(words: pd.DataFrame) -> None:
-    """Capitals are merged, sums stay; a cased model's words stay as written."""
+def test_words_of_uncased_models_are_merged_across_case(words: pd.DataFrame) -> None:
+    """Counts are added up; words of a cased model stay as written."""
     merged = tokens.merge_case(words, cased=False)
     at_8 = merged.loc[merged["step"] == 8, ["word", "n", "correct"]]
     assert at_8.to_numpy().tolist() == [["the", 50, 50], ["a", 50, 1]]
     assert tokens.merge_case(words, cased=True).equals(words)
 
 
-def test_the_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
-    """Of the right answers, beside its share of all words; a step without any is left out."""
+def test_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
+    """Its share of right answers is beside its share of all words; a step without right answers is left out."""
     none = words[:1].assign(step=0, correct=0)
     found = tokens.commonest_answers(tokens.merge_case(pd.concat([none, words]), cased=False))
     assert found["step"].tolist() == [8, 16] and found["word"][0] == "the"
@@ -132,7 +132,7 @@ def figure(tiny_results: Run) -> Callable[..., Figure]:
 
 
 def test_curves_bands_and_baselines_are_those_of_the_table(figure) -> None:
-    """The bold line is what was measured, within its band; step 0 has a place on a log axis; n is in the hover text."""
+    """The bold line is measured; step 0 has a place on a log axis, and n is in the hover text."""
     made = figure()
     rows = made.table[made.table["group"] == "noun"]
     line = next(trace for trace in made.plot.data if trace.name == "noun")
@@ -147,14 +147,14 @@ def test_curves_bands_and_baselines_are_those_of_the_table(figure) -> None:
 
 
 def test_baselines_of_many_categories_are_strokes_at_the_right(figure) -> None:
-    """Each has one point, at the last step."""
+    """Each stroke is a single point at the last step."""
     made = figure(tuple(style.PARTS_OF_SPEECH))
     strokes = [trace for trace in made.plot.data if trace.name and trace.name.endswith(", baseline")]
     assert len(strokes) > 3 and {tuple(trace.x) for trace in strokes} == {(16,)}
 
 
-def test_the_caption_has_data_n_and_what_is_left_out(figure, tiny_results: Run) -> None:
-    """The numbers are those of the table; a category that was not evaluated is named."""
+def test_caption_has_data_n_and_missing_categories(figure, tiny_results: Run) -> None:
+    """The least and the largest n are those of the table; a category that was not evaluated is named."""
     made = figure(("determiner", "noun", "rank 50-99"))
     counts = made.table.groupby("group")["n"].last()
     for group in (counts.idxmin(), counts.idxmax()):
@@ -164,8 +164,8 @@ def test_the_caption_has_data_n_and_what_is_left_out(figure, tiny_results: Run) 
     assert made.runs == (tiny_results.name,) and made.headline
 
 
-def test_a_category_right_by_one_word_is_remarked() -> None:
-    """Above 90 % of at least ten right answers; nothing is said of the others."""
+def test_caption_remarks_on_single_word_categories() -> None:
+    """One word must be above 90 % of at least ten right answers."""
     rows = [("determiner", 32, "the", 973, 1.0, 0.49), ("determiner", 64, "the", 973, 0.95, 0.49)]
     others = [("pronoun", 32, "i", 3, 1.0, 0.3), ("determiner", 128, "the", 973, 0.9, 0.49)]
     columns = ["group", "step", "word", "right", "share", "of_words"]
@@ -175,14 +175,14 @@ def test_a_category_right_by_one_word_is_remarked() -> None:
     assert tokens.describe_single_words(pd.DataFrame(others, columns=columns), "updates") == ""
 
 
-def test_a_word_with_two_tags_is_counted_once() -> None:
-    """Its occurrences are all counted."""
+def test_word_with_two_tags_is_counted_once() -> None:
+    """All its occurrences still count."""
     words = pd.DataFrame({"word": ["all", "all", "the"], "correct": [1, 2, 3], "n": [2, 2, 4]})
     summary = tokens.describe_words(words[:2], words).summary
     assert "1 of 2 words" in summary and "3 of 4 occurrences" in summary
 
 
-def test_nothing_to_draw_is_an_error_that_names_the_run(figure, tiny_results: Run) -> None:
-    """Without categories there is no figure."""
+def test_figure_without_categories_is_an_error(figure, tiny_results: Run) -> None:
+    """The error names the run."""
     with pytest.raises(FigureError, match=tiny_results.name):
         figure(())

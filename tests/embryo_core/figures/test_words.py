@@ -1,4 +1,4 @@
-"""Figures of the Words page: every number is recomputed from planted surprisals."""
+"""Tests of the Words figures, with every number recomputed from planted surprisals."""
 
 import shutil
 
@@ -33,6 +33,7 @@ def occurrences(name: str, shift: float = 0.0) -> np.ndarray:
 
 
 def plant(run: Run, shift: float = 0.0) -> None:
+    """Write surprisals of NAMES at STEPS, and the counts of words in the training text."""
     for place, step in enumerate(STEPS):
         found = []
         for i, name in enumerate(NAMES):
@@ -56,7 +57,7 @@ def run(own_run: Run) -> Run:
 
 @pytest.fixture
 def other(run: Run) -> Run:
-    """Return the same run under another name, which learns later."""
+    """Return the same run under another name; its words are learned later."""
     copy = runs.read_run(shutil.copytree(run.path, run.path.with_name("later")))
     plant(copy, 0.3)
     return copy
@@ -71,8 +72,8 @@ def seed(run: Run) -> Run:
     return copy
 
 
-def test_every_word_of_the_list_has_an_age_or_a_reason(run):
-    """Sorted by age; with its counts, whatever the case, and the surprisal by them."""
+def test_words_have_an_age_or_a_reason(run):
+    """Words are sorted by age, with their counts, whatever the case, and the surprisal by these counts."""
     table = words.age_table(run).set_index("word")
     expected = find_ages(STEPS, [occurrences(name).astype(float) for name in NAMES], [TOP] * len(NAMES))
     assert table["age"].reindex(NAMES).to_numpy() == pytest.approx(expected.step, nan_ok=True)
@@ -95,7 +96,8 @@ def test_every_word_of_the_list_has_an_age_or_a_reason(run):
     assert pd.isna(table["n"]["zoo"]) and pd.isna(table["count"]["zoo"])
 
 
-def test_words_measured_at_some_steps_alone_have_no_age(run):
+def test_words_measured_at_some_steps_have_no_age(run):
+    """A further word at a further step leaves every word without a measurement at some step."""
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
     results.write(at(run, 4096), words.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = words.age_table(run)
@@ -104,8 +106,8 @@ def test_words_measured_at_some_steps_alone_have_no_age(run):
         word_ages.ages([run], AXIS)
 
 
-def test_the_curve_of_a_word_has_its_mean_and_interval(run, other):
-    """And in the plot the sigmoid, age and frequency of the first run."""
+def test_curve_of_a_word_has_its_mean_and_interval(run, other):
+    """The plot also has the sigmoid and the age, and the surprisal by frequency, of the first run."""
     figure = words.curve([run, other], AXIS, "dog")
     own = figure.table[figure.table["run"] == run.name]
     star, own = own[own["surprisal"].isna()], own[own["surprisal"].notna()]
@@ -124,7 +126,7 @@ def test_the_curve_of_a_word_has_its_mean_and_interval(run, other):
 
 
 def test_acquired_words_are_counted_by_step(run):
-    """Of all that were measured, with an age or without."""
+    """The share is of all words that were measured, with an age or without."""
     table, ages = words.acquired_table(run), words.age_table(run)
     whole = table[table["group"] == "all"].set_index("step")
     assert set(whole["n"]) == {10}
@@ -134,7 +136,8 @@ def test_acquired_words_are_counted_by_step(run):
     assert "3 words" in caption and "1 never in the text" in caption
 
 
-def test_a_table_of_all_words_has_ages_of_two_digits(run):
+def test_listed_ages_have_two_digits(run):
+    """Rounding moves an age by less than 5 % and half a step."""
     table = words.age_table(run)
     every = words.listed(table)
     assert len(every) == 11
@@ -146,8 +149,8 @@ def test_a_table_of_all_words_has_ages_of_two_digits(run):
     assert "8 of 11 words have an age" in str(words.describe_words(table, table))
 
 
-def test_the_page_opens_on_the_surest_age_of_the_middle_third():
-    """One with an open end is not sure; without ages it is the first word that was measured."""
+def test_default_word_has_the_surest_age_of_the_middle_third():
+    """An age with an open end is not sure; without ages the default is the first word that was measured."""
     ages = {"age": [10, 20, 30, 40, 50, 60], "earliest": [9, 19, 5, 39, 49, 59], "latest": [11, 21, np.inf, 44, 51, 61]}
     table = pd.DataFrame({"word": list("abcdef"), "n": 1.0, **ages})
     assert words.default_word(table) == "d"
@@ -156,7 +159,8 @@ def test_the_page_opens_on_the_surest_age_of_the_middle_third():
     assert words.default_word(table.assign(age=np.nan, n=np.nan)) is None
 
 
-def test_ages_of_two_runs_are_in_the_rows_of_the_first(run, other):
+def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
+    """The caption has Spearman's correlation over the words with an age in both runs."""
     figure = word_ages.ages([run, other], AXIS)
     ages = [words.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
     both = pd.concat(ages, axis=1, keys=["first", "second"]).dropna()
@@ -167,7 +171,7 @@ def test_ages_of_two_runs_are_in_the_rows_of_the_first(run, other):
 
 
 def test_correlations_with_children_are_spearmans(run):
-    """By category too, where it has four words."""
+    """Categories have a correlation only with at least four words."""
     table = words.age_table(run).dropna(subset=["age", "children"])
     found = word_ages.children_table(run).set_index("group")
     assert found["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
@@ -176,8 +180,8 @@ def test_correlations_with_children_are_spearmans(run):
     assert "reverse" in word_ages.children([run], AXIS).caption.summary
 
 
-def test_predictors_are_those_of_a_regression_of_the_logarithm_of_ages(run):
-    """Words without a count are left out."""
+def test_predictors_are_coefficients_of_log_ages(run):
+    """Numbers are standardized, function words are the reference category, and words without a count are left out."""
     table = words.age_table(run).dropna(subset=["age", "count"])
     numbers = [np.log10(table["count"]), table["pieces"], table["concreteness"]]
     design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]
@@ -189,8 +193,8 @@ def test_predictors_are_those_of_a_regression_of_the_logarithm_of_ages(run):
     assert set(word_ages.predictors([run], AXIS).table["n"]) == {8}
 
 
-def test_seeds_are_one_mark_with_their_mean_and_standard_error(run, seed, other):
-    """Beside children and in the regression; a single run beside them is said to show no other seed."""
+def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
+    """This holds for children and for predictors; beside them, a run without another seed is named in the caption."""
     predicted, beside = word_ages.predictors([run, seed], AXIS), word_ages.children([run, seed], AXIS)
     for figure, table, key, value in (
         (predicted, word_ages.predictor_table, "predictor", "value"),
@@ -209,8 +213,8 @@ def test_seeds_are_one_mark_with_their_mean_and_standard_error(run, seed, other)
     assert alone.table["run"].nunique() == 2 and "single seed" in str(alone.caption)
 
 
-def test_distances_are_from_the_words_counts(run):
-    """Over the words that were counted."""
+def test_distances_are_from_unigram_surprisals(run):
+    """They are means over the words that were counted; without counts there is no figure."""
     table = word_frequency.distance_table(run)
     whole = table[table["group"] == "all"].set_index("step")
     names = [name for name in NAMES if name in COUNTS]
@@ -227,15 +231,15 @@ def test_distances_are_from_the_words_counts(run):
         word_frequency.distance([run], AXIS)
 
 
-def test_a_run_without_words_is_missing_beside_one_that_has_them(run):
+def test_run_without_words_is_named_as_missing(run):
     bare = runs.read_run(shutil.copytree(run.path, run.path.with_name("bare")))
     for make in (word_frequency.distance, word_frequency.phases, words.acquired, words.curve):
         figure = make([run, bare], AXIS, *(["dog"] if make is words.curve else []))
         assert figure.missing == ("bare",) and set(figure.table["run"]) == {run.name}
 
 
-def test_words_are_nearest_to_chance_unigrams_or_bigrams_or_below_them(run):
-    """The share in each phase, of the words of which both are known."""
+def test_phases_of_words_are_the_nearest_of_three_or_context(run):
+    """Context means significantly below chance, unigram and bigram; only words with both frequencies count."""
     table = word_frequency.phase_table(run)
     ages, names = words.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
     assert set(table["n"]) == {len(names)}
