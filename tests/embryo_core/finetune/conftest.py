@@ -1,4 +1,4 @@
-"""Small task folders: sentences of a few words, whose label is a word in them."""
+"""Fixtures: small task folders with sentences of a few words, whose label depends on the first word."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ WORDS = "river house king snow bread road letter garden".split()
 
 
 def write_split(folder: Path, split: str, **columns: list[Any]) -> Path:
-    """Write one split of a task; returns the folder."""
+    """Write one split of a task; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), folder / f"{split}.parquet")
     return folder
 
 
 def sentences(n: int, seed: int) -> tuple[list[str], list[int]]:
-    """Sentences of random words, and as label whether the first is "river"."""
+    """Return sentences of random words and, as labels, whether the first word is "river"."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, n).tolist()
     first = [WORDS[0] if label else WORDS[1] for label in labels]
@@ -53,7 +53,7 @@ def write_pairs(folder: Path, labels: int, validation: str = "validation", value
 
 
 def write_squad(folder: Path, unanswerable: bool = False) -> Path:
-    """Questions about a short paragraph and about one that needs several windows."""
+    """Write questions about a short paragraph and about one that needs several windows; return the folder."""
     short = "The king built a house by the river . Snow fell on the garden ."
     long = " ".join([short] * 12)
     rows = []
@@ -74,7 +74,7 @@ def write_squad(folder: Path, unanswerable: bool = False) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Folders of data that a test's fine-tunings note down are remembered in that test alone."""
+    """Remember the data folders of a test's fine-tunings in that test only."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
 
 

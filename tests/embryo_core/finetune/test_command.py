@@ -1,4 +1,4 @@
-"""`finetune`, and `evaluate` with --glue and --squad, lead to the same fine-tunings."""
+"""Tests that `finetune`, and `evaluate` with --glue or --squad, do the same fine-tunings."""
 
 from pathlib import Path
 
@@ -21,8 +21,8 @@ def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("embryo_core.finetune.workers.default_jobs", lambda device: 1)
 
 
-def test_evaluate_does_what_finetune_does(own_run: Run, cola: Path, capsys: pytest.CaptureFixture):
-    """Without data of a metric, nothing else is done; what the one did, the other skips."""
+def test_evaluate_and_finetune_do_the_same(own_run: Run, cola: Path, capsys: pytest.CaptureFixture):
+    """Without data of a metric, `evaluate` only fine-tunes; `finetune` then skips what is done."""
     assert main(["evaluate", str(own_run.path), "--glue", str(cola.parent), "--steps", "16"]) == 0
     assert capsys.readouterr().out.startswith("1 fine-tuning done, 0 done before")
     assert set(results.read_task_scores(own_run)["task"]) == {"cola"}
@@ -30,8 +30,8 @@ def test_evaluate_does_what_finetune_does(own_run: Run, cola: Path, capsys: pyte
     assert capsys.readouterr().out.startswith("0 fine-tunings done, 1 done before")
 
 
-def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
-    """SQuAD after the metric whose data were given."""
+def test_evaluate_fine_tunes_after_its_metrics(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Data are given for token reconstruction and for SQuAD."""
     command = ["evaluate", str(own_run.path), "--metrics", "token_reconstruction", "--treebank"]
     command += [str(REPOSITORY / "data" / "sample" / "treebank.conllu"), "--steps", "16"]
     assert main([*command, "--squad", str(write_squad(tmp_path / "squad"))]) == 0
@@ -40,21 +40,20 @@ def test_evaluate_fine_tunes_beside_its_metrics(own_run: Run, tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("command", ["evaluate", "finetune"])
-def test_a_folder_without_tasks_is_shown(own_run: Run, tmp_path: Path, command: str, capsys: pytest.CaptureFixture):
-    """Before anything is computed."""
+def test_folder_without_tasks_is_refused(own_run: Run, tmp_path: Path, command: str, capsys: pytest.CaptureFixture):
+    """The error names the folder and the task folders that were expected."""
     assert main([command, str(own_run.path), "--glue", str(tmp_path)]) == 2
     assert f"No task has data: {tmp_path} holds no folder named cola, sst2" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_none_is_shown(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
-    """Before anything is computed."""
+def test_missing_folder_is_refused(own_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture):
     assert main(["evaluate", str(own_run.path), "--squad", str(tmp_path / "none")]) == 2
     assert f"{tmp_path / 'none'} does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["glue", "squad"])
-def test_a_wrong_folder_is_shown_beside_a_right_one(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
-    """It is not taken for one that was not given."""
+def test_missing_folder_beside_an_existing_one_is_refused(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
+    """It must not be treated as if it had not been given."""
     given = {"glue": cola.parent, "squad": write_squad(tmp_path / "squad")} | {wrong: tmp_path / "typo"}
     folders = [word for name, folder in given.items() for word in (f"--{name}", str(folder))]
     assert main(["finetune", str(own_run.path), *folders, "--steps", "16"]) == 2

@@ -1,4 +1,4 @@
-"""Scores equal their definitions, and controls score at chance."""
+"""Tests that scores equal their definitions and that controls give one constant answer."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ ANSWERS[:150] = GOLD[:150]
 
 
 def test_scores_of_classes_equal_their_definitions():
-    """Matthews' correlation, accuracy, and F1 of label 1, from the four counts."""
+    """Matthews' correlation, accuracy, and F1 of label 1 are computed from the four counts."""
     tp, tn, fp, fn = (
         int(((gold == GOLD) & (answer == ANSWERS)).sum()) for gold, answer in ((1, 1), (0, 0), (0, 1), (1, 0))
     )
@@ -21,7 +21,7 @@ def test_scores_of_classes_equal_their_definitions():
 
 
 def test_correlations_equal_their_definitions():
-    """Pearson's of values, and Spearman's as Pearson's of ranks, ties sharing theirs."""
+    """Spearman's is Pearson's correlation of ranks, in which ties share their mean rank."""
     gold, answers = RANDOM.integers(0, 6, 200).astype(float), RANDOM.normal(size=200)
     answers += gold
 
@@ -34,18 +34,18 @@ def test_correlations_equal_their_definitions():
 
 
 @pytest.mark.parametrize("metric", ["matthews", "spearman", "pearson"])
-def test_a_constant_answer_has_no_correlation(metric: str):
-    """It counts as 0, and no warning is given."""
+def test_constant_answer_has_correlation_0(metric: str):
+    """The score is 0 instead of NaN."""
     assert score(metric, GOLD.astype(float), np.ones(300)) == 0
 
 
-def test_the_control_gives_the_commonest_label_of_training():
-    """Whatever the validation holds."""
+def test_control_gives_the_most_frequent_training_label():
+    """The labels of the validation data do not matter."""
     name, answers = control(("no", "yes"), np.array([1, 1, 0]), 4)
     assert name == "majority" and answers.tolist() == [1, 1, 1, 1]
 
 
-def test_the_control_of_a_regression_gives_the_mean_of_training():
-    """A constant, whose correlation is 0."""
+def test_control_of_a_regression_gives_the_training_mean():
+    """The answer is constant, so its correlation is 0."""
     name, answers = control((), np.array([1.0, 4.0]), 3)
     assert name == "mean" and answers.tolist() == [2.5, 2.5, 2.5]

@@ -1,4 +1,4 @@
-"""A run is fine-tuned task by task into parts of the results; killed and run again it goes on to the same table."""
+"""Tests of fine-tuning a run task by task; a killed command that is run again ends with the same tables."""
 
 import shutil
 import subprocess
@@ -32,8 +32,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
 
 
-def test_scores_answers_and_curves_are_kept(own_run: Run, cola: Path):
-    """For every step and seed: the model's score, the control's, 64 answers, and the curve."""
+def test_scores_answers_and_curves_are_stored(own_run: Run, cola: Path):
+    """Every step and seed has the model's score, the control's, 64 answers, and the curve."""
     report = finetune(own_run, {"cola": cola}, [0, 16], seeds=2, jobs=1)
     assert (report.computed, report.done_before, report.failures) == (4, 0, [])
     scores = results.read_task_scores(own_run, "cola")
@@ -45,8 +45,8 @@ def test_scores_answers_and_curves_are_kept(own_run: Run, cola: Path):
     assert results.read_tuning(own_run, "cola").groupby(["step", "seed"])["update"].last().eq(4).all()
 
 
-def test_what_is_done_is_skipped_and_more_seeds_share_the_learning_rate(own_run: Run, cola: Path):
-    """The learning rate is chosen once, and noted with what every candidate scored."""
+def test_further_seeds_skip_done_work_and_share_the_learning_rate(own_run: Run, cola: Path):
+    """The learning rate is chosen once, and stored with the scores of all candidates."""
     finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
     noted = results.read_sources(own_run)["finetuning:cola:1"]
     assert noted["learning_rate"] in (1e-4, 1e-3) and noted["rate_step"] == 16
@@ -56,10 +56,10 @@ def test_what_is_done_is_skipped_and_more_seeds_share_the_learning_rate(own_run:
     assert results.read_sources(own_run)["finetuning:cola:2"] == noted
 
 
-def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
+def test_learning_rate_is_stored_as_soon_as_it_is_chosen(
     own_run: Run, cola: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Stopped while those of the next task are tried, the same command tries these alone; a bar counts the trials."""
+    """If the trials of the next task are interrupted, the same command runs only these; a bar counts the trials."""
     tried, attempt = [], rates._try
 
     def stopped(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
@@ -81,10 +81,10 @@ def test_a_learning_rate_is_noted_as_soon_as_it_is_chosen(
     assert "learning rates, at step 16: 100%" in capsys.readouterr().err
 
 
-def test_a_learning_rate_that_was_tried_is_not_tried_again(
+def test_tried_learning_rate_is_not_tried_again(
     own_run: Run, cola: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Stopped after the first, the same command tries the second; a file that is not right is as none."""
+    """After an interruption the same command tries only the second rate; a malformed file of a trial is ignored."""
     tried, attempt, cache = [], rates._try, tmp_path / "cache" / "finetuning" / own_run.name
 
     def counted(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
@@ -112,8 +112,8 @@ def test_a_learning_rate_that_was_tried_is_not_tried_again(
     assert results.read_sources(own_run)["finetuning:cola:1"] == noted
 
 
-def test_other_data_are_refused(own_run: Run, cola: Path):
-    """As for every metric; --overwrite replaces what was there."""
+def test_other_data_are_refused_without_overwrite(own_run: Run, cola: Path):
+    """With --overwrite the earlier scores are replaced."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     write_cola(cola, n=40)
     with pytest.raises(OtherData, match="finetuning:cola:1"):
@@ -122,8 +122,8 @@ def test_other_data_are_refused(own_run: Run, cola: Path):
     assert set(results.read_task_scores(own_run)["step"]) == {0}
 
 
-def test_scores_of_steps_without_weights_are_never_replaced(own_run: Run, cola: Path):
-    """--overwrite is refused with the reason, where it would be refused with the advice to give it."""
+def test_scores_of_steps_without_weights_are_never_overwritten(own_run: Run, cola: Path):
+    """Even with --overwrite other data are refused, and the error gives the reason."""
     finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
     runs.remove_weights(runs.checkpoint(own_run, 8))
     write_cola(cola, n=40)
@@ -134,8 +134,8 @@ def test_scores_of_steps_without_weights_are_never_replaced(own_run: Run, cola: 
     assert set(results.read_task_scores(own_run)["step"]) == {8, 16}
 
 
-def test_the_paper_begins_from_the_weights_after_mnli(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """RTE, MRPC and STS-B do; the weights go once all are done."""
+def test_paper_protocol_starts_from_weights_after_mnli(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """RTE and STS-B start from them; the weights are deleted when all tasks are done."""
     started = []
     tune = workers.tune
     monkeypatch.setattr(workers, "tune", lambda *given: started.append((given[1].name, given[5])) or tune(*given))
@@ -150,8 +150,8 @@ def test_the_paper_begins_from_the_weights_after_mnli(own_run: Run, tmp_path: Pa
     assert set(results.read_task_scores(own_run)["metric"]) == {"accuracy", "spearman", "pearson"}
 
 
-def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path):
-    """Where its results are there, and those of a task that begins from it are not."""
+def test_mnli_is_tuned_again_if_its_weights_are_needed(own_run: Run, tmp_path: Path):
+    """Its results exist, but those of a task that starts from its weights do not."""
     folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched")}
     finetune(own_run, folders, [16], protocol="paper", jobs=1)
     folders["rte"] = write_pairs(tmp_path / "rte", 2)
@@ -159,8 +159,8 @@ def test_mnli_is_tuned_again_for_its_weights_alone(own_run: Run, tmp_path: Path)
     assert (report.computed, report.done_before) == (1, 1)
 
 
-def test_damaged_weights_after_mnli_are_made_again(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A command that failed at the task after MNLI leaves them for the next one, and a disk may damage them."""
+def test_damaged_weights_after_mnli_are_recreated(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The weights remain if the task after MNLI fails, and may be damaged before the next command."""
     tune, failing = workers.tune, {"rte"}
 
     def sometimes(checkpoint, trainee, *more):
@@ -178,8 +178,8 @@ def test_damaged_weights_after_mnli_are_made_again(own_run: Run, tmp_path: Path,
     assert (report.computed, report.failures) == (1, [])
 
 
-def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_path: Path):
-    """A sentence for each, and nothing written; other steps are done."""
+def test_tasks_after_mnli_are_skipped_if_it_fails(own_run: Run, tmp_path: Path):
+    """Each of them is reported, and the other step is done."""
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -190,53 +190,52 @@ def test_where_mnli_fails_the_tasks_after_it_are_not_tuned(own_run: Run, tmp_pat
     assert "needs the weights after MNLI" in report.failures[1]
 
 
-def test_the_paper_needs_mnli(own_run: Run, tmp_path: Path):
-    """And has no settings for a task of one's own."""
+def test_paper_protocol_needs_mnli(own_run: Run, tmp_path: Path):
+    """It has no settings for tasks outside GLUE either."""
     with pytest.raises(ConfigError, match="add mnli to --tasks"):
         finetune(own_run, {"rte": write_pairs(tmp_path / "rte", 2)}, protocol="paper")
     with pytest.raises(ConfigError, match="no settings for the task 'mine'"):
         finetune(own_run, {"mine": write_cola(tmp_path / "mine")}, protocol="paper")
 
 
-def test_squad_is_tuned_and_every_answer_kept(own_run: Run, tmp_path: Path):
-    """As characters of the paragraph."""
+def test_squad_is_tuned_and_every_answer_is_stored(own_run: Run, tmp_path: Path):
+    """The answers are stored as spans of the paragraph."""
     report = finetune(own_run, {"squad": write_squad(tmp_path / "squad", unanswerable=True)}, [16], jobs=1)
     assert report.failures == []
     assert len(results.read_spans(own_run, "squad")) == 4
     assert set(results.read_task_scores(own_run, "squad")["metric"]) == {"exact", "f1"}
 
 
-def test_a_broken_checkpoint_is_reported_and_passed_over(own_run: Run, cola: Path):
-    """The others are done."""
+def test_broken_checkpoint_is_reported_and_skipped(own_run: Run, cola: Path):
     (own_run.path / "checkpoints" / "step0" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, {"cola": cola}, jobs=1)
     assert report.computed == 2 and "step0" in report.failures[0] and len(report.failures) == 1
 
 
-def test_where_the_last_checkpoint_is_broken_the_one_before_chooses_the_learning_rate(own_run: Run, cola: Path):
-    """The broken one is reported."""
+def test_learning_rate_is_chosen_at_the_last_readable_checkpoint(own_run: Run, cola: Path):
+    """The broken checkpoint at step 16 is reported, and step 8 takes its place."""
     (own_run.path / "checkpoints" / "step16" / "model.safetensors").write_bytes(b"")
     report = finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
     assert report.computed == 1 and len(report.failures) == 1
     assert results.read_sources(own_run)["finetuning:cola:1"]["rate_step"] == 8
 
 
-def test_a_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
-    """One sentence, before the data are read."""
+def test_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
+    """The family is T5 here."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text(config.read_text().replace('"albert"', '"t5"'))
     with pytest.raises(MissingCapability, match="checkpoints of run 'tiny'"):
         finetune(own_run, {"cola": cola})
 
 
-def test_a_folder_that_is_none_is_reported(own_run: Run, tmp_path: Path):
-    """With the arguments that name one."""
+def test_missing_task_folder_is_reported(own_run: Run, tmp_path: Path):
+    """The error names the argument that takes a folder."""
     with pytest.raises(CorpusError, match="for the task 'cola', is no folder; give one with --glue"):
         finetune(own_run, {"cola": tmp_path / "nowhere"})
 
 
-def test_a_full_disk_ends_it_and_what_is_done_stays(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
-    """The error is the system's own; the next call goes on."""
+def test_full_disk_keeps_finished_results(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """The system's error is raised, and the next call does the rest."""
     write = results.write
 
     def full(checkpoint, *given):
@@ -252,8 +251,8 @@ def test_a_full_disk_ends_it_and_what_is_done_stays(own_run: Run, cola: Path, mo
     assert (report.computed, report.done_before) == (1, 1)
 
 
-def test_a_rate_that_cannot_be_chosen_is_one_sentence(own_run: Run, cola: Path, tmp_path: Path, monkeypatch):
-    """ESM has no head for questions: that task fails, whatever the error is, and the other is done."""
+def test_task_without_a_chosen_learning_rate_is_reported(own_run: Run, cola: Path, tmp_path: Path, monkeypatch):
+    """Families such as ESM have no head for questions: SQuAD fails with the reason, and CoLA is done."""
     monkeypatch.setitem(training.CLASSES, "span", AutoModelForTimeSeriesPrediction)
     folders = {"squad": write_squad(tmp_path / "squad"), "cola": cola}
     report = finetune(own_run, folders, [16], jobs=1)
@@ -262,16 +261,16 @@ def test_a_rate_that_cannot_be_chosen_is_one_sentence(own_run: Run, cola: Path, 
     assert set(results.read_task_scores(own_run)["task"]) == {"cola"}
 
 
-def test_no_rate_is_chosen_where_each_diverges(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
-    """A sentence says which were tried."""
+def test_no_learning_rate_is_chosen_if_all_diverge(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """The report lists the rates that were tried."""
     monkeypatch.setattr(rates, "QUICK_RATES", (1e30, 2e30))
     report = finetune(own_run, {"cola": cola}, [16], jobs=1)
     assert report.computed == 0 and "diverged with each of 1e+30, 2e+30" in report.failures[0]
 
 
 @pytest.mark.parametrize(("losses", "best"), [((0.5, 0.4, 0.6), 2.0), ((0.4, 0.4, 0.1), 1.0)])
-def test_of_equal_scores_the_lower_loss_is_chosen(losses: tuple[float, ...], best: float):
-    """Then the smaller rate; a lower score never is, nor a rate that diverged."""
+def test_tied_scores_are_decided_by_the_lower_loss(losses: tuple[float, ...], best: float):
+    """Equal losses are decided by the smaller rate; neither a lower score nor a diverged rate is ever chosen."""
     found = dict(zip((1.0, 2.0, 4.0), map(rates.TrialResult, (0.3, 0.3, 0.2), losses), strict=True))
     choice = rates._best_rate(16, "cola", found | {8.0: rates.TrialResult()})
     assert choice.learning_rate == best and choice.is_tied
@@ -279,8 +278,8 @@ def test_of_equal_scores_the_lower_loss_is_chosen(losses: tuple[float, ...], bes
     assert task_specs.RateChoice.read({"learning_rate": best, **choice.summary}) == choice
 
 
-def test_the_loss_is_that_of_training_data_held_out(own_run: Run, cola: Path):
-    """Development data do not change it; it is stored with the scores, and shared by further seeds."""
+def test_loss_of_a_rate_is_that_of_held_out_training_data(own_run: Run, cola: Path):
+    """Other validation labels do not change it; it is stored with the scores of the rates."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     noted = results.read_sources(own_run)["finetuning:cola:1"]
     assert noted["rate_losses"].keys() == noted["rates"].keys()
@@ -292,8 +291,8 @@ def test_the_loss_is_that_of_training_data_held_out(own_run: Run, cola: Path):
     assert results.read_sources(own_run)["finetuning:cola:1"]["rate_losses"] == noted["rate_losses"]
 
 
-def test_overwriting_leaves_no_seed_of_other_data(own_run: Run, cola: Path):
-    """With fewer seeds than there are results of: all of other data go, those of the same data stay."""
+def test_overwriting_removes_all_seeds_of_other_data(own_run: Run, cola: Path):
+    """With one seed instead of two, the second seed stays if its data are the same, and goes if they are not."""
     finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
     finetune(own_run, {"cola": cola}, [16], seeds=1, jobs=1, overwrite=True)
     assert set(results.read_task_scores(own_run)["seed"]) == {1, 2}
@@ -303,10 +302,8 @@ def test_overwriting_leaves_no_seed_of_other_data(own_run: Run, cola: Path):
     assert not [name for name in results.read_sources(own_run) if name == "finetuning:cola:2"]
 
 
-def test_overwriting_all_scores_chooses_the_learning_rate_anew(
-    own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """At the checkpoint that is the last by then; no score of the rate before is left, and nothing is remarked."""
+def test_overwriting_all_scores_chooses_a_new_learning_rate(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """No score with the old rate is left, so there is nothing to remark."""
     finetune(own_run, {"cola": cola}, [8, 16], seeds=2, jobs=1)
     (before,) = {one["learning_rate"] for one in results.read_sources(own_run).values()}
     monkeypatch.setattr(rates, "QUICK_RATES", (3e-4,))
@@ -323,7 +320,7 @@ def test_overwriting_all_scores_chooses_the_learning_rate_anew(
 def test_overwriting_some_scores_keeps_the_learning_rate(
     own_run: Run, cola: Path, steps: list[int], seeds: int, stays: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """The others have it, and are averaged and drawn with the new ones; a sentence says so."""
+    """The remaining scores have that rate and are averaged with the new ones; a remark says so."""
     finetune(own_run, {"cola": cola}, [8, 16], seeds=2, jobs=1)
     noted = results.read_sources(own_run)
     monkeypatch.setattr(rates, "QUICK_RATES", (3e-4,))
@@ -334,8 +331,8 @@ def test_overwriting_some_scores_keeps_the_learning_rate(
     assert remark.startswith("'cola' keeps its learning rate") and stays in remark
 
 
-def test_a_learning_rate_stays_where_scores_cannot_come_again(own_run: Run, cola: Path):
-    """Their weights are gone."""
+def test_learning_rate_stays_if_some_scores_cannot_be_recomputed(own_run: Run, cola: Path):
+    """The weights of step 8 are gone."""
     finetune(own_run, {"cola": cola}, [8, 16], jobs=1)
     runs.remove_weights(runs.checkpoint(own_run, 8))
     report = finetune(own_run, {"cola": cola}, jobs=1, overwrite=True)
@@ -343,8 +340,8 @@ def test_a_learning_rate_stays_where_scores_cannot_come_again(own_run: Run, cola
     assert set(results.read_task_scores(own_run, "cola")["step"]) == {0, 8, 16}
 
 
-def test_a_further_seed_of_other_data_is_refused(own_run: Run, cola: Path):
-    """Though none of its own results is there: those of another seed are."""
+def test_seed_is_refused_if_another_has_results_of_other_data(own_run: Run, cola: Path):
+    """The first seed has no results any more, but the second has those of the earlier data."""
     finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
     results.note_dataset(own_run, "finetuning:cola:1", {"sha256": "another"}, {}, overwrite=True)
     write_cola(cola, n=40)
@@ -352,8 +349,8 @@ def test_a_further_seed_of_other_data_is_refused(own_run: Run, cola: Path):
         finetune(own_run, {"cola": cola}, [16], jobs=1)
 
 
-def test_a_file_beside_the_data_does_not_make_them_others(own_run: Run, cola: Path):
-    """Nor do results that note the hash of the whole folder, as those of earlier versions do."""
+def test_unread_file_does_not_change_the_data(own_run: Run, cola: Path):
+    """Results that store the hash of the whole folder, as earlier versions did, are accepted too."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     (cola / "README.md").write_text("about")
     assert finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1).computed == 1
@@ -367,8 +364,8 @@ def test_a_file_beside_the_data_does_not_make_them_others(own_run: Run, cola: Pa
     assert results.read_sources(own_run)["finetuning:cola:3"]["sha256"] == before
 
 
-def test_weights_after_mnli_that_were_left_behind_go(own_run: Run, tmp_path: Path):
-    """Where the tasks that begin from them are done; others stay for the command that goes on."""
+def test_leftover_weights_after_mnli_are_deleted(own_run: Run, tmp_path: Path):
+    """They go when the tasks that start from them are done; those of another step stay."""
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -385,8 +382,8 @@ def test_weights_after_mnli_that_were_left_behind_go(own_run: Run, tmp_path: Pat
     assert not left.exists() and other.exists()
 
 
-def test_scores_of_a_regression_are_those_of_what_is_stored(own_run: Run, tmp_path: Path):
-    """To the last bit."""
+def test_scores_of_a_regression_equal_those_of_stored_answers(own_run: Run, tmp_path: Path):
+    """They are equal to the last bit."""
     folder = write_pairs(tmp_path / "mine", 5, value=True)
     texts, _ = sentences(20, seed=4)
     gold = (1000 + np.random.default_rng(0).random(20)).tolist()
@@ -399,24 +396,24 @@ def test_scores_of_a_regression_are_those_of_what_is_stored(own_run: Run, tmp_pa
         assert score(metric, answers["gold"].to_numpy(), answers["answer"].to_numpy()) == of_model["value"].item()
 
 
-def test_whole_fractions_are_said_to_be_a_regression(own_run: Run, tmp_path: Path):
-    """And how to make them classes."""
+def test_whole_floats_as_labels_are_remarked_as_a_regression(own_run: Run, tmp_path: Path):
+    """The remark says how to make them classes."""
     folder = write_split(tmp_path / "mine", "train", sentence=["a river", "a king"] * 8, label=[0.0, 1.0] * 8)
     write_split(folder, "validation", sentence=["a river", "a king"], label=[0.0, 1.0])
     report = finetune(own_run, {"mine": folder}, [16], jobs=1)
     assert len(report.remarks) == 1 and "scored as a regression; store them as integers" in report.remarks[0]
 
 
-def test_a_model_of_few_pieces_is_refused(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
-    """One sentence, before anything is trained."""
+def test_model_of_few_positions_is_refused(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
+    """It reads 8 tokens at once."""
     monkeypatch.setattr("embryo_core.finetune.finetuning.max_sequence_length", lambda checkpoint: 8)
     with pytest.raises(MissingCapability, match="read 8 pieces at once; fine-tuning needs 16"):
         finetune(own_run, {"cola": cola}, [16], jobs=1)
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_table(tiny_run: Run, own_run: Run, cola: Path, tmp_path: Path):
-    """Kill -9 after the first part; another process ends with the rows of one that was never killed."""
+def test_killed_command_continues_to_the_same_tables(tiny_run: Run, own_run: Run, cola: Path, tmp_path: Path):
+    """It is killed with SIGKILL after the first part; the next process ends with the rows of an unkilled one."""
     command = [sys.executable, "-m", "embryo_core", "finetune", str(own_run.path), "--tasks", "cola", "--glue"]
     command += [str(cola.parent), "--jobs", "1", "--steps"]
     process = subprocess.Popen([*command, "0", "8", "16"], cwd=REPOSITORY)

@@ -1,4 +1,4 @@
-"""Sequences hold what was written, cut where they have to be; batches hold every row once, with little padding."""
+"""Tests of sequences, which are cut where necessary, and of batches with every row once and little padding."""
 
 from itertools import islice
 
@@ -18,8 +18,8 @@ def tokenizer(tiny_run):
     return load_tokenizer(tiny_run)
 
 
-def test_a_pair_is_read_between_special_tokens(tokenizer):
-    """[CLS] first [SEP] second [SEP], with the second segment from its first piece on; padding has none."""
+def test_pair_is_encoded_between_special_tokens(tokenizer):
+    """It is [CLS] first [SEP] second [SEP]; the second segment begins with the second text, and padding is masked."""
     ids, segments, mask = encode(PAIRS, tokenizer, 128).batch(np.arange(9))
     for row, (first, second) in enumerate(PAIRS):
         a, b = (tokenizer.encode_text(text)[1:-1].tolist() for text in (first, second))
@@ -30,8 +30,7 @@ def test_a_pair_is_read_between_special_tokens(tokenizer):
         assert segments[row].tolist() == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * padding
 
 
-def test_a_batch_is_as_long_as_its_longest_sequence(tokenizer):
-    """And no longer."""
+def test_batch_is_as_long_as_its_longest_sequence(tokenizer):
     sequences = encode([(text,) for text, _ in PAIRS], tokenizer, 128)
     shortest = np.argsort(sequences.lengths)[:2]
     assert sequences.batch(shortest)[0].shape == (2, sequences.lengths[shortest].max())
@@ -40,16 +39,16 @@ def test_a_batch_is_as_long_as_its_longest_sequence(tokenizer):
 @pytest.mark.parametrize(
     ("first", "second", "kept"), [(20, 3, (8, 3)), (3, 20, (3, 8)), (20, 20, (6, 5)), (5, 6, (5, 6)), (4, 4, (4, 4))]
 )
-def test_of_a_pair_the_longer_text_is_cut_first(tokenizer, first: int, second: int, kept: tuple[int, int]):
-    """Down to the length that is read, special tokens included."""
+def test_longer_text_of_a_pair_is_cut_first(tokenizer, first: int, second: int, kept: tuple[int, int]):
+    """A pair is cut to 14 tokens, including the 3 special ones."""
     word = next(word for word in "a the of and in".split() if tokenizer.single_piece(word) is not None)
     sequences = encode([(" ".join([word] * first), " ".join([word] * second))], tokenizer, 14)
     assert sequences.lengths.tolist() == [sum(kept) + 3]
     assert sequences.second.tolist() == [kept[0] + 2]
 
 
-def test_an_epoch_has_every_row_once():
-    """In batches of the given size, but for one; in another order in every epoch, the same for one seed."""
+def test_epoch_has_every_row_once():
+    """All batches but one have the given size; the order differs between epochs and is reproducible by seed."""
     lengths = np.random.default_rng(0).integers(3, 60, 70)
     batches = list(islice(training_batches(lengths, 8, np.random.default_rng(1)), 18))
     for epoch in (batches[:9], batches[9:]):
@@ -61,7 +60,7 @@ def test_an_epoch_has_every_row_once():
 
 
 def test_batches_need_little_padding():
-    """Less than a tenth of what fixed batches need, over a hundred batches."""
+    """Over 100 batches it is less than a tenth of the padding to the maximal length."""
     lengths = np.random.default_rng(0).integers(3, 60, 800)
     batches = list(islice(training_batches(lengths, 8, np.random.default_rng(1)), 100))
     padding = sum(len(rows) * lengths[rows].max() - lengths[rows].sum() for rows in batches)

@@ -1,4 +1,4 @@
-"""SQuAD: windows hold every answer, answers are read off exactly, and scores follow the official rules.
+"""Tests of SQuAD: windows contain every answer, spans decode to exact answers, and scores follow the official rules.
 
 The official rules are implemented here a second time, from their description.
 """
@@ -44,7 +44,7 @@ def tokenizer(tiny_run):
 
 
 def logits_for(targets: np.ndarray, length: int) -> np.ndarray:
-    """Logits [w, 2, L] that are 1 at the first and last piece of each target, 0 elsewhere."""
+    """Return logits [w, 2, L] that are 1 at the first and last token of each target, 0 elsewhere."""
     logits = np.zeros((len(targets), 2, length), np.float32)
     for window, pair in enumerate(targets):
         logits[window, [0, 1], pair] = 1
@@ -52,8 +52,8 @@ def logits_for(targets: np.ndarray, length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("length", [40, 64])
-def test_the_span_that_is_learned_reads_as_the_answer(tmp_path: Path, tokenizer, length: int):
-    """Also of a paragraph longer than a window, where the answer is in its last part."""
+def test_learned_span_decodes_to_the_answer(tmp_path: Path, tokenizer, length: int):
+    """One paragraph is longer than a window, and its answers are in its last part."""
     questions = read_questions(write_squad(tmp_path)).train
     windows = cut_windows(questions, tokenizer, length)
     assert windows.sequences.lengths.max() <= length and len(windows.question) > len(questions)
@@ -64,8 +64,8 @@ def test_the_span_that_is_learned_reads_as_the_answer(tmp_path: Path, tokenizer,
 
 
 @pytest.mark.parametrize("length", [16, 32])
-def test_a_long_question_leaves_room_for_the_paragraph(tmp_path: Path, tokenizer, length: int):
-    """Half of what a model of few positions reads."""
+def test_long_question_leaves_half_the_window_for_the_paragraph(tmp_path: Path, tokenizer, length: int):
+    """A model of few positions would otherwise read only the question."""
     questions = read_questions(write_squad(tmp_path)).train
     long = [replace(question, text=" ".join([question.text] * 20)) for question in questions]
     windows = cut_windows(long, tokenizer, length)
@@ -74,15 +74,15 @@ def test_a_long_question_leaves_room_for_the_paragraph(tmp_path: Path, tokenizer
     assert min(map(len, windows.characters)) >= (length - 3) // 2
 
 
-def test_the_loss_falls_as_the_right_spans_are_likelier(tmp_path: Path, tokenizer):
-    """The loss decides between learning rates of equal scores."""
+def test_loss_decreases_with_the_probability_of_right_spans(tmp_path: Path, tokenizer):
+    """The loss decides between learning rates with equal scores."""
     task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     right = logits_for(task.targets, int(task.validation.lengths.max()))
     assert 0 < task.loss(9 * right) < task.loss(right) < task.loss(0 * right)
 
 
-def test_one_question_cannot_be_trained_on(tmp_path: Path):
-    """As one is held out where a learning rate is chosen."""
+def test_single_training_question_is_refused(tmp_path: Path):
+    """One question is held out when a learning rate is chosen."""
     write_squad(tmp_path)
     table = pq.read_table(tmp_path / "train.parquet")
     pq.write_table(table[:1], tmp_path / "train.parquet")
@@ -102,8 +102,8 @@ def test_one_question_cannot_be_trained_on(tmp_path: Path):
     ],
     ids=("no row", "no column", "no answers"),
 )
-def test_faulty_questions_are_reported_in_one_sentence(tmp_path: Path, damaged: Callable, message: str):
-    """Which begins with the data that are at fault, as for any other task."""
+def test_faulty_questions_are_reported(tmp_path: Path, damaged: Callable, message: str):
+    """The message begins with the faulty data, as for any other task."""
     write_squad(tmp_path)
     pq.write_table(damaged(pq.read_table(tmp_path / "validation.parquet")), tmp_path / "validation.parquet")
     with pytest.raises(CorpusError, match=message):
@@ -111,7 +111,7 @@ def test_faulty_questions_are_reported_in_one_sentence(tmp_path: Path, damaged: 
 
 
 def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
-    """From its first character to its last, each beginning inside the one before."""
+    """They span the first to the last character, and each begins within or directly after the one before."""
     questions = read_questions(write_squad(tmp_path)).train
     windows = cut_windows(questions, tokenizer, 40)
     for owner, question in enumerate(questions):
@@ -120,7 +120,7 @@ def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
         assert all(later[0, 0] <= earlier[-1, 1] for earlier, later in pairwise(own))
 
 
-def test_a_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
+def test_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
     """So does every window of a question that has no answer."""
     questions = read_questions(write_squad(tmp_path, unanswerable=True)).train
     windows = cut_windows(questions, tokenizer, 40)
@@ -130,8 +130,8 @@ def test_a_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
     assert (targets[windows.question == 1] == 0).all()
 
 
-def test_no_answer_wins_where_it_may_and_is_likelier(tmp_path: Path, tokenizer):
-    """[CLS] against the best span: only in SQuAD 2.0."""
+def test_no_answer_is_chosen_if_allowed_and_likelier(tmp_path: Path, tokenizer):
+    """[CLS] competes with the best span only in SQuAD 2.0."""
     questions = read_questions(write_squad(tmp_path, unanswerable=True)).train
     windows = cut_windows(questions, tokenizer, 40)
     logits = logits_for(gold_spans(windows, questions), int(windows.sequences.lengths.max()))
@@ -140,8 +140,8 @@ def test_no_answer_wins_where_it_may_and_is_likelier(tmp_path: Path, tokenizer):
     assert (predicted_spans(windows, logits, may_be_empty=False)[:, 1] > 0).all()
 
 
-def test_right_answers_score_one_and_the_control_what_is_unanswerable(tmp_path: Path, tokenizer):
-    """Exact match and F1 over all questions; the control answers none."""
+def test_right_answers_score_1_and_control_the_unanswerable_share(tmp_path: Path, tokenizer):
+    """Exact match and F1 are means over all questions; the control answers none, and one of four is unanswerable."""
     task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     outputs = logits_for(task.targets, int(task.validation.lengths.max()))
     outputs[task.windows.question != 1, :, 0] = -1
@@ -155,8 +155,8 @@ def test_right_answers_score_one_and_the_control_what_is_unanswerable(tmp_path: 
     assert task.score(outputs) == 1.0
 
 
-def test_training_data_of_another_version_are_reported(tmp_path: Path):
-    """Validation of SQuAD 2.0 with training data of 1.1 would teach that every question has an answer."""
+def test_training_data_of_another_version_are_refused(tmp_path: Path):
+    """With validation data of SQuAD 2.0, training data of 1.1 would teach that every question has an answer."""
     write_squad(tmp_path)
     train = (tmp_path / "train.parquet").read_bytes()
     write_squad(tmp_path, unanswerable=True)
@@ -166,20 +166,20 @@ def test_training_data_of_another_version_are_reported(tmp_path: Path):
 
 
 def one_window(pieces: int) -> Windows:
-    """Return a window over pieces of two characters each, with one piece before them."""
+    """Return a window over tokens of two characters each, after one other token."""
     ends = 2 * np.arange(pieces)[:, None] + [0, 2]
     return Windows(None, np.array([0]), np.array([1]), [ends])
 
 
-def test_an_answer_may_begin_and_end_with_its_window():
-    """The pieces next to it are not part of it."""
+def test_answer_may_be_at_the_edges_of_its_window():
+    """The neighbouring tokens are not part of it."""
     for answer, start, expected in (("aabb", 0, [1, 2]), ("bbcc", 2, [2, 3]), ("bb", 2, [2, 2])):
         question = SquadQuestion("q", "aabbcc", "?", (answer,), (start,))
         assert gold_spans(one_window(3), [question]).tolist() == [expected]
 
 
-def test_an_answer_has_no_more_pieces_than_are_allowed():
-    """Nor need its first piece be the likeliest of all."""
+def test_answer_has_at_most_the_allowed_number_of_tokens():
+    """A span that starts at the most probable token would be too long, so it starts at the next one."""
     logits = np.zeros((1, 2, MAX_ANSWER_PIECES + 3))
     logits[0, 1, MAX_ANSWER_PIECES + 1] = 9
     logits[0, 0, 1], logits[0, 0, 2] = 5, 4
@@ -187,8 +187,8 @@ def test_an_answer_has_no_more_pieces_than_are_allowed():
     assert predicted_spans(window, logits, may_be_empty=False).tolist() == [[2, 2 * (MAX_ANSWER_PIECES + 1)]]
 
 
-def test_no_answer_wins_where_it_is_as_likely():
-    """An answer has to be above it."""
+def test_no_answer_is_chosen_on_a_tie():
+    """A span must be more probable than [CLS]."""
     logits = np.array([[[2.0, 2.0, 0.0, 0.0]] * 2])
     assert predicted_spans(one_window(3), logits, may_be_empty=True).tolist() == [[0, 0]]
     assert predicted_spans(one_window(3), logits, may_be_empty=False).tolist() == [[0, 2]]
@@ -215,13 +215,13 @@ ANSWERS = [
 
 
 def words(text: str) -> list[str]:
-    """Return the words that both versions compare, character by character."""
+    """Return the words that both versions compare, filtered character by character."""
     kept = "".join(character for character in text.lower() if character not in set(string.punctuation))
     return [word for word in re.split(r"\s+", re.sub(r"\b(a|an|the)\b", " ", kept)) if word]
 
 
 def overlap(given: list[str], right: list[str]) -> float:
-    """F1 in percent by precision and recall over words; 0 where none is shared."""
+    """Return F1 in percent by precision and recall over words; 0 if no word is shared."""
     left, shared = list(right), 0
     for word in given:
         if word in left:
@@ -234,7 +234,7 @@ def overlap(given: list[str], right: list[str]) -> float:
 
 
 def official(answer: str, gold: list[str], unanswerable: bool) -> tuple[float, float]:
-    """Exact match and F1 in percent over one question, by version 2.0 or, without unanswerable ones, by 1.1."""
+    """Return exact match and F1 in percent of one question, by version 2.0 if `unanswerable`, else by 1.1."""
     golds = list(gold)
     if unanswerable:
         golds = [one for one in gold if words(one)] or [""]
@@ -250,8 +250,8 @@ def official(answer: str, gold: list[str], unanswerable: bool) -> tuple[float, f
 
 
 @pytest.mark.parametrize("unanswerable", [True, False])
-def test_a_file_of_predictions_scores_as_by_the_official_rules(unanswerable: bool, tmp_path: Path):
-    """Every answer to every question, written as the official script reads them: id to text."""
+def test_file_of_predictions_is_scored_by_the_official_rules(unanswerable: bool, tmp_path: Path):
+    """It has every answer to every question, in the format of the official script: id to text."""
     golds = GOLD | NONE if unanswerable else GOLD
     predictions = {f"{name}/{i}": answer for name in golds for i, answer in enumerate(ANSWERS)}
     (tmp_path / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
@@ -266,8 +266,8 @@ def test_a_file_of_predictions_scores_as_by_the_official_rules(unanswerable: boo
 
 
 @pytest.mark.parametrize("unanswerable", [True, False])
-def test_random_texts_score_as_by_the_official_rules(unanswerable: bool):
-    """Articles, punctuation, blanks and repeated words in any order."""
+def test_random_texts_are_scored_by_the_official_rules(unanswerable: bool):
+    """They combine articles, punctuation, blanks and repeated words in any order."""
     chance = random.Random(3)
     parts = ["a", "An", "THE", "cat", "Cat's", "dog", "-", "...", "  ", "\t", "1.5", "’", "anthem", "theatre"]
     for _ in range(500):
@@ -279,22 +279,22 @@ def test_random_texts_score_as_by_the_official_rules(unanswerable: bool):
 @pytest.mark.parametrize(
     ("answer", "gold", "of_2", "of_1"),
     [
-        ("the", ["The"], (1.0, 1.0), (1.0, 0.0)),  # F1 of no words
-        ("...", ["the", "Rome"], (0.0, 0.0), (1.0, 0.0)),  # a gold answer of no words beside another
+        ("the", ["The"], (1.0, 1.0), (1.0, 0.0)),  # F1 without words
+        ("...", ["the", "Rome"], (0.0, 0.0), (1.0, 0.0)),  # a gold answer without words beside another
         ("Rome", ["the", "Rome"], (1.0, 1.0), (1.0, 1.0)),
         ("Rome", ["the"], (0.0, 0.0), (0.0, 0.0)),
     ],
 )
-def test_the_versions_differ_where_nothing_is_left_of_an_answer(
+def test_versions_differ_if_normalisation_leaves_no_word(
     answer: str, gold: list[str], of_2: tuple[float, float], of_1: tuple[float, float]
 ):
-    """Counted by hand."""
+    """The expected scores are counted by hand."""
     assert (exact_and_f1(answer, gold, True), exact_and_f1(answer, gold, False)) == (of_2, of_1)
 
 
 @pytest.mark.parametrize(("unanswerable", "scores"), [(True, (1.0, 1.0)), (False, (0.75, 0.0))])
 def test_data_are_scored_by_their_own_version(unanswerable: bool, scores: tuple[float, float], tiny_run: Run):
-    """Three gold answers are articles, and one is a word or none at all: the model's answers, "the", and no answer."""
+    """Three gold answers are articles, one is a word or missing; the model answers "the", and the control nothing."""
     context, last = "The king .", ((), ()) if unanswerable else (("king",), (4,))
     asked = [(("The",), (0,))] * 3 + [last]
     questions = [SquadQuestion(f"q{i}", context, "What ?", *one) for i, one in enumerate(asked)]
@@ -306,12 +306,12 @@ def test_data_are_scored_by_their_own_version(unanswerable: bool, scores: tuple[
         assert (found[predictor, "exact"], found[predictor, "f1"]) == scores
 
 
-def test_articles_inside_words_stay():
-    """Only whole words are articles."""
+def test_articles_inside_words_are_kept():
+    """Normalisation removes only whole words."""
     assert normalise("The theatre, an anthem and a-b.") == ["theatre", "anthem", "and", "ab"]
 
 
 @pytest.mark.parametrize(("answer", "score"), [("", (1.0, 1.0)), ("Rome", (0.0, 0.0))])
-def test_a_question_without_an_answer_is_answered_rightly_by_none(answer: str, score: tuple[float, float]):
-    """As in SQuAD 2.0."""
+def test_unanswerable_question_is_right_without_an_answer(answer: str, score: tuple[float, float]):
+    """SQuAD 2.0 has such questions."""
     assert exact_and_f1(answer, [], unanswerable=True) == score

@@ -1,4 +1,4 @@
-"""Task data are downloaded whole at one commit, and found again only if they are exactly those that were scored."""
+"""Tests that task data are downloaded at a fixed commit, and found later only if they are exactly those scored."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pai
 
 
 class Hub:
-    """In place of the Hugging Face Hub: small tasks in their own columns; what is in `missing` cannot be reached."""
+    """Replace the Hugging Face Hub by small tasks in their own columns; the split `missing` cannot be reached."""
 
     def __init__(self, squad: Path):
         self.squad = squad
@@ -46,14 +46,14 @@ class Hub:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """Let datasets read a small Hub."""
+    """Let `datasets` read from a small Hub."""
     found = Hub(write_squad(tmp_path / "there", unanswerable=True))
     monkeypatch.setattr(datasets, "load_dataset", found.load)
     return found
 
 
-def test_glue_is_a_folder_for_each_task(stand_in: Hub, tmp_path: Path):
-    """MNLI with the matched validation; WNLI is none of them; what is there is not asked for again."""
+def test_glue_has_a_folder_per_task(stand_in: Hub, tmp_path: Path):
+    """MNLI has the matched validation, WNLI is left out, and folders that exist are not downloaded again."""
     folders = fetch("glue", tmp_path / "corpora")
     assert [folder.name for folder in folders] == list(GLUE)
     assert all(len(read_task(folder.name, folder).train.texts) == 12 for folder in folders)
@@ -64,21 +64,21 @@ def test_glue_is_a_folder_for_each_task(stand_in: Hub, tmp_path: Path):
 
 
 def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
-    """Where `finetune` looks for it."""
+    """It is stored in corpora/squad, where `finetune` finds it."""
     assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
     assert read_questions(tmp_path / "corpora" / "squad").unanswerable
     assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
 
 
-def test_a_broken_connection_is_one_sentence(stand_in: Hub, tmp_path: Path):
-    """Whatever kind of exception it is."""
+def test_broken_connection_is_reported(stand_in: Hub, tmp_path: Path):
+    """An exception of the HTTP client is reported like any other."""
     stand_in.missing, stand_in.reason = ("sst2", "validation"), httpx2.ReadError("peer closed the connection")
     with pytest.raises(CorpusError, match=r"'sst2' could not be fetched .*peer closed the connection"):
         fetch("glue", tmp_path)
 
 
-def test_a_task_that_came_in_part_leaves_no_folder(stand_in: Hub, tmp_path: Path):
-    """Tasks before it stay, and the next call goes on."""
+def test_incomplete_task_leaves_no_folder(stand_in: Hub, tmp_path: Path):
+    """Tasks before it stay, and the next call downloads the rest."""
     stand_in.missing = ("sst2", "validation")
     with pytest.raises(CorpusError, match=r"'sst2' could not be fetched from nyu-mll/glue .*no route to the Hub"):
         fetch("glue", tmp_path)
@@ -87,16 +87,16 @@ def test_a_task_that_came_in_part_leaves_no_folder(stand_in: Hub, tmp_path: Path
     assert len(fetch("glue", tmp_path)) == len(GLUE)
 
 
-def test_nothing_at_all_leaves_nothing(stand_in: Hub, tmp_path: Path):
-    """Not even an empty folder."""
+def test_failed_first_download_leaves_nothing(stand_in: Hub, tmp_path: Path):
+    """Even the parent folder is not created."""
     stand_in.missing = (None, "train")
     with pytest.raises(CorpusError, match="'squad' could not be fetched"):
         fetch("squad", tmp_path / "corpora")
     assert not (tmp_path / "corpora").exists()
 
 
-def test_what_is_not_the_task_is_refused(stand_in: Hub, tmp_path: Path):
-    """One sentence with what is missing, and no folder."""
+def test_data_without_the_columns_of_a_task_are_refused(stand_in: Hub, tmp_path: Path):
+    """The error names the missing column, and no folder is left."""
     stand_in.label = "target"
     with pytest.raises(CorpusError, match=r"What nyu-mll/glue sent is not 'cola': .* no column 'label'"):
         fetch("glue", tmp_path)
@@ -107,22 +107,22 @@ def test_what_is_not_the_task_is_refused(stand_in: Hub, tmp_path: Path):
 
 
 def note(run: Run, task: str, folder: Path) -> None:
-    """As if the run had been fine-tuned on these data."""
+    """Record a fine-tuning of the run on these data."""
     identity = {"data": folder.name, "sha256": corpora.open_source(folder).sha256, "limit": None}
     results.note_dataset(run, results_name(task, 1), identity, {"note": ""})
 
 
 @pytest.mark.parametrize(("task", "place"), [("cola", "glue/cola"), ("mine", "mine")])
 def test_data_are_found_in_a_data_folder(own_run: Run, tmp_path: Path, task: str, place: str):
-    """GLUE's in corpora/glue/, others in corpora/; the first folder may have none."""
+    """GLUE's are in corpora/glue/ and others in corpora/; the first data folder may have none."""
     folder = write_cola(tmp_path / "second" / "corpora" / place)
     note(own_run, task, folder)
     assert find_data(own_run, task, [tmp_path / "first", tmp_path / "second"]) == folder
     assert find_data(own_run, task, [tmp_path / "first"]) is None
 
 
-def test_other_data_are_not_taken_for_them(own_run: Run, tmp_path: Path):
-    """Nor are data of a task that has no results."""
+def test_changed_data_are_not_found(own_run: Run, tmp_path: Path):
+    """Nor are data of a task without results."""
     folder = write_cola(tmp_path / "corpora" / "glue" / "cola")
     assert find_data(own_run, "cola", [tmp_path]) is None
     note(own_run, "cola", folder)
@@ -130,8 +130,8 @@ def test_other_data_are_not_taken_for_them(own_run: Run, tmp_path: Path):
     assert find_data(own_run, "cola", [tmp_path]) is None
 
 
-def test_data_are_found_where_this_user_fine_tuned_on_them(own_run: Run, tmp_path: Path):
-    """By the user's own settings; a folder whose content is another by now is not."""
+def test_data_are_found_in_the_folder_remembered_for_the_user(own_run: Run, tmp_path: Path):
+    """The user's settings hold the folder; it no longer counts when its content changes."""
     folder = write_cola(tmp_path / "elsewhere")
     note(own_run, "mine", folder)
     assert find_data(own_run, "mine", []) is None
@@ -141,8 +141,8 @@ def test_data_are_found_where_this_user_fine_tuned_on_them(own_run: Run, tmp_pat
     assert find_data(own_run, "mine", []) is None
 
 
-def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
-    """Whatever else its notes hold, or the list is not."""
+def test_path_in_the_notes_of_a_run_is_never_read(own_run: Run, tmp_path: Path):
+    """The results may come from a stranger; a damaged list of remembered folders does not change this."""
     folder = write_cola(tmp_path / "elsewhere")
     identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
     results.note_dataset(own_run, results_name("mine", 1), identity, {"note": ""})
@@ -153,8 +153,8 @@ def test_a_path_that_a_run_names_is_never_read(own_run: Run, tmp_path: Path):
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_a_path_in_place_of_a_tasks_name_is_never_followed(own_run: Run, tmp_path: Path, absolute: bool):
-    """Results of a stranger's may name any: the folder is the right data, and not where data are looked for."""
+def test_path_as_a_task_name_is_never_followed(own_run: Run, tmp_path: Path, absolute: bool):
+    """A stranger's results may name any path, even one that leads to the right data from a data folder."""
     folder = write_cola(tmp_path / "elsewhere")
     (tmp_path / "corpora").mkdir()
     task = str(folder) if absolute else "../elsewhere"
@@ -163,8 +163,8 @@ def test_a_path_in_place_of_a_tasks_name_is_never_followed(own_run: Run, tmp_pat
     assert (tmp_path / "corpora" / task).resolve() == folder
 
 
-def test_a_pair_has_two_columns_by_its_row(tmp_path: Path):
-    """Of the validation data; MNLI's are the matched ones, an own task's are known by their columns."""
+def test_pair_of_texts_is_read_as_two_columns(tmp_path: Path):
+    """They are those of the validation data, for MNLI the matched ones; other tasks are read by their own columns."""
     texts, _ = sentences(20, seed=4)
     found = read_texts("mnli", write_pairs(tmp_path / "mnli", 3, "validation_matched"))
     assert list(found) == ["premise", "hypothesis"] and found["premise"].tolist() == texts
@@ -172,15 +172,14 @@ def test_a_pair_has_two_columns_by_its_row(tmp_path: Path):
     assert read_texts("mine", mine)["sentence"].tolist() == ["a", "b"]
 
 
-def test_questions_have_paragraph_and_answers_by_their_id(tmp_path: Path):
-    """None where a question has none."""
+def test_questions_are_read_with_paragraph_and_answer(tmp_path: Path):
+    """Rows are named by the question's id; the answer is empty if the question has none."""
     found = read_texts("squad", write_squad(tmp_path, unanswerable=True))
     assert list(found.index) == ["q0", "q1", "q2", "q3"]
     assert found["answers"].tolist() == ["house", "", "king", "Snow"]
     assert all(answer.lower() in found["context"][i].lower() for i, answer in found["answers"].items())
 
 
-def test_data_that_cannot_be_read_are_shown(tmp_path: Path):
-    """As when they are tuned on."""
+def test_missing_validation_data_are_reported(tmp_path: Path):
     with pytest.raises(CorpusError, match=r"no validation\.parquet"):
         read_texts("cola", tmp_path)

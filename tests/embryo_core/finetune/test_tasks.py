@@ -1,4 +1,4 @@
-"""Tasks are read as they are on the Hub, and faulty ones are refused with one sentence."""
+"""Tests of reading tasks in the format of the Hub; faulty ones are refused with the reason."""
 
 import os
 import subprocess
@@ -18,8 +18,8 @@ from tests.conftest import REPOSITORY
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split
 
 
-def test_a_task_of_glue_has_its_own_columns_and_metrics(tmp_path: Path):
-    """MNLI: two texts, three labels, scored on the matched validation."""
+def test_glue_task_has_its_columns_and_metrics(tmp_path: Path):
+    """MNLI has two texts and three labels, and is scored on the matched validation."""
     task = read_task("mnli", write_pairs(tmp_path, labels=3, validation="validation_matched"))
     assert task.metrics == ("accuracy",) and len(task.labels) == 3
     assert len(task.train.texts) == 40 and len(task.validation.texts) == 20
@@ -27,7 +27,7 @@ def test_a_task_of_glue_has_its_own_columns_and_metrics(tmp_path: Path):
 
 
 def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
-    """train-00000-of-00002.parquet and so on, as the Hub names them."""
+    """The Hub names them train-00000-of-00002.parquet and so on."""
     write_cola(tmp_path, n=10)
     (tmp_path / "train.parquet").rename(tmp_path / "train-00001-of-00002.parquet")
     texts, labels = sentences(7, seed=9)
@@ -46,8 +46,8 @@ def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
         (("train", "train_part"), "train.parquet and train_part.parquet, which may hold the same"),
     ],
 )
-def test_part_of_a_split_is_not_taken_for_the_whole(tmp_path: Path, names: tuple[str, ...], message: str):
-    """Nor are examples read twice: an interrupted download leaves either."""
+def test_incomplete_or_duplicate_parts_are_refused(tmp_path: Path, names: tuple[str, ...], message: str):
+    """An interrupted download may leave either, and examples must not be read twice."""
     write_cola(tmp_path, n=10)
     (tmp_path / "train.parquet").rename(tmp_path / "read.parquet")
     for name in names:
@@ -64,8 +64,8 @@ def test_part_of_a_split_is_not_taken_for_the_whole(tmp_path: Path, names: tuple
         ([0.5, 2.0, 1.0, 4.0], (), ("spearman", "pearson")),
     ],
 )
-def test_a_task_of_ones_own_says_by_its_labels_what_it_is(tmp_path: Path, labels: list, names: tuple, metrics: tuple):
-    """Integers and texts are classes, fractions a regression."""
+def test_labels_of_a_custom_task_determine_its_kind(tmp_path: Path, labels: list, names: tuple, metrics: tuple):
+    """Integers and texts are classes, and fractions are a regression."""
     for split in ("train", "validation"):
         write_split(tmp_path, split, question=list("abcd"), sentence=list("efgh"), label=labels)
     task = read_task("mine", tmp_path)
@@ -76,7 +76,7 @@ def test_a_task_of_ones_own_says_by_its_labels_what_it_is(tmp_path: Path, labels
 
 
 def test_a_tenth_of_the_training_data_is_held_out(tmp_path: Path):
-    """None of it is in what is left, and nothing of the validation is touched."""
+    """The split is disjoint and reproducible, and does not touch the validation data."""
     task = read_task("cola", write_cola(tmp_path, n=50))
     held = task.held_out()
     assert (len(held.train.gold), len(held.validation.gold)) == (45, 5)
@@ -141,8 +141,7 @@ OWN_FAULTS = {
 
 
 @pytest.mark.parametrize(("train", "validation", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_faulty_task_is_reported_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message: str):
-    """What was received, and what is expected."""
+def test_faulty_glue_task_is_reported(tmp_path: Path, train: dict, validation: dict, message: str):
     write_split(tmp_path, "train", **train)
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
     with pytest.raises(CorpusError, match=message):
@@ -150,8 +149,7 @@ def test_a_faulty_task_is_reported_in_one_sentence(tmp_path: Path, train: dict, 
 
 
 @pytest.mark.parametrize(("train", "validation", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
-def test_a_faulty_task_of_ones_own_is_reported_in_one_sentence(tmp_path: Path, train: dict, validation: dict, message):
-    """What was received, and what is expected."""
+def test_faulty_custom_task_is_reported(tmp_path: Path, train: dict, validation: dict, message):
     write_split(tmp_path, "train", **train)
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
     with pytest.raises(CorpusError, match=message):
@@ -159,23 +157,23 @@ def test_a_faulty_task_of_ones_own_is_reported_in_one_sentence(tmp_path: Path, t
 
 
 def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
-    """Where both splits have both; GLUE's hidden labels are -1 everywhere."""
+    """Both splits have both labels, whereas GLUE's hidden labels are -1 everywhere."""
     for split in ("train", "validation"):
         write_split(tmp_path, split, sentence=["a", "b"], label=[-1, 1])
     task = read_task("mine", tmp_path)
     assert task.labels == ("-1", "1") and task.validation.gold.tolist() == [0, 1]
 
 
-def test_the_order_of_text_columns_is_fixed():
-    """Whatever Python's hash seed is: pairs first, in the order of GLUE."""
+def test_order_of_text_columns_is_fixed():
+    """It does not depend on Python's hash seed; pairs come first, in the order of GLUE."""
     command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXTS; print(TEXTS)"]
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
     printed = {subprocess.check_output(command, env=one, cwd=REPOSITORY, text=True) for one in environments}
     assert len(printed) == 1 and TEXTS[0] == ("sentence1", "sentence2") and len(TEXTS[-1]) == 1
 
 
-def test_the_hash_is_of_the_files_that_are_read(tmp_path: Path):
-    """That of the folder where it has no others; MNLI's other validation changes nothing."""
+def test_hash_covers_only_files_that_are_read(tmp_path: Path):
+    """It is that of the folder without other files; MNLI's mismatched validation does not change it."""
     folder = write_pairs(tmp_path, labels=3, validation="validation_matched")
     before = data_sha256("mnli", folder)
     assert before == corpora.open_source(folder).sha256
@@ -185,39 +183,36 @@ def test_the_hash_is_of_the_files_that_are_read(tmp_path: Path):
     assert data_sha256("mnli", folder) != before
 
 
-def test_a_label_of_ones_own_task_that_training_lacks_is_reported(tmp_path: Path):
-    """By its name."""
+def test_validation_label_missing_in_training_is_reported(tmp_path: Path):
     write_split(tmp_path, "train", sentence=["a", "b"], label=["no", "yes"])
     write_split(tmp_path, "validation", sentence=["a"], label=["perhaps"])
     with pytest.raises(CorpusError, match="the label 'perhaps' in row 0; the labels in training are 'no', 'yes'"):
         read_task("mine", tmp_path)
 
 
-def test_a_task_of_too_many_labels_is_refused(tmp_path: Path):
-    """Its score could not be bootstrapped; numbers that are meant as values are fractions."""
+def test_task_with_too_many_labels_is_refused(tmp_path: Path):
+    """Its score could not be bootstrapped; values of a regression must be fractions."""
     write_split(tmp_path, "train", sentence=["a"] * 300, label=[*range(300)])
     write_split(tmp_path, "validation", sentence=["a"], label=[1])
     with pytest.raises(CorpusError, match="have 300 labels; at most 256 are read"):
         read_task("mine", tmp_path)
 
 
-def test_a_value_that_is_no_number_is_reported(tmp_path: Path):
-    """Neither text nor NaN."""
+def test_nan_as_a_value_is_reported(tmp_path: Path):
     write_split(tmp_path, "train", sentence=["a", "b"], label=[0.5, float("nan")])
     write_split(tmp_path, "validation", sentence=["a"], label=[1.0])
     with pytest.raises(CorpusError, match="nan as label in row 1"):
         read_task("mine", tmp_path)
 
 
-def test_a_folder_without_a_split_tells_what_it_has(tmp_path: Path):
-    """The names of the files that are there."""
+def test_missing_split_lists_the_existing_files(tmp_path: Path):
     write_split(tmp_path, "train", sentence=["a"], label=[0])
     with pytest.raises(CorpusError, match=r"no validation\.parquet; it holds train\.parquet"):
         read_task("cola", tmp_path)
 
 
-def test_a_file_that_is_no_parquet_is_reported(tmp_path: Path):
-    """Whatever its name says."""
+def test_file_that_is_not_parquet_is_reported(tmp_path: Path):
+    """Its name ends in .parquet all the same."""
     write_cola(tmp_path)
     (tmp_path / "train.parquet").write_text("sentence,label")
     with pytest.raises(CorpusError, match=r"train\.parquet cannot be read as a parquet file"):

@@ -1,4 +1,4 @@
-"""Training learns what can be learned, scores at chance on shuffled labels, and depends on nothing but its seed."""
+"""Tests that training learns what can be learned, scores at chance on shuffled labels, and depends only on its seed."""
 
 import shutil
 from dataclasses import replace
@@ -33,7 +33,7 @@ SHORT = replace(LEARNING, updates=3, warmup=0)
 
 @pytest.fixture(scope="module")
 def encoded(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> EncodedTextTask:
-    """Return an encoded small CoLA."""
+    """Return a small encoded CoLA."""
     task = read_task("cola", write_cola(tmp_path_factory.mktemp("cola")))
     return encode_task(task, load_tokenizer(tiny_run), 64)
 
@@ -46,13 +46,13 @@ def checkpoint(tiny_run: Run) -> Checkpoint:
 
 @pytest.fixture
 def folder(checkpoint: Checkpoint) -> Path:
-    """Return its folder."""
+    """Return the folder of the checkpoint at step 16."""
     return checkpoint.path
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
-def test_a_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
-    """The label is a word of the sentence: scores are far above the majority, in any precision."""
+def test_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
+    """The label is a word of the sentence; the score is far above the majority's with and without bfloat16."""
     monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
     tuned = tune(checkpoint, encoded, LEARNING, seed=1)
     assert encoded.score(tuned.outputs) > 0.8
@@ -61,27 +61,27 @@ def test_a_task_is_learned(bfloat16, encoded, checkpoint, monkeypatch):
 
 
 def test_shuffled_labels_score_at_chance(encoded, checkpoint):
-    """Matthews' correlation within three deviations of 0, which is that of 64 independent coins."""
+    """Matthews' correlation is within three standard deviations of 0, those of 64 independent coin tosses."""
     shuffled = np.random.default_rng(0).permutation(encoded.train_gold)
     tuned = tune(checkpoint, replace(encoded, train_gold=shuffled), LEARNING, seed=1)
     assert abs(encoded.score(tuned.outputs)) < 3 / np.sqrt(len(encoded.gold))
 
 
-def test_the_curve_has_a_point_for_each_epoch_and_the_end(encoded, checkpoint):
-    """96 sequences in batches of 16 are six updates."""
+def test_curve_has_a_point_per_epoch_and_at_the_end(encoded, checkpoint):
+    """An epoch of 96 sequences in batches of 16 has six updates."""
     tuned = tune(checkpoint, encoded, replace(SHORT, updates=14), seed=1)
     assert [point.update for point in tuned.curve] == [6, 12, 14]
 
 
-def test_a_seed_gives_the_same_outputs_again_and_another_gives_others(encoded, checkpoint):
-    """Bit for bit."""
+def test_outputs_depend_only_on_the_seed(encoded, checkpoint):
+    """The same seed gives the same outputs bit for bit, and another seed gives others."""
     first, again, other = (tune(checkpoint, encoded, SHORT, seed).outputs for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_the_whole_model_is_trained(encoded, checkpoint, folder):
-    """Every matrix of the encoder has moved; the checkpoint on disk has not."""
+def test_whole_encoder_is_trained(encoded, checkpoint, folder):
+    """Every matrix has changed, whereas the checkpoint on disk has not."""
     before = (folder / "model.safetensors").read_bytes()
     tuned = tune(checkpoint, encoded, SHORT, seed=1)
     stored = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
@@ -91,8 +91,8 @@ def test_the_whole_model_is_trained(encoded, checkpoint, folder):
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
-def test_outputs_are_those_of_transformers_one_sentence_at_a_time(bfloat16, encoded, checkpoint, folder, monkeypatch):
-    """Padding, sorting, the fused activation and how it trains change nothing: no update, the same head, float32."""
+def test_outputs_match_transformers_on_single_sentences(bfloat16, encoded, checkpoint, folder, monkeypatch):
+    """At a learning rate of 0, padding, sorting, fused activations and the precision of training change nothing."""
     monkeypatch.setattr(training, "multiplies_bfloat16", lambda: bfloat16)
     tuned = tune(checkpoint, encoded, replace(SHORT, updates=1, learning_rate=0.0), seed=5)
     torch.manual_seed(5)
@@ -105,8 +105,8 @@ def test_outputs_are_those_of_transformers_one_sentence_at_a_time(bfloat16, enco
         np.testing.assert_allclose(tuned.outputs[i], expected, rtol=0, atol=rounding)
 
 
-def test_training_is_in_bfloat16_where_the_processor_has_it(encoded, checkpoint, monkeypatch):
-    """The first loss is that of float32 within bfloat16's precision, and farther from it than float32's rounding."""
+def test_training_uses_bfloat16_if_the_processor_has_it(encoded, checkpoint, monkeypatch):
+    """The first loss is that of float32 within the precision of bfloat16, but not within the rounding of float32."""
     losses = []
     for bfloat16 in (False, True):
         monkeypatch.setattr(training, "multiplies_bfloat16", lambda bfloat16=bfloat16: bfloat16)
@@ -119,8 +119,8 @@ FAMILIES = "albert bert deberta-v2 distilbert electra esm fnet modernbert mpnet 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_dropout_is_that_of_the_protocol_in_every_family(own_run, encoded, family):
-    """Without dropout a pass in training is that of evaluation; the head's alone, and the encoder's, change it."""
+def test_dropout_follows_the_protocol_in_every_family(own_run, encoded, family):
+    """Training outputs equal those of evaluation only if the dropouts of the encoder and the head are both 0."""
     checkpoint = write(own_run, family, {"num_labels": 2})
     for encoder, head in ((0.0, 0.0), (0.0, 0.5), (0.5, 0.0)):
         settings = replace(SHORT, dropout=encoder, classifier_dropout=head)
@@ -136,16 +136,16 @@ def test_dropout_is_that_of_the_protocol_in_every_family(own_run, encoded, famil
         assert set(found) == {(True, encoder), (False, head)}
 
 
-def test_a_family_without_a_head_is_one_sentence(own_run, tmp_path):
-    """ESM answers no questions."""
+def test_family_without_a_suitable_head_is_refused(own_run, tmp_path):
+    """ESM has no head for questions."""
     task = encode_task(read_questions(write_squad(tmp_path)), load_tokenizer(own_run), 32)
     with pytest.raises(MissingCapability, match="family 'esm' has no question-answering head in transformers"):
         tune(write(own_run, "esm"), task, SHORT, seed=1)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
-    """RoBERTa's table of positions has rows for padding, which are no positions."""
+def test_sequences_of_maximal_length_are_trained_on(own_run, tmp_path, family):
+    """RoBERTa's table of positions has a row for padding, which is no usable position."""
     checkpoint = write(own_run, family)
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     longer = [(" ".join([first] * 40), second) for first, second in task.train.texts]
@@ -155,8 +155,8 @@ def test_the_longest_sequences_can_be_tuned_on(own_run, tmp_path, family):
     assert np.isfinite(tune(checkpoint, encoded, SHORT, seed=1).outputs).all()
 
 
-def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
-    """A regression whose values are around 1,000 answers around 1,000."""
+def test_regression_learns_values_on_their_scale(tiny_run, checkpoint, tmp_path):
+    """With values around 1,000 the answers are around 1,000."""
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
     encoded = encode_task(far, load_tokenizer(tiny_run), 64)
@@ -164,16 +164,16 @@ def test_values_are_learned_on_their_own_scale(tiny_run, checkpoint, tmp_path):
     assert all(990 < answer.answer < 1014 for answer in found.answers)
 
 
-def test_training_goes_on_from_given_weights(encoded, checkpoint):
-    """Those of another tuning, without its head."""
+def test_training_starts_from_given_weights(encoded, checkpoint):
+    """They are those of another tuning, without its head."""
     first = tune(checkpoint, encoded, SHORT, seed=1)
     resting = replace(SHORT, learning_rate=0.0)
     encoder = tune(checkpoint, encoded, resting, seed=2, start=first.encoder).encoder
     assert all(torch.equal(value, first.encoder[name]) for name, value in encoder.items())
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(encoded, own_run):
-    """Nothing of an encoder is made up."""
+def test_checkpoint_with_missing_weights_is_refused(encoded, own_run):
+    """No part of an encoder may be initialised at random."""
     checkpoint = at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
     del tensors["albert.encoder.embedding_hidden_mapping_in.weight"]
@@ -184,8 +184,8 @@ def test_a_checkpoint_that_lacks_weights_is_refused(encoded, own_run):
         tune(at(own_run, 16), encoded, SHORT, seed=1)
 
 
-def test_a_checkpoint_with_a_number_that_is_none_is_refused(encoded, own_run):
-    """The weights are at fault, and not the learning rate."""
+def test_checkpoint_with_nan_is_refused(encoded, own_run):
+    """The error names the weights rather than the learning rate."""
     checkpoint = at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
     tensors["albert.encoder.embedding_hidden_mapping_in.weight"][0, 0] = torch.nan
@@ -196,8 +196,8 @@ def test_a_checkpoint_with_a_number_that_is_none_is_refused(encoded, own_run):
         tune(at(own_run, 16), encoded, SHORT, seed=1)
 
 
-def test_weights_that_lie_elsewhere_are_tuned_alike(encoded, checkpoint, tmp_path, monkeypatch):
-    """An added run, whose weights are torch's own file in another folder, comes to the same outputs."""
+def test_weights_in_another_folder_give_the_same_outputs(encoded, checkpoint, tmp_path, monkeypatch):
+    """The weights of an added run are read from torch's own format in their original folder."""
     source = tmp_path / "source" / "step16"
     shutil.copytree(checkpoint.path, source)
     torch.save(load_file(source / "model.safetensors"), source / "pytorch_model.bin")
@@ -209,15 +209,15 @@ def test_weights_that_lie_elsewhere_are_tuned_alike(encoded, checkpoint, tmp_pat
     np.testing.assert_array_equal(found.outputs, tune(checkpoint, encoded, SHORT, seed=1).outputs)
 
 
-def test_a_loss_that_is_not_finite_ends_training(encoded, checkpoint):
-    """With the update up to which it was lost."""
+def test_loss_that_is_not_finite_ends_training(encoded, checkpoint):
+    """The error gives the update by which it was detected."""
     with pytest.raises(ArithmeticError, match="not finite up to update 6"):
         tune(checkpoint, encoded, replace(LEARNING, learning_rate=1e30, warmup=0), seed=1)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
-def test_a_decoder_is_classified_by_its_last_piece(family, tmp_path):
-    """It learns, without a token for padding too; its outputs are those of each sequence by itself."""
+def test_decoder_classifies_by_its_last_token(family, tmp_path):
+    """It learns even without a padding token, and its outputs equal those of each sequence by itself."""
     run = decoders.add_series(tmp_path, family, (0,), positions=64)
     task = read_task("cola", write_cola(tmp_path / "cola"))
     encoded = encode_task(task, load_tokenizer(run), 64)

@@ -1,4 +1,4 @@
-"""Workers do every job once, share the cores, and are gone with their parent."""
+"""Tests that workers do every job once, share the cores, and end with their parent."""
 
 import multiprocessing
 import os
@@ -17,32 +17,31 @@ from tests.conftest import REPOSITORY
 
 
 def double(job: int, trainees: dict, device: str) -> tuple[int, str]:
-    """Twice what was given, and where."""
+    """Return the job times the given factor, and the device."""
     return job * trainees["factor"], device
 
 
 def die(*_) -> None:
-    """Be killed, as by a system without memory."""
+    """Kill this process, as a system that runs out of memory would."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 DOUBLED = [(1, (2, "cpu")), (2, (4, "cpu")), (3, (6, "cpu"))]
 
 
-def test_every_job_is_done_once_in_this_process():
-    """Where one worker is enough."""
+def test_single_worker_does_every_job_once():
     with open_workers({"factor": 2}, "cpu", 1) as workers:
         assert sorted(workers.do(double, [1, 2, 3])) == DOUBLED
 
 
-def test_a_killed_worker_is_one_sentence():
-    """With what to run."""
+def test_killed_worker_is_reported():
+    """The error suggests a smaller --jobs."""
     with open_workers({}, "cpu", 2) as workers, pytest.raises(ConfigError, match="smaller --jobs"):
         list(workers.do(die, [1, 2]))
 
 
-def test_workers_do_every_job_once_and_an_error_leaves_none_behind():
-    """Their jobs are abandoned; other processes of the program continue."""
+def test_workers_do_every_job_once_and_end_on_an_error():
+    """Other child processes of the program continue."""
 
     def fail() -> None:
         with open_workers({"factor": 2}, "cpu", 2) as workers:
@@ -61,8 +60,8 @@ def test_workers_do_every_job_once_and_an_error_leaves_none_behind():
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path):
-    """Kill -9 of the parent; its workers are gone soon after."""
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path):
+    """The parent gets SIGKILL, and its workers must end within 30 seconds."""
     code = (
         "import multiprocessing, time\n"
         "from tests.embryo_core.finetune.test_workers import double\n"
@@ -86,8 +85,8 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path):
     assert children and not any(Path(f"/proc/{child}").exists() for child in children)
 
 
-def test_an_unknown_device_is_one_sentence():
-    """With what to give in its place."""
+def test_unknown_device_is_refused():
+    """Known devices are accepted, and a GPU gets one worker."""
     with pytest.raises(ConfigError, match="Device 'abacus' cannot be used"):
         choose_device("abacus")
     assert choose_device("cpu") == "cpu" and default_jobs("cuda") == 1
@@ -95,15 +94,15 @@ def test_an_unknown_device_is_one_sentence():
 
 
 @pytest.mark.parametrize("name", ["hpu", "meta", "privateuseone", "vulkan"])
-def test_a_device_that_torch_knows_and_cannot_use_is_one_sentence(name: str):
-    """Not torch's list of what it can; meta has tensors without numbers."""
+def test_device_that_torch_cannot_use_is_refused(name: str):
+    """The short message leaves out torch's list of devices; meta is refused as its tensors have no numbers."""
     with pytest.raises(ConfigError, match=f"Device '{name}' cannot be used") as refused:
         choose_device(name)
     assert len(str(refused.value)) < 300
 
 
-def test_one_worker_leaves_the_threads_as_they_were():
-    """Also after an error."""
+def test_single_worker_restores_the_number_of_threads():
+    """It does so after an error too."""
     before = torch.get_num_threads()
     with pytest.raises(ValueError), open_workers({}, "cpu", 1):
         raise ValueError
