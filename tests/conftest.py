@@ -153,7 +153,7 @@ def copy_run(run: Run, root: Path) -> Run:
 
 
 def lengthen(run: Run, steps: Iterable[int]) -> None:
-    """Add checkpoints at these steps to a tiny run; its own weights take turns, each for four steps."""
+    """Add checkpoints at these steps to a tiny run, four with the weights of each original checkpoint in turn."""
     own = [runs.checkpoint(run, step).path for step in STEPS]
     for place, step in enumerate(steps):
         source = own[place // 4 % len(own)]

@@ -64,7 +64,7 @@ def write_tokenizer(folder: Path, begin: bool = False) -> PreTrainedTokenizerFas
 
 
 def write_series(folder: Path, family: str, steps: tuple[int, ...], begin: bool = False, **change: Any) -> Path:
-    """Write checkpoint-STEP folders with weights of their own, a tokenizer and a Trainer's state; return the folder."""
+    """Write checkpoint-STEP folders, each with random weights, a tokenizer and a Trainer's state; return `folder`."""
     for step in steps:
         checkpoint = folder / f"checkpoint-{step}"
         make(family, step, **change).save_pretrained(checkpoint)

@@ -106,7 +106,7 @@ def test_pretraining_imports_only_the_layout_of_runs():
 
 @pytest.mark.parametrize("module", LIGHT)
 def test_light_modules_import_only_the_standard_library(module: str):
-    """Every command imports them. They need the standard library and each other; runs/ also needs msgspec.
+    """Every command imports these modules. They need the standard library and each other; runs/ also needs msgspec.
 
     Every reader of runs needs msgspec at once, and its import takes about ten milliseconds.
     """
@@ -128,7 +128,7 @@ def test_light_modules_import_only_the_standard_library(module: str):
     ids=("vocabulary", "curves"),
 )
 def test_importing_light_rooms_loads_no_heavy_package(modules: str, heavy: str):
-    """The modules loaded after the import are listed by a fresh Python."""
+    """A fresh Python lists the modules that are loaded after the import."""
     loaded = run_python(f"import sys, {modules}; print(*sys.modules)")
     assert not set(heavy.split()) & set(loaded.split())
 
@@ -204,7 +204,7 @@ def test_every_offered_name_is_used_outside_its_room(package: str):
 
 
 def test_model_families_are_named_only_in_their_own_files():
-    """Other modules ask a layout or a capability."""
+    """Other modules ask for a layout or a capability instead."""
     named = [
         (module, node.value)
         for module in MODULES

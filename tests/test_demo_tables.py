@@ -41,7 +41,7 @@ def test_demo_tables_are_current(text: str) -> None:
 
 
 def test_readme_names_every_run() -> None:
-    """Its table has no run that was removed."""
+    """The README's table has no run that was removed."""
     readme = (DEMO / "README.md").read_text(encoding="utf-8")
     rows = [row.split("|")[1].split("`") for row in readme.splitlines() if row.startswith("| `")]
     assert sorted(name for cells in rows for name in cells[1::2]) == RUNS
@@ -92,7 +92,7 @@ def test_lama_table_agrees_with_the_ranks(text: str, run: str) -> None:
 
 @pytest.mark.parametrize("run", REFERENCE)
 def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
-    """At the last step the largest sample is compared, by position, and of sentence pairs or replaced tokens."""
+    """The largest sample at the last step is compared: by position, and for sentence pairs or replaced tokens."""
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = max((row for row in map(json.loads, lines) if row["split"] == "heldout"), key=lambda row: row["step"])
     as_in_training = [one for one in last["measures"] if one["masking"] == "training"]

@@ -42,7 +42,7 @@ def test_index_links_every_page():
 
 
 def test_readme_is_short_and_lists_every_command():
-    """It has at most 150 lines, and its table has a row for each command."""
+    """The README has at most 150 lines, with a table row for each command."""
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert text.count("\n") <= 150
     listed = set(re.findall(r"^\| `(\w+)[^`]*` \|", text, re.MULTILINE))

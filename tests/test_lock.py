@@ -65,7 +65,7 @@ def test_locked_versions_satisfy_the_requirements(requirements: str):
 
 @pytest.mark.parametrize("requirements", INSTALLED)
 def test_dependencies_of_every_requirement_are_locked(requirements: str):
-    """They are read from the installed packages, so that no version is left for an index to choose.
+    """The installed packages list them, so that no version is left for an index to choose.
 
     Requirements that pyproject.toml overrides for uv are taken from there.
     """
@@ -112,7 +112,7 @@ def test_make_installs_only_from_lock_files():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PyPI's torch has no CUDA elsewhere")
 def test_make_installs_torch_without_cuda_by_default(tmp_path: Path):
-    """It comes from PyTorch's index, with PyPI's lock as fallback; TORCH=cuda uses only PyPI's."""
+    """Torch comes from PyTorch's index, with PyPI's lock as fallback; TORCH=cuda uses only PyPI's."""
 
     def commands(*options: str) -> list[str]:
         target = tmp_path / "venv"

@@ -25,7 +25,7 @@ PACKAGES = ("app", "embryo_core", "pretrain")
     ids=("app", "pretrain"),
 )
 def test_dependencies_allow_the_required_versions_or_later(listed: list[str], file: str):
-    """They are the same packages for the same systems, and the tested version is allowed."""
+    """Packages and systems are those of the requirements, and the tested version is allowed."""
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
     tested = [Requirement(line) for line in lines if "==" in line and not line.startswith("#")]
     allowed = list(map(Requirement, listed))

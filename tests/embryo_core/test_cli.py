@@ -40,7 +40,7 @@ def test_examples_are_found_stored_and_printed(root, capsys, tmp_path):
 
 
 def test_control_characters_are_escaped_in_output(root, capsys):
-    """They may be in the run.json of another person."""
+    """A run.json from another person may contain them."""
     card = root / "runs" / "tiny" / "run.json"
     content = json.loads(card.read_text())
     content["corpus"]["sources"] = ["\x1b[2J\x07text"]
@@ -59,7 +59,7 @@ def test_runs_lists_checkpoints_and_results(root, capsys):
 
 
 def test_commands_name_the_unit_of_steps(root, capsys, tmp_path, monkeypatch):
-    """The steps of this run count words, in the list, an animation, an example, removed weights and missing weights."""
+    """The steps of this run count words: in the list, an animation, an example, and a report of removed weights."""
     card = root / "runs" / "tiny" / "run.json"
     card.write_text(json.dumps(json.loads(card.read_text()) | {"counted_in": "words"}))
     assert main(["runs"]) == 0
@@ -104,7 +104,7 @@ def test_runs_counts_damaged_lines_of_a_log(root, capsys):
 
 
 def test_thin_removes_weights_only_with_yes(root, capsys):
-    """Without --yes it lists them; with it results stay, and `runs` counts the checkpoints without weights."""
+    """Without --yes the command lists them. Results stay, and `runs` then counts the checkpoints without weights."""
     weights = root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB"
     command = ["runs", "--thin", "tiny", "--keep", "0", "every:16"]
@@ -121,7 +121,7 @@ def test_thin_removes_weights_only_with_yes(root, capsys):
 
 
 def test_runs_continues_after_a_damaged_result(root, tiny_run, capsys):
-    """Its log and the runs after it are listed as usual."""
+    """The run's log and the later runs are listed as usual."""
     shutil.copytree(tiny_run.path, root / "runs" / "ugly")
     (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
@@ -174,7 +174,7 @@ def test_folder_adds_a_probing_task(root, sample, capsys, short_probing):
 
 
 def test_added_metric_with_own_data_is_evaluated(root, tmp_path, monkeypatch, capsys):
-    """Once it is in METRICS it has options, is computed on its data, skipped when done, and listed."""
+    """A metric in METRICS has options, is computed on its data, skipped when done, and listed by `runs`."""
     monkeypatch.setattr(metrics, "METRICS", (*metrics.METRICS, LastPiece()))
     proverbs = tmp_path / "proverbs.txt"
     proverbs.write_text("Time flies .\nThe river runs to the sea .\nHaste makes waste .\n")
@@ -194,7 +194,7 @@ def test_added_metric_with_own_data_is_evaluated(root, tmp_path, monkeypatch, ca
 
 
 def test_query_answers_at_one_step(root, capsys):
-    """It prints as many pieces as --top says."""
+    """The option --top sets the number of pieces."""
     assert main(["query", "tiny", "The [MASK] runs .", "--step", "16", "--top", "3"]) == 0
     output = capsys.readouterr().out
     assert output.startswith("tiny, step 16")
@@ -286,7 +286,7 @@ def test_query_reads_every_layer(root, capsys):
     ],
 )
 def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):
-    """They go to stderr, without a traceback."""
+    """Errors go to stderr, without a traceback."""
     assert main(arguments) == 2
     output = capsys.readouterr()
     assert message in output.err and output.err.startswith("Error: ") and "Traceback" not in output.err

@@ -34,7 +34,7 @@ def test_docstring_draws_the_tree_of_errors():
 
 
 def test_message_is_one_line_without_control_characters():
-    """A message may quote names or files from other people."""
+    """A message may quote names or files of other people."""
     assert str(EmbryoError("a\x1b[2J 場所 é\n\udcff")) == "a\\x1b[2J 場所 é\\n\\udcff"
 
 
@@ -93,7 +93,7 @@ def test_returned_status_and_other_exceptions_pass_through(capsys):
 
 
 def test_closed_output_ends_a_command_silently():
-    """A reader such as `head` closes it; the status is that of a command ended by SIGPIPE."""
+    """A reader such as `head` closes the output; the status is that of a command ended by SIGPIPE."""
     code = (
         "import sys; from embryo_core.errors import exit_status\n"
         "def command():\n"

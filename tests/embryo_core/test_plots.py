@@ -51,7 +51,7 @@ def test_every_figure_has_rows_and_caption(tiny_results: Run, name: str, options
 
 
 def test_attention_slider_has_the_map_of_each_step(tiny_results: Run):
-    """It opens at the last step."""
+    """The slider opens at the last step."""
     figure = Plots((tiny_results,)).attention(2, 1)
     history = share.read_averaged(tiny_results, 2, 1)
     (slider,) = figure.plot.layout.sliders

@@ -60,7 +60,7 @@ def test_query_answers_at_the_last_or_a_given_step(tiny_results: Run):
 
 
 def test_ask_returns_answers_of_all_steps_in_one_table(tiny_results: Run):
-    """It covers the answers of `query.ask`, of a tracked word, and of each layer."""
+    """Tables equal those of `query.ask` and `query.ask_layers`; that of a tracked word has only this word."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     pd.testing.assert_frame_equal(study.ask(text).drop(columns="given"), query.ask(tiny_results, text).table)
     tracked = study.ask(text, [8, 16], track="rivers", mask=2)
@@ -115,7 +115,7 @@ def test_lens_has_the_answers_of_each_layer(tiny_results: Run):
 
 
 def test_study_gives_checkpoint_and_model(tiny_results: Run):
-    """Users' own code gets the folder for transformers and the facade for arrays."""
+    """User code gets the folder for transformers and the facade for arrays."""
     study = embryo.open(tiny_results.path)
     assert study.checkpoint(8).path == tiny_results.path / "checkpoints" / "step8"
     assert study.model(8).checkpoint == study.checkpoint(8)

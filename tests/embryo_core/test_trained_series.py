@@ -67,7 +67,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def right_words(folder: Path) -> tuple[Counter, Counter]:
-    """Return how often each word was asked and was right, that is, each piece was the best after the true ones."""
+    """Return how often each word was asked, and how often all of its pieces were the best after the true ones."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     asked: Counter = Counter()

@@ -23,7 +23,7 @@ def test_run_is_hashable_and_frozen(tiny_run: Run):
 
 
 def test_attention_maps_compare_by_identity():
-    """The equality of the arrays in two maps would not be a single truth value."""
+    """Comparing the arrays of two maps would not give a single truth value."""
     maps = [AttentionMap(1, 1, np.eye(2), sentences=1) for _ in range(2)]
     assert maps[0] != maps[1]
 

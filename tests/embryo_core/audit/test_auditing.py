@@ -141,7 +141,7 @@ def test_single_fault_is_the_only_one_named(run, how, faults):
 
 @pytest.mark.parametrize(("step", "other"), [(2048, 256), (10321, 4096), (256, 20643), (20643, 1024)])
 def test_tensor_of_another_step_is_named(run, step, other):
-    """The fault names the step that the tensor comes from, and only the step where it is wrong."""
+    """The only fault is at the step where the tensor is wrong, and names the step that it comes from."""
     tensor = load_file(weights(run, other))[LAYER]
     change(run, step, lambda _: tensor)
     sign(run)
@@ -218,7 +218,7 @@ def test_differing_tokenizer_of_a_checkpoint_is_named(run):
 
 @pytest.mark.parametrize("name", ["spm.model", "tokenizer.model", "added_tokens.json"])
 def test_every_form_of_a_tokenizer_is_compared(run, name):
-    """These are other files in which transformers stores a tokenizer."""
+    """Transformers also stores tokenizers in these files."""
     for step, content in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name(name).write_text(content)
     assert found(run) == {("tokenizer", (2048,))}
@@ -246,7 +246,7 @@ def test_differing_config_of_a_generator_is_named(run):
 
 
 def test_config_fields_without_effect_are_no_fault(run):
-    """Such are ids that no layer reads, fields of another transformers version, and null, which is the default."""
+    """Examples are ids that no layer reads, fields of another transformers version, and null, which is the default."""
     path = weights(run, 1024).with_name("config.json")
     more = {"bos_token_id": 7, "eos_token_id": 8, "transformers_version": "4.1", "use_cache": False, "chunk_size": None}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
@@ -258,7 +258,7 @@ def test_config_fields_without_effect_are_no_fault(run):
 
 
 def test_truncation_setting_of_a_tokenizer_is_ignored(run):
-    """A tokenizer.json stores how texts were last truncated and padded."""
+    """A tokenizer.json stores how texts were truncated and padded last."""
     for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
         content = {"truncation": used, "model": {"vocab": {"a": 0}}}
         weights(run, step).with_name("tokenizer.json").write_text(json.dumps(content))
@@ -285,7 +285,7 @@ def test_unreadable_tokenizer_does_not_hide_other_faults(run, content):
 
 
 def test_exchanged_folders_are_named(run):
-    """Each folder has the manifest of the other step, and its weights are read as of that step."""
+    """Each folder has the manifest of the other step, and its weights are read as those of that step."""
     one, other = (weights(run, step).parent for step in (1024, 4096))
     one.rename(other.with_name("aside"))
     other.rename(one)
@@ -294,7 +294,7 @@ def test_exchanged_folders_are_named(run):
 
 
 def test_weights_without_tensors_are_unreadable(run):
-    """A file that stores a whole training state reads like this; empty checkpoints are not reported as equal."""
+    """A saved training state can look like this; empty checkpoints are not reported as equal."""
     for step in STEPS[:2]:
         save_file({}, weights(run, step))
     sign(run)
@@ -393,7 +393,7 @@ def test_at_least_three_checkpoints_are_compared():
 
 @pytest.mark.parametrize("step", [1, 3, 5])
 def test_fault_of_a_tensor_shows_norms_and_cosines(step: int):
-    """They equal numpy's: its own, those of the neighbours on either side, and those to the first step."""
+    """The numbers equal numpy's for the tensor, its neighbours on either side, and the first step."""
     contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
     units = contents / np.linalg.norm(contents, axis=1, keepdims=True)
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)

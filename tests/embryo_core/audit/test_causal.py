@@ -71,7 +71,7 @@ def judged(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
 
 
 def test_clean_series_has_no_fault(trained, judged):
-    """The first update, with a learning rate of 0, moved nothing."""
+    """This holds although the first update, with a learning rate of 0, moved nothing."""
     assert judged(trained[0]) == []
 
 

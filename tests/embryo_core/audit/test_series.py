@@ -66,7 +66,7 @@ def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("kind", [walk, drift, noise])
 @pytest.mark.parametrize("seed", range(5))
 def test_sound_series_has_no_fault(kind, seed):
-    """Neither the order nor a tensor is reported."""
+    """Neither the order of steps nor a tensor is reported."""
     found = series(made(kind, seed))
     assert misplaced(found, ALL) == Misplaced() and odd_tensors(found, ALL) == []
 
@@ -83,7 +83,7 @@ def test_swapped_steps_are_named(kind, one, other):
 @pytest.mark.parametrize("step", [0, 5, 11])
 @pytest.mark.parametrize("kind", [walk, drift])
 def test_tensor_of_the_wrong_sign_is_named(kind, step):
-    """It is found at the ends too, and does not affect the order of steps."""
+    """A negated tensor is found at the ends too, and the order of steps is not affected."""
     tensors = made(kind)
     tensors[1][step] *= -1
     found = series(tensors)
@@ -108,7 +108,7 @@ def test_known_faults_are_not_compared():
 
 
 def test_turn_is_the_cosine_of_two_moves():
-    """It is 1 straight on, 0 at right angles, -1 back, and 0 if nothing moved."""
+    """A turn is 1 straight on, 0 at right angles, -1 back, and 0 if nothing moved."""
     straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
     assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])
     assert turn(np.zeros(1), still, still)[0] == 0
@@ -178,7 +178,7 @@ def twins(tensors: list[np.ndarray]) -> list[Twins]:
 @pytest.mark.parametrize("kind", [walk, drift])
 @pytest.mark.parametrize(("step", "like"), [(7, 3), (3, 7), (6, 4), (4, 6), (5, 4), (4, 5), (0, 6), (11, 4), (11, 10)])
 def test_tensor_with_numbers_of_another_step_is_named(kind: Kind, step: int, like: int):
-    """It is reported at the step where it is wrong, also at the ends; fewer than eight numbers are ignored."""
+    """The fault is at the step where the tensor is wrong, also at the ends; tensors below eight numbers are ignored."""
     tensors = made(kind)
     tensors[5], tensors[6] = tensors[5][:, :8], tensors[6][:, :7]
     assert twins(tensors) == []
@@ -212,7 +212,7 @@ def test_decaying_weights_belong_to_the_same_training(rate):
 @pytest.mark.parametrize("kind", [walk, drift, lambda rng, size: decay(rng, size, 0.001)])
 @pytest.mark.parametrize("planted", [(0,), (0, 1), (0, 1, 2), (10, 11), (11,)])
 def test_steps_of_another_training_are_named(kind, planted):
-    """They are the first or last steps of another seed; one inside the series is found by the path."""
+    """The first or last steps come from another seed; a foreign step inside the series shows in the path."""
     tensors = [
         np.array([other[i] if i in planted else one[i] for i in ALL])
         for one, other in zip(large(kind), large(kind, 1), strict=True)

@@ -83,7 +83,7 @@ def test_head_without_weights_is_drawn_dark():
 
 
 def test_grid_has_the_colour_limits_of_each_head(maps):
-    """They are the percentile and maximum of the large map; a shared limit is the percentile of all heads together."""
+    """A head's limits are the percentile and maximum of its large map; the shared one is a percentile of all heads."""
     header, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
     for layer, head in np.ndindex(2, 4):
         history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head], step_unit=StepUnit.UPDATES)
@@ -93,7 +93,7 @@ def test_grid_has_the_colour_limits_of_each_head(maps):
 
 
 def test_added_step_equals_a_grid_of_that_step(maps):
-    """It has the name of the run's grid, so that the browser adds it there."""
+    """The payload has the name of the run's grid, so that the browser adds it there."""
     header, body = read(head_maps.added_payload("tiny", 8, maps[1], 4.5))
     alone, codes = read(head_maps.grid_payload("tiny", head_maps.grid([8], maps[1:2]), unit=StepUnit.UPDATES))
     assert body == codes
@@ -106,7 +106,7 @@ def test_added_step_equals_a_grid_of_that_step(maps):
 
 
 def test_payload_of_a_large_model_stays_within_20_megabytes():
-    """The model has 24 layers of 16 heads and 128 pieces; one step's share is multiplied by the number of maps.
+    """The model has 24 layers of 16 heads and 128 pieces; the share of one step is multiplied by the maps of a page.
 
     Moving the time bar sends at most a seventh of it, since the grid stays in the browser.
     """

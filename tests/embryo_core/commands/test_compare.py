@@ -62,7 +62,7 @@ def test_repeated_run_is_compared_once(two: list[Run], capsys: pytest.CaptureFix
 
 
 def test_missing_results_are_printed_plainly(two: list[Run], capsys: pytest.CaptureFixture) -> None:
-    """Unknown onsets and agreements print no NA, and empty tables are replaced by what to run."""
+    """Unknown numbers are not printed as NA, and an empty table is replaced by the command to run."""
     assert main(["compare", "tiny", "twin", "--order", "paper"]) == 0
     printed = capsys.readouterr().out
     assert not any(word in printed for word in ("<NA>", "None", "nan", "Empty DataFrame"))

@@ -20,7 +20,7 @@ from embryo_core.types import Checkpoint, Run
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record the step of each checkpoint read from disk; reading takes a moment, so that threads meet."""
+    """Record the step of each checkpoint read from disk; reading is slowed down, so that threads overlap."""
     steps, load = [], model.load
 
     def slowly(checkpoint: Checkpoint) -> model.Model:
@@ -33,7 +33,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_least_recently_used_model_is_evicted_first(tiny_run: Run, loaded: list[int]) -> None:
-    """With room for two models, loading a third evicts the one that was not requested last."""
+    """With room for two models, loading a third evicts the one that was requested longer ago."""
     first, second, third = runs.checkpoints(tiny_run)
     size = ModelCache(limit=10**9).get(first).nbytes
     models = ModelCache(limit=2 * size)

@@ -1,4 +1,4 @@
-"""Tests of decoders: they give the numbers of transformers, and config.json alone identifies them."""
+"""Tests of decoders: they give the numbers of transformers, and are recognised by config.json alone."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def write(run: Run, model: torch.nn.Module) -> Checkpoint:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) -> None:
-    """Logits after each piece, states and attentions agree; the lens agrees before the final norm."""
+    """Logits after each piece, states and attentions agree; the lens applies final norm and head to the last states."""
     checkpoint = write(own_run, decoders.make(family))
     model = load(checkpoint)
     own = AutoModelForCausalLM.from_pretrained(checkpoint.path, attn_implementation="eager").eval()
@@ -114,7 +114,7 @@ def test_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
 
 
 def test_list_of_decoders_agrees_with_transformers() -> None:
-    """It has every family with a class for causal language models which is no encoder and reads only text."""
+    """The list has every family with a class for causal language models that is no encoder and reads only text."""
     causal, masked, pairs = (
         set(names)
         for names in (

@@ -90,7 +90,9 @@ def check(model: Model) -> None:
     check_read_on(model, ids, found.logits.numpy()[..., :PIECES])
     close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
     theirs = torch.stack(found.attentions).numpy()
-    scores = np.log(theirs, where=theirs > 0, out=np.zeros_like(theirs))  # an error in a score is one of the weight
+    scores = np.log(
+        theirs, where=theirs > 0, out=np.zeros_like(theirs)
+    )  # an absolute error in a score is a relative error in its weight
     ours = model.attentions(ids, seen).transpose(1, 3, 0, 2, 4)[rows, columns]
     theirs = theirs.transpose(1, 3, 0, 2, 4)[rows, columns]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
@@ -104,7 +106,7 @@ def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
     expected, _ = model.forward_with_past(both, last=3)
     text, past = model.forward_with_past(ids[:1, :6])
     close(model, text[:, 0], theirs[:1, 5])
-    rest, past = model.forward_with_past(both[:, 4:8], past[..., :4, :])  # the past of one row, cut, for two
+    rest, past = model.forward_with_past(both[:, 4:8], past[..., :4, :])  # one row's past, shortened, serves two
     one_more, past = model.forward_with_past(both[:, 8:9], past)
     last, _ = model.forward_with_past(both[:, 9:], past, last=2)
     close(model, np.concatenate([one_more, last], axis=1), expected)
@@ -131,7 +133,7 @@ def test_all_outputs_equal_those_of_transformers(
 
 
 def test_memory_mapped_model_is_not_cached(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would evict other models, and opening it again is quick."""
+    """A mapped model would evict others, and opening it again is quick."""
     checkpoint = write(own_run, decoders.make("gpt2"))
     models = ModelCache(limit=10**9)
     assert models.get(checkpoint) is models.get(checkpoint) and models.nbytes
@@ -183,7 +185,7 @@ def test_unsupported_configuration_uses_transformers(own_run: Run, family: str, 
 
 @pytest.mark.parametrize("what", ["missing", "foreign", "shape", "head", "infinite"])
 def test_wrong_tensors_are_refused(own_run: Run, what: str) -> None:
-    """A tensor may be missing, belong to a layer too many, have another shape, or contain NaN."""
+    """A weight or the output matrix is missing, a layer is too many, a shape is wrong, or a number is NaN."""
     checkpoint = write(own_run, decoders.make("gpt_neox"))
     path = checkpoint.path / "model.safetensors"
     tensors, name = load_file(path), "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"

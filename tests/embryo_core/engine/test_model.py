@@ -96,7 +96,9 @@ def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
     close(model, ids, states[:, rows, columns], theirs[:, rows, columns])
     theirs = torch.stack(expected.attentions).numpy()
     assert attentions.shape == (model.num_layers, len(ids), model.num_heads, ids.shape[1], ids.shape[1])
-    scores = np.log(theirs, where=theirs > 0, out=np.zeros_like(theirs))  # an error in a score is one of the weight
+    scores = np.log(
+        theirs, where=theirs > 0, out=np.zeros_like(theirs)
+    )  # an absolute error in a score is a relative error in its weight
     np.testing.assert_allclose(attentions, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
     if "masked_words" in model.capabilities:
         logits = expected["prediction_logits" if architecture.endswith("PreTraining") else "logits"].numpy()
@@ -169,7 +171,7 @@ def test_lens_of_electra_reads_its_generator(own_run):
 
 
 def test_broken_generator_is_named(own_run):
-    """Its weights are truncated, or its manifest is missing."""
+    """The generator's weights are truncated, or its manifest is missing."""
     checkpoint, _, _ = with_generator(own_run)
     path = checkpoint.path / "generator" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
@@ -286,7 +288,7 @@ def test_models_of_one_run_may_need_different_engines(own_run):
 
 
 def test_unknown_activation_is_named(own_run):
-    """Neither the fast engine nor transformers knows it."""
+    """Neither the fast engine nor transformers knows this activation."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = json.loads((checkpoint.path / "config.json").read_text())
     (checkpoint.path / "config.json").write_text(json.dumps({**config, "hidden_act": "swoosh"}))
@@ -344,7 +346,7 @@ def test_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, name)
 
 
 def test_albert_with_is_decoder_is_refused(own_run):
-    """It does not see what follows a mask, so its numbers would be those of another model."""
+    """A decoder does not see what follows a mask, so its numbers would be those of another model."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = json.loads((checkpoint.path / "config.json").read_text())
     (checkpoint.path / "config.json").write_text(json.dumps({**config, "is_decoder": True}))
@@ -354,7 +356,7 @@ def test_albert_with_is_decoder_is_refused(own_run):
 
 
 def test_bare_encoder_gives_its_states(own_run):
-    """AutoModel saves it under other names: it is read through transformers, without a masked-word head."""
+    """AutoModel saves an encoder under other names; it is read through transformers, without a masked-word head."""
     checkpoint = runs.checkpoint(own_run, 8)
     ids = np.array([[2, 7, 8, 9, 3]])
     whole = load(checkpoint).hidden_states(ids, np.ones_like(ids))

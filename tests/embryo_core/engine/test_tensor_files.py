@@ -1,4 +1,4 @@
-"""Tests of weight files: only tensors are read of a pickle, and any other name is refused before torch reads it."""
+"""Tests of weight files: only tensors are read from a pickle, and any other name is refused before torch reads it."""
 
 import sys
 from collections import OrderedDict

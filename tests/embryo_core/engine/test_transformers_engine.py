@@ -138,7 +138,7 @@ def test_unsupported_families_are_known():
 
 @pytest.mark.parametrize("family", ["bert", "deberta-v2", "esm", "mpnet", "roberta"])
 def test_maximum_length_is_known_without_weights(own_run, family):
-    """It equals the maximum of the loaded model."""
+    """The length equals the maximum of the loaded model."""
     checkpoint = write(own_run, family)
     expected = load(checkpoint).max_positions
     (checkpoint.path / "model.safetensors").unlink()
@@ -181,7 +181,7 @@ def test_positions_are_counted_after_the_padding_row(own_run):
 
 
 def test_models_can_be_loaded_by_several_threads(own_run):
-    """A question to all steps loads them so; each model has all of its weights, including tied ones."""
+    """A question to all steps loads models in threads; each has all of its weights, including tied ones."""
     checkpoint = write(own_run, "roberta")
     with ThreadPoolExecutor(8) as threads:
         models = list(threads.map(load, [checkpoint] * 24))
@@ -277,7 +277,7 @@ def test_bare_encoder_may_have_other_heads(own_run):
 
 
 def test_bigbird_reads_long_text_after_short_one(own_run):
-    """After a short text its sparse attention would become full for good; it also pads what it returns."""
+    """After a short text, transformers would use full attention for good; it also pads what it returns."""
     model = load(write(own_run, "big_bird", {"max_position_embeddings": 800}))
     ids = np.random.default_rng(0).integers(5, 700, (1, 733))
     before = model.hidden_states(ids, np.ones_like(ids))

@@ -37,7 +37,7 @@ with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="R
 def cluster() -> Iterator[Any]:
     """Start a Ray cluster of one node with one CPU on this machine; tests join and leave it."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # this host's address is 127.0.0.1, as it is there
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # this host's address is 127.0.0.1, as on those systems
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args=node())
@@ -65,7 +65,7 @@ def expected(own_run: Run) -> dict[str, bytes]:
 
 
 def test_worker_discards_fetched_weights_after_computing(own_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """If it discarded them earlier, they would be fetched again and left in the cache."""
+    """Weights discarded earlier would be fetched again and left in the cache."""
     order = []
 
     def ahead(checkpoints: Sequence[Checkpoint], discard: bool) -> Iterator[tuple[Checkpoint, None]]:
@@ -100,7 +100,7 @@ def test_one_and_two_nodes_write_the_files_of_one_process(cluster, own_run, expe
 @pytest.mark.slow
 @with_ray
 def test_killed_node_loses_no_result(cluster, own_run, expected):
-    """Another node computes its checkpoints, and no result is written twice."""
+    """The other node computes the missing checkpoints, and no result is written twice."""
     second = cluster.add_node(**node())
 
     def compute(pending: Sequence[Work]) -> Outcomes:
@@ -169,7 +169,7 @@ def test_errors_of_a_worker_are_reported_as_local_ones(cluster, own_run, tmp_pat
 @with_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_unreachable_cluster_is_reported_at_once(own_run, monkeypatch, tmp_path, address):
-    """The error has a remedy, and nothing is written. A user with a token learns how to send it."""
+    """The error has a remedy, also for a user with a token, and nothing is written."""
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray tries for minutes"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)

@@ -136,7 +136,7 @@ def test_metrics_with_a_shared_pass_fail_separately(own_run, monkeypatch):
 
 
 def test_treebank_is_read_once(own_run, monkeypatch):
-    """All metrics that use it share one reading, over the three checkpoints."""
+    """All metrics that use the treebank share one reading for all three checkpoints."""
     reading = [one for one in METRICS if one.source == "treebank" and one.needs <= MASKED_LANGUAGE_MODEL]
     read = []
     read_treebank = corpora.read_treebank
@@ -263,7 +263,7 @@ def test_metrics_without_data_are_left_out_unless_named(own_run):
 
 
 def test_probing_task_of_the_user_is_evaluated_separately(own_run):
-    """It is finished, recorded and replaced independently of edge probing; the group of its scores is its name."""
+    """The task is computed, recorded and replaced independently of edge probing; its scores are grouped by its name."""
     evaluate(own_run, SAMPLE_DATA, ["edge_probing"], steps=[16])
     before = results.read_scores(own_run)
     mine = {"probing:mine": PROBING / "srl"}
@@ -320,7 +320,7 @@ def evaluate_and_die(run: Run, written: int) -> None:
 
 @pytest.mark.slow
 def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated):
-    """Written results stay, and the next evaluation computes the rest, after three kills by SIGKILL."""
+    """After each of three kills by SIGKILL, written results stay and the next evaluation computes the rest."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
     for written in (0, 3, 5):

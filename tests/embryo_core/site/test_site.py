@@ -71,7 +71,7 @@ def test_every_page_has_its_file_and_data(tiny_site: Path):
 
 
 def test_csv_of_a_figure_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
-    """Its plots have both scales of the axis."""
+    """The values equal those that the evaluation wrote, and the figure has a plot for each scale of the axis."""
     panel = next(part for part in read(data(tiny_site) / "tokens.js")["parts"] if part["name"] == "accuracy")
     choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
     figure = read(tiny_site / "data" / f"{choice['file']}.js")

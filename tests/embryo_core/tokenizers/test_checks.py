@@ -85,7 +85,7 @@ def test_normalisation_tables_of_sentencepiece_pass(tmp_path):
 
 
 def test_panic_while_encoding_is_reported(own_run: Run):
-    """The error names the file and has the first line of what the library's Rust code says."""
+    """The error names the file and has the first line of the panic in the library's Rust code."""
     found = tokenizer.Tokenizer(own_run.tokenizer / "tokenizer.json", own_run.special_tokens)
     found._tokenizer = Mock()
     found._tokenizer.encode.side_effect = BaseException("a\nb")
@@ -103,7 +103,7 @@ def test_missing_parts_pass(own_run: Run):
 
 @pytest.mark.parametrize(("name", "characters"), [("normalizer", "20,000,000,000"), ("decoder", "10,000,000,000")])
 def test_nested_replacements_are_refused(own_run: Run, name: str, characters: str):
-    """Ten steps that each write ten characters for one make ten billion of one, which aborts the process."""
+    """Ten steps with ten characters for each turn one into ten billion, at which the library aborts the process."""
     write_part(own_run, name, sequence(*[replace("a", "a" * 10)] * 10))
     with pytest.raises(BrokenRun, match=f"turn one character into {characters}"):
         check(own_run)

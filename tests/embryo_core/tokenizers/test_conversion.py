@@ -217,7 +217,7 @@ def test_damaged_tokenizer_is_reported(tmp_path, name, damage, message):
 
 
 def test_gaps_in_the_ids_are_reported(tmp_path):
-    """They are reported during conversion, before a run with an unusable tokenizer is written."""
+    """The conversion reports them before a run with an unusable tokenizer is written."""
     wordpiece(tmp_path)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text())

@@ -35,12 +35,12 @@ def test_missing_tokenizer_is_named(own_run):
 
 
 def test_runs_with_equal_tokenizers_share_one_object(own_run: Run, tiny_run: Run):
-    """It takes megabytes, and a dashboard shows many runs of one design."""
+    """A tokenizer takes megabytes, and a dashboard shows many runs of one design."""
     assert own_run.tokenizer != tiny_run.tokenizer and load_tokenizer(own_run) is load_tokenizer(tiny_run)
 
 
 def test_tokenizer_is_freed_with_its_last_reference(tiny_run: Run):
-    """It does not wait for garbage collection, which a server postpones."""
+    """The memory does not wait for garbage collection, which a server postpones."""
     found = weakref.ref(Tokenizer(tiny_run.tokenizer / "tokenizer.json", tiny_run.special_tokens))
     assert found() is None
 
@@ -134,7 +134,7 @@ def test_normaliser_and_pre_tokenizer_are_optional(own_run: Run, part: str, word
     ids=("byte-level", "SentencePiece", "WordPiece"),
 )
 def test_word_start_is_known_without_latin_pieces(own_run: Run, cutter, mark: str):
-    """A vocabulary of another script has no piece that could begin with "a"."""
+    """In a vocabulary of another script, no piece begins a word with "a"."""
 
     def change(content: dict[str, Any]) -> None:
         pieces = [token["content"] for token in content["added_tokens"]] + ["α", "Ġ", "▁", "a"]
