@@ -1,4 +1,4 @@
-"""A model's parameters are bounded by its sizes, as its family counts them."""
+"""Tests of the sizes in config.json, which bound the number of a model's parameters."""
 
 import pytest
 from msgspec import ValidationError, convert
@@ -20,20 +20,20 @@ def sizes(family: str, **more: int) -> Architecture:
     return convert({"model_type": family} | SIZES | more, Architecture)
 
 
-def test_only_families_that_share_layers_have_groups():
-    """In other families every layer has separate weights, whatever config.json says."""
+def test_only_albert_has_layer_groups():
+    """In other families every layer has separate weights, whatever num_hidden_groups says."""
     assert sizes("albert").groups == 1 and sizes("albert", num_hidden_groups=2).groups == 2
     assert sizes("bert", num_hidden_groups=1).groups == sizes("roberta", num_hidden_groups=1).groups == 4
 
 
-def test_only_factorised_embeddings_have_a_width_of_their_own():
-    """BERT's are as wide as its layers."""
+def test_only_factorised_embeddings_have_separate_width():
+    """BERT ignores embedding_size: its embeddings are as wide as its layers."""
     assert sizes("electra", embedding_size=8).width == 8 and sizes("bert", embedding_size=8).width == 32
 
 
 @pytest.mark.parametrize("family", ["albert", "bert", "electra"])
-def test_no_model_of_these_sizes_has_more_parameters(family: str):
-    """The bound is above what transformers makes of them, and not by much; other families have some room."""
+def test_max_parameters_bounds_models_of_transformers(family: str):
+    """The bound is below three times the parameters of transformers' model; unknown families have a larger bound."""
     from transformers import AutoConfig, AutoModelForPreTraining
 
     more = {} if family == "bert" else {"embedding_size": 8}
@@ -43,8 +43,8 @@ def test_no_model_of_these_sizes_has_more_parameters(family: str):
     assert sizes("another", **more).max_parameters > most
 
 
-def test_only_a_family_without_attention_may_name_no_heads():
-    """Whatever the others lack is named."""
+def test_only_fnet_may_omit_attention_heads():
+    """FNet has no attention; in other families the missing field is named."""
     named = {name: size for name, size in SIZES.items() if name != "num_attention_heads"}
     assert convert({"model_type": "fnet"} | named, Architecture).num_attention_heads == 0
     for family in ("bert", "roberta"):
@@ -53,8 +53,8 @@ def test_only_a_family_without_attention_may_name_no_heads():
 
 
 @pytest.mark.parametrize("family", ["xlm-roberta", "deberta-v2", "rembert", "electra"])
-def test_the_largest_public_models_are_within_the_bound(family: str):
-    """XLM-RoBERTa large has 0.56 billion parameters; twenty times its layers are too many."""
+def test_largest_public_models_are_within_bound(family: str):
+    """XLM-RoBERTa large has 0.56 billion parameters; twenty times its layers exceed the bound."""
     large = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250_002}
     assert sizes(family, **large | {"num_hidden_layers": 24, "max_position_embeddings": 514}).hidden_size == 1024
     with pytest.raises(ValidationError, match="parameters are more than the 4,294,967,296 that are read"):
@@ -68,8 +68,8 @@ def test_the_largest_public_models_are_within_the_bound(family: str):
         ("albert", {"inner_group_num": 2}, "inner_group_num is 2, and groups of one layer are read"),
     ],
 )
-def test_a_model_that_no_engine_can_compute_is_refused_by_its_config(family: str, more: dict, message: str):
-    """Others may have no segments: DeBERTa has none."""
+def test_unsupported_architecture_is_refused(family: str, more: dict, message: str):
+    """The same values are accepted for DeBERTa, which may have no segments."""
     with pytest.raises(ValidationError, match=message):
         sizes(family, **more)
     assert sizes("deberta-v2", **more)

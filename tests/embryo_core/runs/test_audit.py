@@ -1,4 +1,4 @@
-"""What an audit found is stored next to run.json, and curves break at its faults."""
+"""Tests of stored audits, and of the missing or faulty steps at which curves break."""
 
 import json
 import shutil
@@ -11,8 +11,8 @@ from embryo_core.runs import Audit, Fault
 from embryo_core.types import Run
 
 
-def test_an_audit_is_read_as_it_was_written(own_run):
-    """None before there is one."""
+def test_audit_is_read_as_written(own_run):
+    """Before the first audit the result is None."""
     assert runs.read_audit(own_run) is None
     audit = Audit((Fault((8, 16), "swapped", "Steps 8 and 16 are swapped."), Fault((), "unreadable", "A folder.")), 3)
     runs.write_audit(own_run, audit)
@@ -20,15 +20,14 @@ def test_an_audit_is_read_as_it_was_written(own_run):
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"faults": [{"steps": [-1], "kind": "x", "what": ""}]}'])
-def test_a_file_that_is_no_audit_is_one_sentence(own_run, content):
-    """As of any file in a run's folder."""
+def test_invalid_audit_file_is_refused(own_run, content):
     (own_run.path / "audit.json").write_text(content)
     with pytest.raises(BrokenRun, match=r"audit\.json is not valid"):
         runs.read_audit(own_run)
 
 
-def test_an_audit_of_more_steps_than_any_run_has_is_refused(own_run):
-    """A page would list a million gaps."""
+def test_audit_with_too_many_steps_is_refused(own_run):
+    """A page would otherwise list 140,000 gaps."""
     fault = {"steps": [*range(70_000)], "kind": "missing", "what": ""}
     (own_run.path / "audit.json").write_text(json.dumps({"faults": [fault] * 2, "checkpoints": 3}))
     with pytest.raises(BrokenRun, match="name 140,000 steps"):
@@ -36,7 +35,7 @@ def test_an_audit_of_more_steps_than_any_run_has_is_refused(own_run):
 
 
 def test_curves_break_at_missing_and_faulty_steps(own_run):
-    """Planned steps after the last checkpoint are no gap where the log does not have them: they are still to come."""
+    """A planned step after the last checkpoint is no gap unless the log has it: it is still to come."""
     card = json.loads((own_run.path / "run.json").read_text())
     (own_run.path / "run.json").write_text(json.dumps(card | {"planned_steps": [0, 4, 8, 16, 32]}))
     run = runs.read_run(own_run.path)
@@ -49,7 +48,7 @@ def test_curves_break_at_missing_and_faulty_steps(own_run):
 
 @pytest.fixture
 def planning(own_run):
-    """Plans other steps for the run, whose log has held-out rows up to step 16, where its last checkpoint is."""
+    """Return a function that plans other steps for a run; its held-out rows and checkpoints end at step 16."""
 
     def plan(*steps: int) -> Run:
         card = json.loads((own_run.path / "run.json").read_text())
@@ -60,13 +59,13 @@ def planning(own_run):
 
 
 def log(run: Run, *rows: tuple[str, int]) -> None:
-    """Let pretraining go on: more rows for the log."""
+    """Append rows to the log, as continued pretraining does."""
     with (run.path / "log.jsonl").open("a") as file:
         file.writelines(json.dumps({"split": split, "step": step, "loss": 5.0}) + "\n" for split, step in rows)
 
 
-def test_a_last_step_that_the_log_has_is_missing(planning):
-    """Held-out text is measured once a checkpoint is written; without such rows the one of training has to do."""
+def test_logged_last_step_without_checkpoint_is_missing(planning):
+    """Held-out text is measured after a checkpoint is written; without held-out rows, training rows decide."""
     run = planning(16, 0, 8)
     shutil.rmtree(run.path / "checkpoints" / "step16")
     assert runs.missing_steps(run) == [16] and runs.gaps(run) == (16,)
@@ -78,8 +77,8 @@ def test_a_last_step_that_the_log_has_is_missing(planning):
     assert runs.missing_steps(run) == [16]
 
 
-def test_steps_that_training_has_not_passed_are_still_to_come(planning):
-    """One that is logged and not yet measured is being written."""
+def test_steps_not_yet_passed_by_training_are_not_missing(planning):
+    """A step whose training is logged but not yet measured may be being written."""
     run = planning(0, 8, 16, 20, 32)
     log(run, ("train", 18))
     assert runs.missing_steps(run) == []
@@ -91,8 +90,8 @@ def test_steps_that_training_has_not_passed_are_still_to_come(planning):
     assert runs.missing_steps(run) == [20, 32]
 
 
-def test_a_damaged_log_tells_nothing(planning):
-    """Lines that are no rows are passed over; a log that cannot be read leaves what the checkpoints tell."""
+def test_damaged_log_adds_no_missing_steps(planning):
+    """Invalid lines are skipped; if the log cannot be read, only the gap between checkpoints is missing."""
     run = planning(0, 4, 8, 16, 32)
     with (run.path / "log.jsonl").open("ab") as file:
         file.write(b'{"split": "train", "step": 4.5}\n{"split": "other", "step": 64}\n\xff\n[]\n{"split": "train"')
@@ -102,16 +101,16 @@ def test_a_damaged_log_tells_nothing(planning):
     assert runs.missing_steps(run) == [4]
 
 
-def test_a_run_that_has_just_begun_lacks_nothing(planning):
-    """Not even its first step."""
+def test_new_run_has_no_missing_steps(planning):
+    """Without checkpoints and a log, not even the first planned step is missing."""
     run = planning(0, 8, 16)
     shutil.rmtree(run.path / "checkpoints")
     (run.path / "log.jsonl").unlink()
     assert runs.missing_steps(run) == []
 
 
-def test_a_step_that_cannot_be_read_is_not_missing(own_run):
-    """It is reported as unreadable."""
+def test_unreadable_step_is_not_missing(own_run):
+    """A step with a broken manifest exists."""
     card = json.loads((own_run.path / "run.json").read_text())
     (own_run.path / "run.json").write_text(json.dumps(card | {"planned_steps": [0, 8, 16]}))
     (own_run.path / "checkpoints" / "step8" / "manifest.json").write_text("{")

@@ -1,4 +1,4 @@
-"""A checkpoint whose files are not those of its manifest, or do not fit its config.json, is refused."""
+"""Tests that a checkpoint is refused if its files do not match its manifest or its config.json."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from embryo_core.runs import checkpoint_files, trust
 from embryo_core.types import Run
 
 
-def test_a_truncated_tensor_file_is_found(own_run: Run):
-    """verify compares every file with the manifest's sha256."""
+def test_truncated_weights_are_detected(own_run: Run):
+    """verify compares every file with the sha256 in the manifest."""
     checkpoint = runs.checkpoint(own_run, 8)
     runs.verify(checkpoint)
     weights = checkpoint.path / "model.safetensors"
@@ -21,8 +21,8 @@ def test_a_truncated_tensor_file_is_found(own_run: Run):
         runs.verify(checkpoint)
 
 
-def test_a_missing_tensor_file_is_found(own_run: Run):
-    """A file in the manifest that is not there makes the checkpoint broken."""
+def test_missing_weights_are_detected(own_run: Run):
+    """The message advises to copy the step again."""
     checkpoint = runs.checkpoint(own_run, 8)
     (checkpoint.path / "model.safetensors").unlink()
     with pytest.raises(BrokenCheckpoint, match="does not exist; copy this step again"):
@@ -44,8 +44,8 @@ def test_a_missing_tensor_file_is_found(own_run: Run):
     ],
     ids=lambda sizes: ascii(sizes)[:40],
 )
-def test_absurd_sizes_are_refused(own_run: Run, sizes: dict):
-    """A billion layers would keep every core busy for good: config.json is bounded before anything is built of it."""
+def test_invalid_sizes_in_config_are_refused(own_run: Run, sizes: dict):
+    """Sizes are bounded before a model is built: a billion layers would keep every core busy forever."""
     checkpoint = runs.checkpoint(own_run, 8)
     config = checkpoint.path / "config.json"
     runs.write_json(config, json.loads(config.read_text()) | sizes)
@@ -54,8 +54,8 @@ def test_absurd_sizes_are_refused(own_run: Run, sizes: dict):
             read(checkpoint)
 
 
-def test_a_sparse_file_is_not_hashed(own_run: Run, monkeypatch):
-    """Twenty gigabytes of holes are more than its header has tensors for, and are refused unread."""
+def test_sparse_file_is_not_hashed(own_run: Run, monkeypatch):
+    """A file of 20 GB, mostly holes, is longer than the tensors in its header and is refused unread."""
     checkpoint = runs.checkpoint(own_run, 8)
     monkeypatch.setattr(checkpoint_files, "digest", lambda *_: pytest.fail("hashed"))
     os.truncate(checkpoint.path / "model.safetensors", 20 * 10**9)
@@ -63,8 +63,8 @@ def test_a_sparse_file_is_not_hashed(own_run: Run, monkeypatch):
         runs.verify(checkpoint)
 
 
-def test_a_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
-    """Its header says how long it is."""
+def test_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
+    """The header gives the length of the file."""
     checkpoint = runs.checkpoint(own_run, 8)
     weights = checkpoint.path / "model.safetensors"
     os.truncate(weights, weights.stat().st_size + 2**20)
@@ -73,8 +73,8 @@ def test_a_file_extended_by_holes_is_not_hashed(own_run: Run, monkeypatch):
         runs.verify(checkpoint)
 
 
-def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
-    """The hash is that of an inode, time and size: a second look reads nothing, a changed file is read again."""
+def test_file_is_hashed_once_until_changed(own_run: Run, monkeypatch):
+    """The hash is cached by inode, time and size; a changed file is read again and refused."""
     checkpoint = runs.checkpoint(own_run, 8)
     hashed = []
     monkeypatch.setattr(trust, "sha256", lambda path: hashed.append(path.name) or runs.sha256(path))
@@ -101,8 +101,8 @@ def test_a_file_is_hashed_once(own_run: Run, monkeypatch):
     ],
     ids=("larger than the file", "negative", "of unknown type", "more than config.json", "none"),
 )
-def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, message: str):
-    """Of a file whose hash is right, the header describes every byte, and no more tensors than config.json has."""
+def test_tensor_header_is_checked_before_allocation(own_run: Run, header: dict, message: str):
+    """Even with a correct hash, the header must describe every byte and no more tensors than config.json allows."""
     checkpoint = runs.checkpoint(own_run, 8)
     text = json.dumps(header).encode()
     weights = len(text).to_bytes(8, "little") + text + bytes(2**19 if message.startswith("config") else 4)
@@ -112,8 +112,8 @@ def test_tensors_are_checked_before_memory_is_taken(own_run: Run, header: dict, 
         runs.verify(checkpoint)
 
 
-def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
-    """A file that was not hashed is not loaded."""
+def test_weights_missing_from_manifest_are_refused(own_run: Run):
+    """A file without a hash is not loaded."""
     checkpoint = runs.checkpoint(own_run, 8)
     manifest = json.loads((checkpoint.path / "manifest.json").read_text())
     del manifest["sha256"]["model.safetensors"]
@@ -122,8 +122,8 @@ def test_weights_that_the_manifest_does_not_name_are_refused(own_run: Run):
         runs.verify(checkpoint)
 
 
-def test_a_config_is_parsed_once_until_it_is_another(own_run: Run, monkeypatch: pytest.MonkeyPatch):
-    """What may be changed by who asked is parsed each time; one that goes is missed at once."""
+def test_config_is_parsed_once_until_changed(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """A dict, which a caller may change, is parsed each time; a deleted config.json is noticed at once."""
     checkpoint, parsed = runs.checkpoint(own_run, 8), []
     parse = trust.parse_json
     monkeypatch.setattr(trust, "parse_json", lambda *what: parsed.append(what) or parse(*what))

@@ -1,4 +1,4 @@
-"""The log and the word ranks are read line by line; a line that is none costs itself and nothing else."""
+"""Tests of reading the training log and word ranks line by line, where a damaged line costs only itself."""
 
 import gzip
 import json
@@ -13,24 +13,23 @@ from embryo_core.errors import BrokenRun
 from embryo_core.types import Run
 
 
-def test_a_line_cut_short_is_dropped_from_the_log(own_run: Run):
-    """A crash while writing loses one row, not the log."""
+def test_truncated_log_line_is_dropped(own_run: Run):
+    """A crash while writing loses one row only."""
     rows = runs.read_log(own_run)
     with (own_run.path / "log.jsonl").open("a") as file:
         file.write('{"split": "train", "step": 20, "lo')
     assert runs.read_log(own_run) == rows and runs.damaged_lines(own_run) == 1
 
 
-def test_a_step_trained_again_replaces_its_row(own_run: Run):
-    """After a resume the later row of a step and split counts."""
+def test_repeated_step_replaces_its_row(own_run: Run):
+    """After a resume, the later row of a step and split counts."""
     with (own_run.path / "log.jsonl").open("a") as file:
         file.write(json.dumps({"split": "train", "step": 4, "loss": 1.5}) + "\n")
     rows = [row for row in runs.read_log(own_run) if (row["split"], row["step"]) == ("train", 4)]
     assert rows == [{"split": "train", "step": 4, "loss": 1.5}]
 
 
-def test_a_run_without_a_log_has_no_rows(own_run: Run):
-    """A missing log is an empty one."""
+def test_missing_log_is_empty(own_run: Run):
     (own_run.path / "log.jsonl").unlink()
     assert runs.read_log(own_run) == []
 
@@ -60,8 +59,8 @@ def test_a_run_without_a_log_has_no_rows(own_run: Run):
     ],
     ids=lambda line: ascii(line)[2:40],
 )
-def test_a_line_that_is_no_row_costs_itself_alone(own_run: Run, line: bytes):
-    """All rows before and after it are read, and it is counted."""
+def test_invalid_log_line_is_skipped(own_run: Run, line: bytes):
+    """All rows before and after it are read, and it is counted as damaged."""
     rows = runs.read_log(own_run)
     log = own_run.path / "log.jsonl"
     first, *others = log.read_bytes().splitlines(keepends=True)
@@ -69,37 +68,36 @@ def test_a_line_that_is_no_row_costs_itself_alone(own_run: Run, line: bytes):
     assert runs.read_log(own_run) == rows and runs.damaged_lines(own_run) == 1
 
 
-def test_a_row_may_hold_measures_by_length(own_run: Run):
-    """What is measured by length, masking and position is kept as it was written."""
+def test_row_keeps_measures_by_length(own_run: Run):
+    """Nested measures by length, masking and position are kept as written."""
     row = {"split": "heldout", "step": 4, "by_length": {"64": {"loss": 1.5}}, "measures": [{"positions": [{"n": 1}]}]}
     assert runs.parse_row(json.dumps(row).encode()) == row
 
 
-def test_a_log_that_is_no_file_is_a_broken_run(own_run: Run):
-    """A pipe in place of the log is not opened."""
+def test_log_that_is_a_pipe_is_not_opened(own_run: Run):
+    """The run is reported as broken."""
     (own_run.path / "log.jsonl").unlink()
     os.mkfifo(own_run.path / "log.jsonl")
     with pytest.raises(BrokenRun, match=r"log\.jsonl is not a regular file"):
         runs.read_log(own_run)
 
 
-def test_words_keep_their_ranks_beside_damaged_lines(own_run: Run):
-    """A line that is no UTF-8, or no word with its count, gives no word and moves no other."""
+def test_damaged_lines_do_not_change_word_ranks(own_run: Run):
+    """A line without valid UTF-8, a word or a count gives no word, but keeps its place in the ranking."""
     (own_run.path / "frequencies.tsv").write_bytes(b"the\t9\n\xff\t8\nof\t7\n\t6\nand\nto\tfive\n,\t1\n")
     assert runs.read_ranks(own_run.path / "frequencies.tsv") == {"the": 1, "of": 3, ",": 7}
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100])
-def test_frequencies_without_a_word_are_empty(own_run: Run, content: bytes):
-    """As is a file that is not there."""
+def test_empty_or_missing_frequencies_give_no_ranks(own_run: Run, content: bytes):
     (own_run.path / "frequencies.tsv").write_bytes(content)
     assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
     (own_run.path / "frequencies.tsv").unlink()
     assert runs.read_ranks(own_run.path / "frequencies.tsv") == {}
 
 
-def test_what_would_take_all_memory_is_not_parsed(own_run: Run):
-    """A row of 64 MB, or a line break for every byte, is a gigabyte of objects."""
+def test_oversized_row_or_log_is_not_parsed(own_run: Run):
+    """A row of very many values or a log of half a million lines could become gigabytes of objects."""
     log = own_run.path / "log.jsonl"
     row = b'{"split": "train", "step": 3, "measures": [' + b"{}," * 400_000 + b"{}]}"
     assert runs.parse_row(row) is None
@@ -108,20 +106,20 @@ def test_what_would_take_all_memory_is_not_parsed(own_run: Run):
         runs.read_log(own_run)
 
 
-def test_columns_that_no_page_reads_take_no_memory(own_run: Run):
-    """Of a row with keys of its own only the known ones are kept; a table of 1,500 such rows took gigabytes."""
+def test_unknown_columns_are_dropped(own_run: Run):
+    """A table of 1,500 rows that all have different keys took gigabytes."""
     row = {"split": "train", "step": 3, "masked_lm_loss": 2.5, "key3": 1.0, "\x1b[2J": {"a": [1]}}
     assert runs.parse_row(json.dumps(row).encode()) == {"split": "train", "step": 3, "masked_lm_loss": 2.5}
 
 
 @pytest.mark.parametrize("value", [1e16, -1e16, 1e308, 2**70])
-def test_numbers_whose_sums_overflow_are_no_row(value: float):
+def test_huge_numbers_are_refused(value: float):
     """The mean of 1e308 and 1e308 is infinite."""
     assert runs.parse_row(json.dumps({"split": "train", "step": 3, "tokens_per_second": value}).encode()) is None
 
 
-def test_a_long_log_is_read_at_even_steps(own_run: Run):
-    """As many rows of each split as a screen shows, with the last; short logs are read whole."""
+def test_long_log_is_downsampled_evenly(own_run: Run):
+    """A split of more rows than a screen shows is thinned and keeps its last row; short splits stay complete."""
     log = own_run.path / "log.jsonl"
     rows = [{"split": "train", "step": step} for step in range(1, 25_001)]
     heldout = [{"split": "heldout", "step": step} for step in (0, 10_000, 25_000)]
@@ -135,7 +133,7 @@ def test_a_long_log_is_read_at_even_steps(own_run: Run):
 
 
 def group(first: int, accuracy: float, n: int) -> dict[str, Any]:
-    """Masked pieces at 64 positions."""
+    """Return the accuracy on masked tokens at 64 positions."""
     return {"first": first, "last": first + 63, "accuracy": accuracy, "n": n}
 
 
@@ -151,12 +149,12 @@ def run(tmp_path: Path) -> Run:
 
 
 def write(run: Run, *rows: dict[str, Any]) -> None:
-    """Write the log of these rows."""
+    """Write these rows to the log."""
     (run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def test_each_group_of_positions_is_a_row(run: Run):
-    """In the order of steps; training rows have none."""
+def test_each_group_of_positions_gives_one_row(run: Run):
+    """Rows are in the order of steps; training rows have no measures."""
     short, long = (
         measure(64, "training", group(0, 0.25, 8)),
         measure(128, "training", group(0, 0.5, 4), group(64, 0, 3)),
@@ -190,21 +188,19 @@ def test_each_group_of_positions_is_a_row(run: Run):
         [measure(-64, "training", group(0, 0.5, 8))],
     ],
 )
-def test_what_has_another_form_is_passed_over(run: Run, measures: Any):
-    """A row without measures, or with those of a stranger, leaves the others as they are."""
+def test_invalid_measures_are_skipped(run: Run, measures: Any):
+    """A row without measures, or with invalid ones, does not affect the others."""
     good = {"split": "heldout", "step": 2, "measures": [measure(64, "training", group(0, 0.25, 8))]}
     write(run, {"split": "heldout", "step": 1, "measures": measures}, good)
     assert runs.read_measures(run) == [(2, 64, "training", 0, 63, 0.25, 8, 8)]
 
 
-def test_without_a_log_there_are_none(run: Run):
-    """Nothing was measured."""
+def test_missing_log_has_no_measures(run: Run):
     assert runs.read_measures(run) == []
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
-def test_a_log_may_be_compressed_or_begin_with_a_mark(own_run, pack):
-    """Its rows are the same."""
+def test_compressed_log_or_byte_order_mark_is_read(own_run, pack):
     rows = runs.read_log(own_run)
     path = own_run.path / "log.jsonl"
     path.write_bytes(pack(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""Checkpoints come in the order of steps; whatever is wrong with one is reported, and the others stay."""
+"""Tests of listing checkpoints in the order of steps and of reporting those that cannot be read."""
 
 import json
 from dataclasses import replace
@@ -11,34 +11,34 @@ from embryo_core.runs import manifests
 from embryo_core.types import Run
 
 
-def test_checkpoints_come_in_the_order_of_steps(tiny_run: Run):
-    """Step 8 comes before step 16, whatever the names sort like."""
+def test_checkpoints_are_sorted_by_step(tiny_run: Run):
+    """Step 8 comes before step 16, unlike in the order of folder names."""
     assert [c.step for c in runs.checkpoints(tiny_run)] == [0, 8, 16]
 
 
-def test_the_manifest_tells_the_step_and_not_the_folder(own_run: Run):
+def test_step_comes_from_manifest_not_folder_name(own_run: Run):
     """A renamed folder keeps its step."""
     folder = own_run.path / "checkpoints" / "step8"
     folder.rename(folder.with_name("step9"))
     assert runs.checkpoint(own_run, 8).path.name == "step9"
 
 
-def test_an_unknown_step_is_answered_with_the_nearest(tiny_run: Run):
-    """The message names the nearest step and all there are."""
+def test_unknown_step_suggests_nearest(tiny_run: Run):
+    """The message also lists all steps."""
     with pytest.raises(UnknownStep, match=r"no checkpoint at step 9; the nearest is 8\. Known: 0, 8, 16\."):
         runs.checkpoint(tiny_run, 9)
 
 
-def test_a_folder_still_being_written_is_no_checkpoint(own_run: Run):
-    """Folders are written under a temporary name; one that a crash left behind is passed over."""
+def test_unfinished_checkpoint_is_ignored(own_run: Run):
+    """Folders are written under a temporary name, which may stay after a crash."""
     (own_run.path / "checkpoints" / "step32.tmp").mkdir()
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
     assert runs.broken(own_run) == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 8}', '{"step": "eight", "sequences": 0, "tokens": 0}'])
-def test_a_broken_manifest_is_reported_and_the_others_stay(own_run: Run, content: str):
-    """Whatever manifest.json holds, the other checkpoints are listed and this one has a reason."""
+def test_broken_manifest_is_reported(own_run: Run, content: str):
+    """The other checkpoints are listed."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(content)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
@@ -46,16 +46,16 @@ def test_a_broken_manifest_is_reported_and_the_others_stay(own_run: Run, content
     assert path == manifest.parent and "manifest.json" in reason
 
 
-def test_a_stray_file_is_no_checkpoint(own_run: Run):
-    """A file with the name of a step is reported, and the checkpoints are listed."""
+def test_stray_file_is_reported(own_run: Run):
+    """A file with the name of a step does not hinder the listing of checkpoints."""
     (own_run.path / "checkpoints" / "step4").write_text("a note")
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
     ((path, reason),) = runs.broken(own_run)
     assert path.name == "step4" and "does not exist" in reason
 
 
-def test_a_manifest_written_again_is_read_again(own_run: Run):
-    """What was listed before does not hide what is there now; a step trained again is another checkpoint."""
+def test_rewritten_manifest_is_read_again(own_run: Run):
+    """The earlier listing is not reused; a step that is trained again is a new checkpoint."""
     before = runs.checkpoint(own_run, 8)
     runs.write_manifest(before.path, 8, sequences=before.sequences + 1, tokens=before.tokens)
     after = runs.checkpoint(own_run, 8)
@@ -63,8 +63,8 @@ def test_a_manifest_written_again_is_read_again(own_run: Run):
     assert runs.checkpoint(own_run, 8) == after != before
 
 
-def test_checkpoints_are_listed_anew_where_anything_changes(own_run: Run):
-    """A folder more or less, a manifest written again, or another run.json; else they are the same objects."""
+def test_listing_is_reused_until_files_change(own_run: Run):
+    """A removed or restored folder and a new run.json give a new listing; otherwise the same objects are returned."""
     before = runs.checkpoints(own_run)
     assert all(one is other for one, other in zip(before, runs.checkpoints(own_run), strict=True))
     folder = own_run.path / "checkpoints"
@@ -95,24 +95,24 @@ def test_checkpoints_are_listed_anew_where_anything_changes(own_run: Run):
     ],
     ids=lambda facts: ascii(facts)[:40],
 )
-def test_a_manifest_beyond_its_bounds_is_reported(own_run: Run, facts: dict):
-    """Counts are within 64 bits and not negative; names are plain file names with the hash of each, and few."""
+def test_manifest_out_of_bounds_is_reported(own_run: Run, facts: dict):
+    """Counts are non-negative 64-bit integers; files are plain names with a hash each, and limited in number."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     runs.write_json(manifest, json.loads(manifest.read_text()) | facts)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "manifest.json is not valid" in runs.broken(own_run)[0][1]
 
 
-def test_infinity_in_a_manifest_is_reported(own_run: Run):
-    """Python's json reads it as a number; it is none, and int() of it ended every page."""
+def test_infinity_in_manifest_is_reported(own_run: Run):
+    """Python's json module accepts Infinity, and int() of it once crashed every page."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 8', '"step": Infinity'))
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "manifest.json is not valid" in runs.broken(own_run)[0][1]
 
 
-def test_a_link_out_of_the_run_is_not_followed(own_run: Run, tmp_path):
-    """Neither for a file nor for a whole folder of a checkpoint."""
+def test_symlink_out_of_run_is_not_followed(own_run: Run, tmp_path):
+    """This holds for a checkpoint's folder and for a single file."""
     folder = own_run.path / "checkpoints" / "step8"
     outside = folder.rename(tmp_path / "outside")
     folder.symlink_to(outside)
@@ -123,16 +123,16 @@ def test_a_link_out_of_the_run_is_not_followed(own_run: Run, tmp_path):
     assert "leads out of" in runs.broken(own_run)[0][1]
 
 
-def test_a_link_within_the_run_is_followed(own_run: Run):
-    """Files that two checkpoints share may be stored once."""
+def test_symlink_within_run_is_followed(own_run: Run):
+    """Checkpoints may share a file that is stored once."""
     config = own_run.path / "checkpoints" / "step8" / "config.json"
     config.unlink()
     config.symlink_to("../step0/config.json")
     runs.verify(runs.checkpoint(own_run, 8))
 
 
-def test_of_many_broken_checkpoints_the_first_are_named(own_run: Run):
-    """A terminal and a page have no room for sixteen thousand sentences."""
+def test_only_first_broken_checkpoints_are_named(own_run: Run):
+    """A terminal or a page has no room for thousands of messages."""
     for step in range(100, 125):
         (own_run.path / "checkpoints" / f"step{step}").mkdir()
     *first, (_, last) = runs.broken(own_run)
@@ -140,16 +140,16 @@ def test_of_many_broken_checkpoints_the_first_are_named(own_run: Run):
     assert last == "15 more checkpoints of run 'tiny' cannot be read."
 
 
-def test_a_step_is_that_of_one_folder(own_run: Run):
-    """A second folder with the step of another is reported, as a page would show one of them in place of the other."""
+def test_duplicate_step_is_reported(own_run: Run):
+    """A page would otherwise show one of the two folders in place of the other."""
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 8', '"step": 16'))
     assert [c.path.name for c in runs.checkpoints(own_run)] == ["step0", "step16"]
     assert "has step 16, which step16 has too" in runs.broken(own_run)[0][1]
 
 
-def test_a_flood_of_folders_is_reported(own_run: Run, monkeypatch):
-    """Folders beyond a limit are not read, and are reported as one."""
+def test_number_of_folders_is_limited(own_run: Run, monkeypatch):
+    """Folders beyond the limit are not read, and are reported in one message."""
     monkeypatch.setattr(manifests, "MAX_CHECKPOINTS", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
     assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]

@@ -1,4 +1,4 @@
-"""Weights elsewhere are found by the user's own list, and a damaged list is reported as what it is."""
+"""Tests of weights outside of a run, which are read only from folders in the user's list."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +13,14 @@ from embryo_core.types import Run
 
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the list of this user's added runs."""
+    """Return the path of the list of this user's added runs."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "settings" / "embryo" / "added.json"
 
 
 @pytest.fixture
 def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
-    """Return the run whose step 8 has its weights in a folder elsewhere, from which this user added it."""
+    """Return a run whose step 8 has its weights in another folder, from which this user added it."""
     folder = own_run.path / "checkpoints" / "step8"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -34,8 +34,8 @@ def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
 
 
 @pytest.mark.parametrize("content", ["", "5", '{"a": 5}', "[" * 100_000])
-def test_a_damaged_list_names_its_own_remedy(pointing: Run, added: Path, content: str):
-    """The step is not at fault, so the message does not say to train it again. Other steps are unaffected."""
+def test_damaged_list_explains_its_repair(pointing: Run, added: Path, content: str):
+    """The message does not advise to train the step again; other steps are not affected."""
     runs.verify(runs.checkpoint(pointing, 8))
     added.write_text(content)
     ((path, reason),) = runs.broken(pointing)
@@ -46,8 +46,8 @@ def test_a_damaged_list_names_its_own_remedy(pointing: Run, added: Path, content
         runs.allow(pointing.path, [])
 
 
-def test_two_that_add_at_once_are_both_noted(added: Path, tmp_path: Path):
-    """The second waits until the first has written."""
+def test_concurrent_adds_are_both_recorded(added: Path, tmp_path: Path):
+    """The second waits until the first has written the list."""
     with ThreadPoolExecutor(1) as other:
         with runs.locked(added.parent):
             second = other.submit(runs.allow, tmp_path / "second", ["hf:me/second"])
@@ -58,8 +58,8 @@ def test_two_that_add_at_once_are_both_noted(added: Path, tmp_path: Path):
     assert runs.was_added(tmp_path / "first") and runs.was_added(tmp_path / "second")
 
 
-def test_without_a_list_nothing_elsewhere_is_read(pointing: Run, added: Path):
-    """The sentence says how the run is added."""
+def test_external_weights_are_refused_without_list(pointing: Run, added: Path):
+    """The message says how to add the run."""
     added.unlink()
     ((_, reason),) = runs.broken(pointing)
     assert "this user did not add the run" in reason and f"--name {pointing.name}" in reason
@@ -69,23 +69,23 @@ NAMES = ["my weights.safetensors", "Gewichte – größte.safetensors", ".weight
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_weights_may_have_any_name_of_a_file(pointing: Run, tmp_path: Path, name: str):
-    """Blanks, other letters and signs too."""
+def test_weights_may_have_any_valid_file_name(pointing: Run, tmp_path: Path, name: str):
+    """Spaces, punctuation, letters outside of ASCII and the full length of 255 bytes are accepted."""
     rename(pointing, tmp_path / "elsewhere" / name)
     runs.verify(runs.checkpoint(pointing, 8))
     assert runs.broken(pointing) == []
 
 
 @pytest.mark.parametrize("name", ["..", "", "a\nb", "a\0b", "\x1b[2J", "w" * 256, "\x85"])
-def test_what_is_no_name_of_a_file_is_one_sentence(pointing: Run, tmp_path: Path, name: str):
-    """The folder is one that this user allowed."""
+def test_invalid_file_name_of_weights_is_reported(pointing: Run, tmp_path: Path, name: str):
+    """The folder is in the user's list; only the name is invalid."""
     point(pointing, f"{tmp_path}/elsewhere/{name}" if name else "/")
     ((_, reason),) = runs.broken(pointing)
     assert "manifest.json is not valid" in reason and reason.isprintable()
 
 
-def test_a_name_does_not_lead_out_of_the_folders_of_the_list(pointing: Run, tmp_path: Path):
-    """Nor does a link next to the weights."""
+def test_path_cannot_leave_listed_folders(pointing: Run, tmp_path: Path):
+    """A path outside, a path with `..` and a symlink next to the weights are refused."""
     secret = tmp_path / "a secret"
     secret.write_text("secret")
     point(pointing, str(secret))
@@ -101,13 +101,13 @@ def test_a_name_does_not_lead_out_of_the_folders_of_the_list(pointing: Run, tmp_
 
 
 def rename(run: Run, path: Path) -> None:
-    """Give the weights of step 8 another name."""
+    """Rename the weights of step 8 and update the manifest."""
     (path.parent / "model.safetensors").rename(path)
     point(run, str(path))
 
 
 def point(run: Run, path: str) -> None:
-    """Let the manifest of step 8 lead to a file."""
+    """Make the manifest of step 8 point to a file."""
     manifest = run.path / "checkpoints" / "step8" / "manifest.json"
     content = json.loads(manifest.read_text())
     runs.write_json(manifest, content | {"weights": content["weights"] | {"file": path}})

@@ -1,4 +1,4 @@
-"""Grids of steps, and checkpoints that lose their weights."""
+"""Tests of step grids and of pruning, which removes the weights of checkpoints and keeps their results."""
 
 import json
 
@@ -16,14 +16,14 @@ from tests.conftest import SAMPLE_DATA
 # === Grids ===
 
 
-def test_the_step_grid_is_dense_where_function_words_are_learned():
-    """Zero, powers of two below the spacing, then the regular grid and the last step."""
+def test_step_grid_is_dense_at_early_steps():
+    """Function words are learned early: the grid is 0, powers of two below the spacing, even steps, the last step."""
     assert runs.step_grid(100, 25) == (0, 1, 2, 4, 8, 16, 25, 50, 75, 100)
     assert runs.step_grid(10, 1000) == (0, 1, 2, 4, 8, 10)
 
 
-def test_a_grid_of_more_steps_than_there_are_has_each_once():
-    """However many are asked for: they are not counted through."""
+def test_log_grid_has_each_step_once():
+    """The grid is not built by counting through the 10**18 steps requested for each doubling."""
     assert runs.log_grid(5, 10**18) == (1, 2, 3, 4, 5)
     assert runs.log_grid(0, 4) == ()
     assert runs.log_grid(8, 1) == (1, 2, 4, 8)
@@ -37,20 +37,20 @@ TEXT = "The [MASK] runs ."
 
 
 def thin(run: Run, *keep: str) -> None:
-    """Remove the weights of all checkpoints but these."""
+    """Remove the weights of all checkpoints except these."""
     for checkpoint, _ in runs.to_remove(run, keep):
         runs.remove_weights(checkpoint)
 
 
 @pytest.fixture
 def thinned(own_run: Run) -> Run:
-    """Return a run of the steps 0, 8 and 16 whose step 8 has no weights."""
+    """Return a run with steps 0, 8 and 16 whose step 8 has no weights."""
     thin(own_run, "0", "16")
     return own_run
 
 
-def test_what_goes_is_listed_before_it_goes(own_run: Run):
-    """Each checkpoint with its bytes; the last always stays; nothing has changed."""
+def test_steps_to_remove_are_listed_first(own_run: Run):
+    """Each is listed with its bytes, except the last step, which always stays; nothing is removed yet."""
     size = (own_run.path / "checkpoints" / "step8" / "model.safetensors").stat().st_size
     assert [(c.step, freed) for c, freed in runs.to_remove(own_run, ["0"])] == [(8, size)]
     assert all(checkpoint.has_weights for checkpoint in runs.checkpoints(own_run))
@@ -61,21 +61,21 @@ def test_what_goes_is_listed_before_it_goes(own_run: Run):
     [(["8"], [0]), (["every:16"], [8]), (["every:8"], []), (["log:1"], []), (["every:100"], [8]), (["0", "8"], [])],
     ids=str,
 )
-def test_steps_stay_by_name_by_distance_and_by_doubling(own_run: Run, keep: list[str], going: list[int]):
-    """A grid keeps the checkpoints nearest to it, so that it need not be the one that was saved on."""
+def test_kept_steps_are_given_by_number_or_grid(own_run: Run, keep: list[str], going: list[int]):
+    """A grid keeps the checkpoints nearest to its steps, so it need not be the grid used for saving."""
     assert [checkpoint.step for checkpoint, _ in runs.to_remove(own_run, keep)] == going
 
 
-def test_a_grid_keeps_what_is_nearest_to_it(own_run: Run):
-    """By the difference for every:N, by the ratio for log:K; step 0 counts as half of step 1."""
+def test_grid_keeps_nearest_checkpoints(own_run: Run):
+    """Distance is the difference for every:N and the ratio for log:K, where step 0 counts as one half."""
     assert kept_steps(own_run, ["every:5"], range(17)) == {0, 5, 10, 15}
     assert kept_steps(own_run, ["log:1"], range(17)) == {1, 2, 4, 8, 16}
     assert kept_steps(own_run, ["log:1"], [0, 3, 5, 12, 16]) == {0, 3, 5, 12, 16}
     assert kept_steps(own_run, ["log:1", "every:9"], [0, 5, 7, 16]) == {0, 5, 7, 16}
 
 
-def test_only_weights_go_and_the_manifest_says_so(thinned: Run):
-    """config.json stays and is still checked; the hash of the weights is kept, to know a copy of them again."""
+def test_pruning_removes_only_weights(thinned: Run):
+    """The manifest keeps the hash of config.json, and that of the weights to recognise a copy of them."""
     folder = thinned.path / "checkpoints" / "step8"
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "manifest.json"]
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -84,8 +84,8 @@ def test_only_weights_go_and_the_manifest_says_so(thinned: Run):
     assert runs.broken(thinned) == []
 
 
-def test_thinning_again_frees_nothing_and_finishes_what_was_interrupted(thinned: Run):
-    """A process killed after the manifest and before the weights leaves a file that the next one removes."""
+def test_repeated_pruning_finishes_interrupted_one(thinned: Run):
+    """A process killed after it wrote the manifest leaves weights, which the next pruning removes."""
     assert runs.to_remove(thinned, ["0"]) == []
     left = thinned.path / "checkpoints" / "step8" / "model.safetensors"
     left.write_bytes(b"left behind")
@@ -94,16 +94,16 @@ def test_thinning_again_frees_nothing_and_finishes_what_was_interrupted(thinned:
     assert not left.exists() and not runs.checkpoint(thinned, 8).has_weights
 
 
-def test_what_stays_must_be_there(thinned: Run):
-    """A step that the run never had, and one that has lost its weights, cannot be kept."""
+def test_kept_steps_must_have_weights(thinned: Run):
+    """An unknown step, or one that has lost its weights, cannot be kept."""
     with pytest.raises(UnknownStep, match="no checkpoint at step 7"):
         runs.to_remove(thinned, ["7"])
     with pytest.raises(MissingWeights, match="Step 8 of run 'tiny' has results and no weights"):
         runs.to_remove(thinned, ["8"])
 
 
-def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: Run):
-    """Trace, tracked word, lens and attention over the steps leave the others out in one sentence."""
+def test_queries_skip_steps_without_weights(thinned: Run):
+    """Traces, tracked words, layers and attention report the skipped steps in one sentence."""
     word = query.read_question(TEXT, load_tokenizer(thinned)).track("the")
     found = [query.ask(thinned, TEXT), query.ask(thinned, word), query.ask_layers(thinned, TEXT)]
     for history in (*found, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
@@ -111,23 +111,23 @@ def test_a_question_to_all_steps_takes_those_with_weights_and_says_so(thinned: R
         assert history.skipped == ("2 of 3 checkpoints kept their weights.",)
 
 
-def test_a_question_to_a_step_without_weights_names_the_nearest(thinned: Run):
-    """Not a broken file: the weights were taken away, and the message says where to ask instead."""
+def test_query_at_pruned_step_names_nearest_step(thinned: Run):
+    """The checkpoint is not reported as broken, since its weights were removed on purpose."""
     for ask in (lambda: query.ask(thinned, TEXT, [8]), lambda: query.attend(thinned, TEXT, 8)):
         with pytest.raises(MissingWeights, match="no weights to compute with; the nearest step with weights is 0"):
             ask()
 
 
-def test_weights_that_go_while_a_question_waits_are_no_broken_checkpoint(own_run: Run):
-    """A checkpoint listed before it was thinned is refused in the same sentence."""
+def test_weights_pruned_before_loading_are_missing(own_run: Run):
+    """A checkpoint listed before the pruning raises MissingWeights instead of BrokenCheckpoint."""
     before = runs.checkpoint(own_run, 8)
     runs.remove_weights(before)
     with pytest.raises(MissingWeights):
         MODELS.get(before)
 
 
-def test_an_evaluation_takes_the_steps_with_weights_and_says_so(thinned: Run):
-    """A step that can no longer be computed is no failure; asked for by its number, it is refused."""
+def test_evaluation_skips_steps_without_weights(thinned: Run):
+    """The skipped step is reported and is no failure, unless it is requested by number."""
     sentence = "No weights were kept at step 8."
     assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
     assert results.done(thinned)[METRIC[0]] == {0, 16}
@@ -135,8 +135,8 @@ def test_an_evaluation_takes_the_steps_with_weights_and_says_so(thinned: Run):
         evaluate(thinned, SAMPLE_DATA, METRIC, steps=[8], limit=1)
 
 
-def test_results_of_a_thinned_step_are_never_lost(own_run: Run):
-    """Computed again are those of the other steps; other data, which would replace all of them, are refused."""
+def test_results_of_pruned_step_are_never_lost(own_run: Run):
+    """--overwrite recomputes the other steps only; other data, which would replace all results, are refused."""
     evaluate(own_run, SAMPLE_DATA, METRIC, limit=1)
     before = results.read_scores(own_run)
     thin(own_run, "0", "16")
@@ -147,16 +147,16 @@ def test_results_of_a_thinned_step_are_never_lost(own_run: Run):
     assert results.read_scores(own_run).equals(before)
 
 
-def test_a_run_without_any_weights_says_so(thinned: Run):
-    """Its results can be looked at, and nothing can be asked."""
+def test_query_of_run_without_weights_is_refused(thinned: Run):
+    """The message says that the run still has results."""
     for checkpoint in runs.checkpoints(thinned):
         runs.remove_weights(checkpoint)
     with pytest.raises(MissingWeights, match="Run 'tiny' has results and no weights"):
         query.ask(thinned, TEXT)
 
 
-def test_config_of_a_thinned_checkpoint_is_still_read(thinned: Run):
-    """What its model gave is known without its weights; a damaged file is still reported."""
+def test_config_of_pruned_checkpoint_is_read(thinned: Run):
+    """A damaged config.json of such a checkpoint is still reported."""
     checkpoint = runs.checkpoint(thinned, 8)
     assert runs.read_config(checkpoint, runs.ModelClass).model_type == "albert"
     (checkpoint.path / "config.json").write_text("{")
@@ -164,7 +164,7 @@ def test_config_of_a_thinned_checkpoint_is_still_read(thinned: Run):
         runs.verify(checkpoint)
 
 
-def test_a_step_that_is_trained_again_has_weights_again(thinned: Run):
+def test_retrained_step_has_weights_again(thinned: Run):
     """The writer of checkpoints replaces the folder as a whole."""
     source, folder = (thinned.path / "checkpoints" / name for name in ("step0", "step8"))
     with runs.replacing(folder) as temporary:

@@ -1,4 +1,4 @@
-"""What files may hold is ready for use by several threads as soon as it is imported."""
+"""Tests that several threads may parse files right after the first import."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ print(len(read), len({str(found) for found in read}))
 """
 
 
-def test_a_run_may_first_be_read_by_several_threads_at_once(tiny_run: Run):
-    """Eight visitors of a server that has just started all see the same; the process goes on."""
+def test_first_read_by_several_threads(tiny_run: Run):
+    """Eight threads read a run at once in a new process; all get the same result, and the process exits normally."""
     done = subprocess.run([sys.executable, "-c", AT_ONCE, tiny_run.path], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "8 1\n"), done.stderr

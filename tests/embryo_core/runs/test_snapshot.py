@@ -1,4 +1,4 @@
-"""Within one snapshot a run's files are as they were at first; after it they are as they are."""
+"""Tests of snapshots, within which a run's files are read once."""
 
 from importlib import import_module
 
@@ -7,11 +7,11 @@ import pytest
 from embryo_core import runs
 from embryo_core.types import Run
 
-snapshots = import_module("embryo_core.runs.snapshot")  # runs.snapshot is its function
+snapshots = import_module("embryo_core.runs.snapshot")  # runs.snapshot is the function of that name
 
 
-def test_within_a_snapshot_checkpoints_are_listed_once(own_run: Run):
-    """A folder that goes meanwhile is still listed, and is gone in the next snapshot."""
+def test_snapshot_lists_checkpoints_once(own_run: Run):
+    """A folder removed during the snapshot is still listed there, but not in the next one."""
     with runs.snapshot():
         before = runs.checkpoints(own_run)
         _remove(own_run, 8)
@@ -20,15 +20,15 @@ def test_within_a_snapshot_checkpoints_are_listed_once(own_run: Run):
         assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
 
 
-def test_without_a_snapshot_every_listing_is_new(own_run: Run):
-    """A program that only calls functions never sees an old state."""
+def test_listing_is_fresh_without_snapshot(own_run: Run):
+    """A program that only calls functions never sees an outdated state."""
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
     _remove(own_run, 8)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
 
 
-def test_a_snapshot_within_another_goes_on_with_it(own_run: Run):
-    """The outer one ends it."""
+def test_nested_snapshot_joins_outer_one(own_run: Run):
+    """What was read is kept until the outer snapshot ends."""
     with runs.snapshot():
         with runs.snapshot():
             runs.checkpoints(own_run)
@@ -37,15 +37,15 @@ def test_a_snapshot_within_another_goes_on_with_it(own_run: Run):
     assert len(runs.checkpoints(own_run)) == 2
 
 
-def test_a_list_that_its_receiver_changes_stays_as_it_was(own_run: Run):
+def test_callers_cannot_change_cached_list(own_run: Run):
     """Each caller gets a separate list."""
     with runs.snapshot():
         runs.checkpoints(own_run).clear()
         assert len(runs.checkpoints(own_run)) == 3
 
 
-def test_runs_and_functions_are_shown_apart_and_failures_are_tried_again(own_run: Run, tiny_run: Run):
-    """What one function found of one run says nothing about another run or function."""
+def test_results_are_cached_per_run_and_failures_are_not(own_run: Run, tiny_run: Run):
+    """A function that raised is called again; afterwards it is called once for each run."""
     calls = []
 
     @runs.read_once
@@ -62,8 +62,8 @@ def test_runs_and_functions_are_shown_apart_and_failures_are_tried_again(own_run
     assert calls == [own_run.path, own_run.path, tiny_run.path]
 
 
-def test_what_was_seen_a_moment_ago_counts_in_the_next_snapshot(own_run: Run, clock: list[float]):
-    """For as many seconds as that asks for, counted from when it was read; a plain one looks itself."""
+def test_snapshot_may_reuse_recent_reads(own_run: Run, clock: list[float]):
+    """snapshot(seconds) reuses what was read within that time before it; snapshot() always reads again."""
     with runs.snapshot(1):
         assert len(runs.checkpoints(own_run)) == 3
     _remove(own_run, 8)
@@ -84,8 +84,8 @@ def test_what_was_seen_a_moment_ago_counts_in_the_next_snapshot(own_run: Run, cl
         assert len(runs.checkpoints(own_run)) == 1
 
 
-def test_a_plain_snapshot_leaves_nothing_to_others(own_run: Run, clock: list[float]):
-    """Only those that may be late share what they read."""
+def test_plain_snapshot_shares_nothing(own_run: Run, clock: list[float]):
+    """Only snapshots with a maximum age share what they read."""
     with runs.snapshot():
         assert len(runs.checkpoints(own_run)) == 3
     _remove(own_run, 8)
@@ -93,8 +93,8 @@ def test_a_plain_snapshot_leaves_nothing_to_others(own_run: Run, clock: list[flo
         assert len(runs.checkpoints(own_run)) == 2
 
 
-def test_what_is_kept_for_others_is_bounded(own_run: Run, clock: list[float], monkeypatch: pytest.MonkeyPatch):
-    """A server that shows ever more runs forgets them."""
+def test_shared_reads_are_bounded(own_run: Run, clock: list[float], monkeypatch: pytest.MonkeyPatch):
+    """A server that shows ever more runs keeps at most MAX_RECENT reads."""
     monkeypatch.setattr(snapshots, "MAX_RECENT", 2)
     for _ in range(5):
         with runs.snapshot(1):
@@ -104,7 +104,7 @@ def test_what_is_kept_for_others_is_bounded(own_run: Run, clock: list[float], mo
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return the time that snapshots see; before it nothing was read."""
+    """Return the time that snapshots see, in seconds; a test may change it. Nothing has been read before."""
     now = [100.0]
     monkeypatch.setattr(snapshots, "monotonic", lambda: now[0])
     monkeypatch.setattr(snapshots, "_recent", {})

@@ -1,4 +1,4 @@
-"""Only regular files inside a run are read, and commands change only what belongs to their run."""
+"""Tests that only regular files inside a run are read, and that commands change only files of their run."""
 
 import hashlib
 import os
@@ -23,15 +23,15 @@ from tests.conftest import SAMPLE_DATA, at
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_file_that_may_not_be_read_is_reported(tmp_path: Path):
-    """Mode 000 is an error of ours with the system's reason."""
+def test_file_without_permission_is_reported(tmp_path: Path):
+    """A file with mode 000 gives one of our errors, with the system's reason."""
     (tmp_path / "run.json").touch(mode=0)
     with pytest.raises(BrokenRun, match=r"run\.json cannot be read: Permission denied"):
         trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/tty", ".", "pipe"])
-def test_what_is_no_regular_file_is_never_opened(tmp_path: Path, monkeypatch, target: str):
+def test_irregular_file_is_never_opened(tmp_path: Path, monkeypatch, target: str):
     """Devices, folders and pipes are recognised without opening them."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "run.json").symlink_to(target)
@@ -40,16 +40,16 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path, monkeypatch, ta
         trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
 
 
-def test_a_file_above_its_limit_is_not_read(tmp_path: Path):
-    """The limit is that of the file's name."""
+def test_file_above_size_limit_is_not_read(tmp_path: Path):
+    """The limit depends on the file's name."""
     (tmp_path / "run.json").touch()
     os.truncate(tmp_path / "run.json", trust.LIMITS["run.json"] + 1)
     with pytest.raises(BrokenRun, match="and at most 4,194,304 are read"):
         trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
 
 
-def test_a_folder_above_is_no_part_of_the_run(tmp_path: Path):
-    """A path that climbs out of the folder is refused, even to a folder whose name has the same beginning."""
+def test_path_out_of_run_is_refused(tmp_path: Path):
+    """A path that climbs out is refused, even to a sibling whose name starts with the folder's name."""
     (tmp_path / "run").mkdir()
     (tmp_path / "runner.json").write_text("{}")
     with pytest.raises(BrokenRun, match="leads out of"):
@@ -59,8 +59,8 @@ def test_a_folder_above_is_no_part_of_the_run(tmp_path: Path):
 # === Checksum files ===
 
 
-def test_sha256sum_understands_what_is_written(tmp_path: Path):
-    """And what sha256sum writes is read."""
+def test_checksums_are_compatible_with_sha256sum(tmp_path: Path):
+    """sha256sum accepts a written file, and a file written by sha256sum is read."""
     (tmp_path / "part").mkdir()
     for name in ("a.bin", "part/b.bin"):
         (tmp_path / name).write_bytes(name.encode())
@@ -73,8 +73,8 @@ def test_sha256sum_understands_what_is_written(tmp_path: Path):
     assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) == lines
 
 
-def test_a_file_that_is_written_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Without one nothing is listed; a writer that puts the first one there between two looks is not waited for."""
+def test_checksums_created_during_read_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The missing file counts as missing if a writer creates it between two looks; the reader does not wait."""
     path = tmp_path / "sums"
 
     def too_late(*arguments: object) -> bytes:
@@ -85,14 +85,14 @@ def test_a_file_that_is_written_meanwhile_is_no_error(tmp_path: Path, monkeypatc
     assert read_checksums(path, tmp_path, CorpusError) is None
 
 
-def test_no_file_lists_nothing(tmp_path: Path):
-    """None is not an empty list."""
+def test_missing_checksums_give_none(tmp_path: Path):
+    """The result is None, not an empty list."""
     assert read_checksums(tmp_path / "sums", tmp_path, CorpusError) is None
 
 
 @pytest.mark.parametrize("content", [b"\xff\n", b"0" * 64 + b"\n", b"0" * 64 + b"  -rf\n", b"{}"])
-def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes):
-    """With the name of the file."""
+def test_invalid_checksums_are_refused(tmp_path: Path, content: bytes):
+    """The message names the file."""
     (tmp_path / "sums").write_bytes(content)
     with pytest.raises(CorpusError, match="sums is no list of checksums"):
         read_checksums(tmp_path / "sums", tmp_path, CorpusError)
@@ -111,7 +111,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Return a folder outside the run that is precious to somebody, with a run's results and notes among its parts."""
+    """Return a folder outside of the run with files that must not change, some named like results."""
     folder = tmp_path / "other"
     (folder / "parts").mkdir(parents=True)
     (folder / "parts" / "precious.txt").write_text("precious")
@@ -121,7 +121,7 @@ def other(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def linked(own_run: Run, other: Path) -> Run:
-    """Return a run whose results are a link to that folder."""
+    """Return a run whose results folder is a link to `other`."""
     shutil.rmtree(own_run.results, ignore_errors=True)
     own_run.results.parent.mkdir(exist_ok=True)
     own_run.results.symlink_to(other)
@@ -129,16 +129,16 @@ def linked(own_run: Run, other: Path) -> Run:
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_evaluate_refuses_a_linked_results_folder(linked, other, capsys, options):
-    """Nothing is written to, or removed from, the folder that the link leads to."""
+def test_evaluate_refuses_linked_results_folder(linked, other, capsys, options):
+    """Nothing changes in the folder behind the link."""
     before = everything(other)
     assert main(["evaluate", str(linked.path), *EVALUATE, *options]) == 2
     assert "is a link" in capsys.readouterr().err
     assert everything(other) == before
 
 
-def test_evaluate_leaves_files_of_others_in_place(own_run):
-    """A results folder that held something before keeps it, and the evaluation is compacted all the same."""
+def test_evaluate_keeps_unknown_files(own_run):
+    """A file in the results folder is kept, and the evaluation is still compacted."""
     shutil.rmtree(own_run.results, ignore_errors=True)
     precious = own_run.results / "parts" / "precious.txt"
     precious.parent.mkdir(parents=True)
@@ -155,8 +155,8 @@ def write(run: Run, step: int = 0) -> None:
 
 @pytest.mark.parametrize("inside", ["notes.txt", "more/notes.txt"])
 @pytest.mark.parametrize("change", [lambda run: results.compact(run), lambda run: write(run)], ids=["compact", "write"])
-def test_a_part_with_files_of_others_is_not_removed(own_run, inside, change):
-    """Whatever removes or replaces the part says which file is in the way, and removes nothing."""
+def test_part_with_unknown_files_is_not_removed(own_run, inside, change):
+    """Compacting and rewriting the part both name the file and remove nothing."""
     write(own_run)
     part = own_run.results / "parts" / "mask_prediction" / "step0"
     (part / inside).parent.mkdir(exist_ok=True)
@@ -168,8 +168,8 @@ def test_a_part_with_files_of_others_is_not_removed(own_run, inside, change):
 
 
 @pytest.mark.parametrize("link", ["scores.parquet", "parts", "parts/mask_prediction", "parts/mask_prediction/step0"])
-def test_no_writer_follows_a_link_inside_the_results(own_run, other, link):
-    """A linked table, folder of parts, or part: every writer refuses it."""
+def test_writers_follow_no_link_inside_results(own_run, other, link):
+    """A linked table, folder of parts or part is refused by every writer."""
     write(own_run)
     path = own_run.results / link
     shutil.rmtree(path, ignore_errors=True)
@@ -181,16 +181,16 @@ def test_no_writer_follows_a_link_inside_the_results(own_run, other, link):
     assert everything(other) == before
 
 
-def test_example_questions_are_not_written_through_a_link(linked, other):
-    """`examples` refuses a linked results folder too."""
+def test_examples_are_not_written_through_link(linked, other):
+    """The linked results folder is refused, and nothing changes behind the link."""
     before = everything(other)
     with pytest.raises(ResultsError, match="is a link"):
         results.write_examples(linked, [ExampleQuestion("The [MASK] runs .", "river")])
     assert everything(other) == before
 
 
-def test_an_audit_does_not_replace_a_link(own_run, other):
-    """`audit` writes audit.json itself, not what a link of that name leads to."""
+def test_audit_does_not_write_through_link(own_run, other):
+    """A linked audit.json is refused, and the link stays."""
     (own_run.path / "audit.json").symlink_to(other / "sources.json")
     with pytest.raises(BrokenRun, match="is a link"):
         runs.write_audit(own_run, runs.Audit((), 3))
@@ -208,8 +208,8 @@ def _link_one(run: Run, copy: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [_link_all, _link_one])
-def test_thinning_removes_no_weights_behind_a_link(own_run: Run, link: Callable[[Run, Path], None]):
-    """Linked checkpoints are refused, even where they are inside the run's own folder."""
+def test_pruning_removes_no_weights_behind_link(own_run: Run, link: Callable[[Run, Path], None]):
+    """Linked checkpoints are refused even if they are inside the run's folder."""
     checkpoint = at(own_run, 0)
     link(own_run, own_run.path / "copied")
     before = everything(own_run.path / "copied")
@@ -218,8 +218,8 @@ def test_thinning_removes_no_weights_behind_a_link(own_run: Run, link: Callable[
     assert everything(own_run.path / "copied") == before
 
 
-def test_weights_kept_by_finetuning_are_not_removed_behind_a_link(own_run, other):
-    """`finetune` looks for its leftovers in its own folder only."""
+def test_linked_finetuning_cache_is_refused(own_run, other):
+    """`finetune` would otherwise remove weights in the folder behind the link."""
     folder = workers.cache_folder(own_run)
     folder.parent.mkdir(parents=True)
     (other / "step8-seed1-0123456789ab.safetensors").write_bytes(b"precious")
@@ -228,8 +228,8 @@ def test_weights_kept_by_finetuning_are_not_removed_behind_a_link(own_run, other
         workers.mnli_files(own_run)
 
 
-def test_a_junction_is_a_link(tmp_path, monkeypatch):
-    """Windows has junctions, which os.path.islink does not know; their reparse tag says so."""
+def test_windows_junction_counts_as_link(tmp_path, monkeypatch):
+    """os.path.islink does not recognise junctions; their reparse tag does."""
 
     class Junction:
         st_mode, st_reparse_tag = 0o040777, 0xA0000003
@@ -254,8 +254,8 @@ print(len(checkpoints), len(runs.read_log(run)) > 0)
 """
 
 
-def test_a_run_is_read_without_what_windows_lacks(tiny_run: Run):
-    """Modules and flags of POSIX alone are missing: run, log and weights are read all the same."""
+def test_run_is_read_without_posix_features(tiny_run: Run):
+    """With the modules and flags removed that Windows lacks, the run, its log and its weights can be read."""
     command = [sys.executable, "-c", WINDOWS, str(tiny_run.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "3 True\n", done.stderr

@@ -1,4 +1,4 @@
-"""A server with EMBRYO_TRUSTED=listed shows only runs whose files have the hashes that their owner listed."""
+"""Tests of EMBRYO_TRUSTED=listed: a server then shows only runs whose files have the hashes that their owner listed."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from embryo_core.types import Run
 
 @pytest.fixture
 def listed(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return a run with results that its owner listed, and that a server would show."""
+    """Return a run with results that its owner listed, in an environment with EMBRYO_TRUSTED=listed."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
     monkeypatch.setenv("EMBRYO_DATA", str(root))
@@ -24,8 +24,8 @@ def listed(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return runs.open_run("tiny")
 
 
-def test_the_list_is_outside_the_run_and_the_command_names_it(listed: Run, tmp_path, capsys):
-    """Each file is listed by its path below the root, with the hash of its bytes; weights are those of manifests."""
+def test_trust_writes_list_outside_of_run(listed: Run, tmp_path, capsys):
+    """Files are listed by their path below the root with their hash; weights are covered by the manifests."""
     assert main(["trust", "tiny"]) == 0
     path = tmp_path / "settings" / "embryo" / "trusted.json"
     found = json.loads(path.read_text())["tiny"]
@@ -35,7 +35,7 @@ def test_the_list_is_outside_the_run_and_the_command_names_it(listed: Run, tmp_p
     assert not [name for name in found if name.endswith("safetensors")]
 
 
-def test_a_run_that_is_not_listed_is_not_opened(listed: Run):
+def test_unlisted_run_is_not_opened(listed: Run):
     """The message says how to list it; the listed run next to it is shown."""
     other = shutil.copytree(listed.path, listed.path.with_name("other"))
     assert runs.list_runs() == [listed]
@@ -64,8 +64,8 @@ def _add(run: Run) -> str:
 
 
 @pytest.mark.parametrize("change", [_change, _remove, _add])
-def test_a_run_with_another_file_is_not_opened(listed: Run, change: Callable[[Run], str], monkeypatch):
-    """A file changed (its time and size kept), removed or added: the message names it, and at home the run is shown."""
+def test_run_with_changed_files_is_not_opened(listed: Run, change: Callable[[Run], str], monkeypatch):
+    """A changed (time and size kept), removed or added file is named; without EMBRYO_TRUSTED the run is listed."""
     name = change(listed)
     for seen in (lambda: runs.open_run("tiny"), lambda: runs.open_run(listed.path)):
         with pytest.raises(BrokenRun, match=f"{name} is not the listed file"):
@@ -75,8 +75,8 @@ def test_a_run_with_another_file_is_not_opened(listed: Run, change: Callable[[Ru
     assert runs.list_runs() == [listed]
 
 
-def test_a_link_cannot_be_listed(listed: Run, capsys):
-    """What it leads to may change without a file of the run changing."""
+def test_run_with_symlink_cannot_be_listed(listed: Run, capsys):
+    """The target of a link may change while the files of the run stay the same."""
     (listed.path / "log.jsonl").rename(listed.path.parent / "log.jsonl")
     (listed.path / "log.jsonl").symlink_to(listed.path.parent / "log.jsonl")
     assert main(["trust", "tiny"]) == 2
