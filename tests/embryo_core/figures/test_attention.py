@@ -51,7 +51,7 @@ def test_lines_hold_weights_at_recorded_steps(tiny_results):
 
 
 def test_maps_of_one_or_all_heads_hold_stored_weights(tiny_results):
-    """The caption of one head counts the sentences that reach each end and the steps that have maps."""
+    """The caption of one head counts the sentences that reach the first and last position, and the steps with maps."""
     history = read_averaged(tiny_results, 2, 1)
     caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
     one = charts.head_map(history, 8, caption, "head")

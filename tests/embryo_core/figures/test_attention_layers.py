@@ -57,7 +57,7 @@ def test_table_counts_positions_of_a_cell() -> None:
 
 
 def test_grid_has_stored_maps_and_fixed_width(tiny_results):
-    """A wide plot is scrolled, so the page shows the colours above it instead of in it; an unknown head is an error."""
+    """A wide plot is scrolled, so the page shows its colour scale above it; an unknown head is an error."""
     figure = layers_over_steps([tiny_results], Axis(), head=2, step=8)
     weights = results.read_attention(tiny_results, 2, 2).weights[-1]
     rows = figure.table[(figure.table["layer"] == 2) & (figure.table["step"] == 16)]

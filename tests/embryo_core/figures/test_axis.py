@@ -115,7 +115,7 @@ def test_steps_are_named_in_the_step_unit() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("step", "text"), [(0, "0"), (1448, "1,448"), (100_000, "100k")])
 def test_single_checkpoint_has_a_single_tick(scale, step, text) -> None:
-    """Plotly would write neighbouring numbers such as 99,999.5 beside it."""
+    """Plotly would add neighbouring numbers such as 99,999.5."""
     axis = StepAxis(scale, step_unit=StepUnit.UPDATES)
     drawn = axis.draw(go.Figure(), [step]).layout.xaxis
     assert list(drawn.tickvals) == axis.values([step])

@@ -23,7 +23,7 @@ def test_hovering_works_anywhere_in_a_cell() -> None:
 
 
 def test_outline_encloses_whole_cells() -> None:
-    """It runs from half a cell before the first to half a cell after the last."""
+    """The outline runs from half a cell before the first to half a cell after the last."""
     figure = go.Figure()
     cells.outline(figure, (2, 4), (0, 0), color="red", width=3)
     (shape,) = figure.layout.shapes

@@ -11,7 +11,7 @@ COLUMNS = ["measure", "run", "change", "step_first", "step_second", "difference"
 
 
 def test_differences_are_drawn_with_intervals():
-    """They are percentage points, as the axis says; a measure that one run lacks is not drawn."""
+    """Differences are in percentage points, as the axis says; a measure that one run lacks is not drawn."""
     row = {"measure": "masked accuracy", "step_first": 8, "step_second": 8, "n_first": 9, "n_second": 9}
     row |= {"first": 0.2, "second": 0.5}
     row |= {"difference": 0.3, "low": 0.1, "high": 0.4, "run": "b"}
@@ -60,7 +60,7 @@ def test_caption_has_the_range_of_cases() -> None:
 
 
 def test_caption_has_the_step_of_the_compared_run() -> None:
-    """It explains different steps by a run that continues the first, and names measures without a common step."""
+    """The caption explains steps that differ between runs, and names measures without a common step."""
     alone = describe(("noun", 8, 8, 0.1, 40, 40), ("verb", None, None, None, None, None))
     assert "(8)" in alone.summary and "verb (b)" in alone.details and "continues" not in alone.details
     continued = describe(("noun", 8, 16, 0.1, 40, 40))

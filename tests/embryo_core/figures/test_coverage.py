@@ -31,7 +31,7 @@ def test_command_computes_the_missing_metrics(tiny_run: Run, tiny_results: Run) 
 
 
 def test_caption_counts_checkpoints_without_weights(tiny_run: Run) -> None:
-    """It also says how many of these have results, and mentions none if every checkpoint has weights."""
+    """The caption also says how many of these have results; if every checkpoint has weights, it says nothing."""
     for with_results, said in ((0, "5, none"), (2, "5, 2"), (5, "5, all")):
         assert said in str(coverage.describe_coverage(tiny_run, 8, 5, with_results, []))
     assert "Without weights" not in str(coverage.describe_coverage(tiny_run, 3, 0, 0, []))

@@ -20,7 +20,7 @@ def in_json(values: Any) -> Any:
 
 
 def draw(figure: Any) -> Any:
-    """Draw a curve, a grid of words and a line; names of settings are short, dotted or with underscores."""
+    """Draw a curve, a grid of words and a line into a figure; names of settings are nested or joined by underscores."""
     curve = {"x": np.arange(500), "y": np.sin(np.arange(500)), "mode": "lines", "legendgroup": "a", "name": "a"}
     figure.add_scatter(**curve, line_width=2, marker={"size": 5}, customdata=None)
     figure.add_heatmap(x=[0, 1], z=np.eye(2), text=[["w" * 200] * 2] * 2, meta="words")

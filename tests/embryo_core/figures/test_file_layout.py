@@ -23,7 +23,7 @@ def figure():
 
 @pytest.mark.parametrize("columns", file_layout.SIZES)
 def test_files_are_light_and_name_their_run(figure, columns) -> None:
-    """A file has a white ground, a font of every system and no step line; the page's figure does not change."""
+    """A file has a white ground, a font that every system has, and no step line; the page's figure does not change."""
     before = figure.to_json()
     layout = json.loads(json.dumps(file_layout.layout(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")))
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"

@@ -39,7 +39,7 @@ def test_comparisons_are_drawn_with_their_intervals():
 
 
 def test_names_of_comparisons_are_escaped():
-    """A name from elsewhere is text on the axis; categories run from the bottom, so they reverse the table."""
+    """A name from elsewhere is shown as text; categories run from the bottom, in reverse order of the table."""
     figure = findings.plot_comparisons(findings.comparison_table(JUDGEMENT))
     assert figure.layout.yaxis.categoryarray == ("&lt;b&gt;verb&lt;/b&gt; before noun", "noun before verb")
 
@@ -80,7 +80,7 @@ def test_picture_of_a_verdict_without_curves_has_bars():
 
 
 def test_headline_counts_findings_that_can_be_judged():
-    """Others are counted apart; if none can be judged, there is no headline."""
+    """Findings that cannot be judged are counted apart; without any others there is no headline."""
     verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)

@@ -63,7 +63,7 @@ def test_curve_is_the_mean_of_seeds_with_their_range(table):
 
 
 def test_exact_match_is_a_separate_curve(table):
-    """It counts as another task next to SQuAD, whose score is F1."""
+    """Exact match counts as another task next to SQuAD, whose score is F1."""
     exact = table[table["task"] == EXACT]
     assert exact[["metric", "value", "n"]].values.tolist() == [["exact", 0.2, 50]]
 
@@ -172,7 +172,7 @@ def described(table: pd.DataFrame, average: pd.DataFrame | None = None, **source
 
 
 def test_headline_names_the_task_that_gains_most():
-    """With a single step it names the task farthest above its control; it also says if no task gains or is above."""
+    """With one step it is the task farthest above its control; if no score rises or is above, the headline says so."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     table = pd.DataFrame({"task": ["cola", "cola", "rte", "rte"], "step": [0, 16] * 2, "value": [0.0, 0.4, 0.5, 0.6]})
     table = table.assign(metric=["matthews"] * 2 + ["accuracy"] * 2, n=[9, 9, 277, 277], control=[0.0, 0.0, 0.53, 0.53])
@@ -205,7 +205,7 @@ def test_fine_tuned_random_weights_are_a_second_control(table):
 
 
 def test_choice_among_tied_learning_rates_is_explained():
-    """The caption says what decided; it is silent if one rate was best, or if the record is missing or malformed."""
+    """The caption says what decided; it is empty if one rate was best, or if the record is missing or malformed."""
     rates = {"0.0001": 0.0, "0.0002": 0.0, "0.0004": -0.1}
     noted = {"learning_rate": 1e-4, "rate_step": 16, "rates": rates}
     assert "0.0001, 0.0002 had the same score; 0.0001 was chosen because" in finetuning.describe_tuning(noted).details

@@ -27,7 +27,7 @@ def drawn(gaps: tuple[int, ...]) -> go.Scatter:
     ],
 )
 def test_curve_breaks_at_gaps(gaps, heights):
-    """It breaks between the neighbours of a missing step, and on both sides of a faulty one, whose point stays."""
+    """A curve breaks between the neighbours of a missing step, and on both sides of a faulty one, whose point stays."""
     trace = drawn(gaps)
     assert [*trace.y] == heights and len(trace.x) == len(trace.customdata) == len(heights)
 

@@ -53,7 +53,7 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
 
 
 def test_findings_with_a_verdict_come_first(tiny_results: Run) -> None:
-    """They are in the order of LEADING; findings that cannot be judged follow."""
+    """They are in the order of LEADING; findings that cannot be judged come after them."""
     judged = judge(tiny_results, tuple(growth.LEADING))
     found = growth.leading(
         [replace(one, verdict="cannot be said" if i < 2 else "partly") for i, one in enumerate(judged)]

@@ -112,7 +112,7 @@ def test_facts_that_name_their_object_can_be_left_out(asked: Run):
 
 
 def test_precision_is_compared_with_the_baseline(tiny_run: Run):
-    """Facts whose subject contains the object are counted, and the others compared again, if there are any."""
+    """If some subjects contain their object, these facts are counted and the others are compared again."""
     ends = {"value": [0.01, 0.3], "n": [100, 80], "baseline": [1.0, 0.1], "low": [0.0, 0.2], "high": [0.05, 0.4]}
     every, others = pd.DataFrame(ends).assign(relation="all", step=8), None
     every, others = every[:1], every[1:]

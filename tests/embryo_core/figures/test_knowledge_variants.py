@@ -35,7 +35,7 @@ def asked(own_run: Run) -> Run:
 
 
 def test_curves_are_the_stored_shares(asked):
-    """They have n and Wilson's interval; shares among right facts have no point at a step without a right fact."""
+    """Shares have n and Wilson's interval; those among right facts have no point at a step without a right fact."""
     figure = knowledge_variants.variants([asked], Axis("linear"))
     found = figure.table.set_index(["kind", "step"])["value"].to_dict()
     assert found == {
@@ -54,7 +54,7 @@ def test_curves_are_the_stored_shares(asked):
 
 
 def test_table_of_a_fact_lists_all_its_questions(asked):
-    """It has the answer at the chosen step, and at how many of the steps with a right fact the variant is right."""
+    """Each row has the answer at the chosen step, and at how many steps with a right fact its variant is right too."""
     rows = knowledge_variants.variants_of_fact(asked, FACT, 16).set_index("question")
     assert rows.loc["Ada came from … .", ["kind", "answer", "kept", "steps"]].tolist() == ["paraphrase", "Rome", 2, 2]
     assert rows.loc["Ada was not born in … .", ["kind", "answer", "kept"]].tolist() == ["negation", "Bonn", 1]

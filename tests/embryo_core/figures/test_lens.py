@@ -81,7 +81,7 @@ def test_words_are_never_cut_off() -> None:
 
 
 def test_unsure_first_steps_are_folded_into_one_column() -> None:
-    """They end where a layer gives a word 10 %; if none ever does, nothing is folded. Folded steps share a column."""
+    """Steps are unsure until a layer gives a word 10 %; without such a layer no step is folded."""
     noisy = table().assign(probability=lambda rows: rows["probability"].where(rows["step"] == STEPS[2], 0.09))
     assert lens.unsure_steps(noisy) == list(STEPS[:2]) and lens.unsure_steps(table()) == []
     assert lens.unsure_steps(noisy.assign(probability=0.01)) == []
@@ -94,7 +94,7 @@ def test_unsure_first_steps_are_folded_into_one_column() -> None:
 
 
 def test_colour_scale_is_outside_the_grid() -> None:
-    """So it stays visible when a wide grid is scrolled; its places are square roots of the probabilities."""
+    """The scale stays visible when a wide grid is scrolled; its places are square roots of the probabilities."""
     assert grid(table(), StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).data[0].showscale is False
     scale = lens.colour_scale()
     assert all(f'left: {place}%">{share}' in scale for place, share in ((10, "1%"), (50, "25%"), (100, "100%")))

@@ -18,7 +18,7 @@ def test_every_punctuation_mark_is_escaped() -> None:
     ["https://x.example", "www.x.example", "WWW.x", "a@x.example", ":smile:", ":material_home:", "a -> b", "<->"],
 )
 def test_addresses_icons_and_arrows_are_broken_up(text: str) -> None:
-    """They are replaced after parsing, where backslashes do not help, so a zero-width character is inserted."""
+    """Streamlit makes them after parsing, where backslashes do not help, so a zero-width character is inserted."""
     assert JOINER in literal(text)
     assert literal(text).replace(JOINER, "").replace("\\", "") == text
 

@@ -16,7 +16,7 @@ def divergences(*rows: tuple[int, float, float]) -> pd.DataFrame:
 
 
 def test_intervals_are_normal_and_never_negative() -> None:
-    """They reach 1.96 standard errors to both sides; a divergence cannot be below 0."""
+    """Intervals reach 1.96 standard errors to both sides; a divergence cannot be below 0."""
     rows = divergences((0, 2.0, 3.0), (8, 0.01, 0.9)).set_index(["group", "step"])
     assert rows.loc[("unigram", 0), ["low", "high"]].tolist() == pytest.approx([1.902, 2.098], abs=1e-3)
     assert rows.loc[("unigram", 8), "low"] == 0

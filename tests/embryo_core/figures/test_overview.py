@@ -54,7 +54,7 @@ def test_shared_baseline_is_one_line(with_log) -> None:
 
 
 def test_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
-    """The accuracy of always calling a token original has a curve of its own; older rows lack it."""
+    """The accuracy of calling every token original has a separate curve; older rows lack it."""
     rows = [row("heldout", 4, replaced_token_accuracy=0.6), row("train", 4, replaced_token_accuracy=0.6)]
     later = {6: (0.7, 0.87), 8: (0.9, 0.9)}
     rows += [

@@ -63,8 +63,8 @@ def test_cases_are_those_of_the_last_measured_step() -> None:
     assert cases(scores) == {"Mask prediction": 7, "Head that changes most": 40}
 
 
-def test_positions_are_relative_to_words_and_cosines_of_the_last_layer() -> None:
-    """Deviations are over all positions, not over a group; a run without position embeddings still has the cosine."""
+def test_positions_are_shown_relative_to_words() -> None:
+    """The ratio is over all positions, not a group; cosines are those of the last layer, also without positions."""
     deviations = [rows("positions_deviation", "words", [0.02, 0.1, 0.2]).assign(n=700)]
     cosines = [rows("positions_cosine", None, [0.9, 0.8, 0.7], 0), rows("positions_cosine", None, [0.3, 0.6, 0.2], 1)]
     with_positions = [*deviations, rows("positions_deviation", "positions", [0.02, 0.05, 0.15]), *cosines]

@@ -32,7 +32,7 @@ def table() -> pd.DataFrame:
 
 
 def test_rows_hold_measured_accuracies(table: pd.DataFrame) -> None:
-    """Intervals are those of Wilson, as in scipy."""
+    """Wilson's intervals are compared with those of scipy."""
     found = positions.position_table(table, SINGLE)
     assert {name: rows["value"].tolist() for name, rows in found.groupby("curve", sort=False)} == {
         "64 tokens, positions 0 to 63": [0.125, 0.25],
@@ -140,7 +140,7 @@ def test_lines_hold_measured_scores(tiny_results: Run, metric: str) -> None:
 
 
 def test_all_positions_are_one_curve_if_there_is_one_group(scores: pd.DataFrame) -> None:
-    """Otherwise the only group and all positions would be the same line twice."""
+    """The only group would be the same line as all positions; several groups are drawn without their total."""
     groups = set(positions.embedding_table(scores, positions.DEVIATION)["curve"])
     assert groups == {"words", "positions 0 to 63", "positions 64 to 127"}
     few = scores[scores["group"] != "positions 64 to 127"]

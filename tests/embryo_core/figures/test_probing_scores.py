@@ -36,7 +36,7 @@ def test_scores_of_other_metrics_give_no_rows(scores) -> None:
 
 
 def test_best_layer_is_chosen_at_each_step(frame) -> None:
-    """It has the highest F1, and is the lowest of equal ones; the last layer is the highest of the model."""
+    """It is the lowest of the layers with the highest F1; the last layer is the highest of the model."""
     best = probing_scores.select_layer(frame, probing_scores.BEST)
     assert list(best.loc[best["task"] == "pos", "layer"]) == [0, 1, 1, 2]
     assert list(best.loc[best["task"] == "pos", "f1"]) == [0.5, 0.6, 0.8, 0.8]
@@ -45,7 +45,7 @@ def test_best_layer_is_chosen_at_each_step(frame) -> None:
 
 
 def test_masked_accuracy_is_listed_with_the_tasks(frame) -> None:
-    """It comes from held-out rows of the log, with their own data, n and interval."""
+    """Masked accuracy comes from held-out rows of the log, with a separate n, interval and note on its data."""
     data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=False)
     masked = data[data["task"] == probing_scores.MASKED]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
@@ -70,7 +70,7 @@ def test_rescaled_curves_end_at_one(frame) -> None:
 
 
 def test_expected_layer_is_the_mean_weighted_by_gains(frame) -> None:
-    """Gains are above the majority baseline; a step at which no layer gains is left out."""
+    """Gains are measured from the majority baseline; a step at which no layer gains is left out."""
     table = probing_scores.expected_layers(frame)
     of = {(row.task, row.step): row.expected for row in table.itertuples()}
     assert of["pos", 0] == pytest.approx((0.3 * 1 + 0.2 * 2) / 0.8)

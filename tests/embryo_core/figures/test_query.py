@@ -68,7 +68,7 @@ def test_final_answer_comes_first_with_its_star() -> None:
     assert (figure.data[1].x[0], figure.data[1].y[0]) == (8, 0.5)
 
 
-def test_a_lost_and_regained_lead_has_two_stars() -> None:
+def test_lost_and_regained_lead_has_two_stars() -> None:
     """The first lead and the lead for good are marked apart if they are at different steps."""
     figure = draw(query.plot_probability, curves(), Lead("<b>paris</b>", 0, 16), "linear")
     stars = figure.data[1:3]
@@ -187,7 +187,7 @@ def test_figure_holds_the_answers(tiny_run: Run, column: str, text: str, mask: i
 
 
 def test_marked_words_carry_their_role(tiny_run: Run) -> None:
-    """A word of several pieces has separate rows; one that is a candidate is marked in its candidate's rows."""
+    """A word of several pieces has separate rows; a candidate is marked in the rows that it already has."""
     answers = ask(tiny_run, "a [MASK] .")
     question = read_question("a [MASK] .", load_tokenizer(tiny_run))
     final = answers.lead().token
@@ -204,7 +204,7 @@ def test_marked_words_carry_their_role(tiny_run: Run) -> None:
 
 
 def test_learned_examples_are_counted_with_the_first_step() -> None:
-    """A single checkpoint cannot show since when; without examples the text is empty."""
+    """A single checkpoint cannot show since when examples are learned; without examples the text is empty."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
     some = query.describe_examples(examples, 9, LOG)
     assert "2 of these 3 examples" in some and "step 8" in some

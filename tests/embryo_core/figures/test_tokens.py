@@ -59,7 +59,7 @@ def test_unknown_category_gives_an_empty_table(scores: pd.DataFrame) -> None:
 
 
 def test_every_drawn_number_is_finite(scores: pd.DataFrame) -> None:
-    """This holds for a category that stays at 0, too."""
+    """This also holds for a category that stays at 0."""
     data = tokens.accuracy_curves(scores, ["determiner", "noun"], rescaled=False)
     assert np.isfinite(data[["accuracy", "low", "high", "shown"]].to_numpy(float)).all()
 

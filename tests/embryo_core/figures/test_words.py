@@ -97,7 +97,7 @@ def test_words_have_an_age_or_a_reason(run):
 
 
 def test_words_measured_at_some_steps_have_no_age(run):
-    """A further word at a further step leaves every word without a measurement at some step."""
+    """A further word at a further step leaves every word unmeasured at some step, so that no age is left to draw."""
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
     results.write(at(run, 4096), words.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = words.age_table(run)
