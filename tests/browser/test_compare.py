@@ -1,4 +1,4 @@
-"""Compared runs in a browser: at three widths, light and dark, on one axis under one time bar."""
+"""Tests of compared runs in a browser: layout at three widths, accessibility, and the choice of a run."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.browser.test_access import GRAVE
 
 @pytest.fixture(scope="module")
 def app_of_two(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the app on the tiny run and a copy "twin"."""
+    """Return the address of the app on the tiny run and a copy "twin"."""
     root = tmp_path_factory.mktemp("two")
     for name in (tiny_results.name, "twin"):
         shutil.copytree(tiny_results.path, Path(root) / "runs" / name)
@@ -26,8 +26,8 @@ def app_of_two(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["compare", "tokens", "attention", "findings", "probing", "knowledge"])
-def test_pages_of_two_runs_have_room_and_nothing_grave(visit, app_of_two: str, page: str):
-    """At 1,400, 1,024 and 390 pixels nothing sticks out; light and dark, axe-core finds nothing serious."""
+def test_pages_of_two_runs_fit_window_and_are_accessible(visit, app_of_two: str, page: str):
+    """At 1,400, 1,024 and 390 pixels no page scrolls sideways, and axe-core finds no serious or critical violation."""
     visitor = visit(app_of_two)
     for width, scheme in ((1400, "light"), (1024, "dark"), (390, "light")):
         visitor.page.set_viewport_size({"width": width, "height": 1000})
@@ -38,8 +38,8 @@ def test_pages_of_two_runs_have_room_and_nothing_grave(visit, app_of_two: str, p
         assert not [f"{width}, {one['id']}" for one in found if one["impact"] in GRAVE]
 
 
-def test_runs_are_chosen_in_the_head_of_a_page(visit, app_of_two: str):
-    """The choice goes into the address and along to the next page."""
+def test_compared_run_is_chosen_in_overlay_menu(visit, app_of_two: str):
+    """The choice is written to the URL and kept on the next page."""
     visitor = visit(app_of_two)
     visitor.open("tokens")
     visitor.page.get_by_role("button", name="Overlay").click()

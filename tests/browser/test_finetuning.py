@@ -1,4 +1,4 @@
-"""The page of fine-tunings in a browser: every part is drawn, a row and a link choose the task, examples have texts."""
+"""Tests of the Fine-tuning page in a browser: its figures, links to a task, and the texts of examples."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from tests.tuned import store_questions, store_tuning
 
 @pytest.fixture(scope="module")
 def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve a run with results of RTE, whose data are available, and of SQuAD, whose data are not."""
+    """Serve a run with results on RTE, whose data are available, and on SQuAD, whose data are not; yield its URL."""
     root = tmp_path_factory.mktemp("tuned")
     run = copy_run(tiny_run, root)
     texts = ["A hen broods .", "It rains .", "Snow fell .", "The sun shines ."]
@@ -26,8 +26,8 @@ def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         yield address
 
 
-def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
-    """RTE, SQuAD's F1 and exact match, each with its control; the fine-tuning's own curve opens on a click."""
+def test_page_draws_tasks_baselines_and_published_scores(visit, tuned):
+    """RTE, SQuAD F1 and SQuAD exact match have curves; a click opens the figure of the fine-tuning itself."""
     visitor = visit(tuned)
     visitor.open("finetuning", step="8", published="on", task="rte")
     plot = visitor.page.locator(".js-plotly-plot").first
@@ -41,8 +41,8 @@ def test_the_page_has_curves_controls_and_published_scores(visit, tuned):
     visitor.rest()
 
 
-def test_a_link_restores_task_and_history_and_examples_have_their_texts(visit, tuned):
-    """Of RTE; of SQuAD the page says how to get them."""
+def test_link_restores_task_and_history_of_examples(visit, tuned):
+    """Examples of RTE are listed with their texts, those of SQuAD without, since its data are missing."""
     visitor = visit(tuned)
     visitor.open("finetuning", task="rte", example_history="oscillating")
     visitor.expect_query(task="rte", example_history="oscillating")

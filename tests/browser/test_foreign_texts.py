@@ -1,4 +1,4 @@
-"""What a browser makes of the texts of a run from a stranger: letters, and nothing else."""
+"""Tests that a browser shows hostile texts of a run as plain text."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +15,10 @@ LIVE = "a[href*='evil'], a[href*='127.0.0.1:9'], img:not([src*='/media/']), .kat
 
 
 @pytest.mark.slow
-def test_foreign_texts_become_no_link_image_or_request(
+def test_hostile_texts_create_no_link_image_or_request(
     tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visit: Callable[[str], Visitor]
 ) -> None:
-    """A category, notes and a run's name are shown as they are; no page asks another host for anything."""
+    """A category, notes and a run's name are shown literally, and no page sends a request to another host."""
     make_hostile(tiny_results, tmp_path, monkeypatch)
     with serve(tmp_path) as address:
         visitor = visit(address)
@@ -34,7 +34,7 @@ def test_foreign_texts_become_no_link_image_or_request(
 
 
 def behind_marks(visitor: Visitor) -> Iterator[str]:
-    """Return what the info mark of each caption says; there is nothing live in it."""
+    """Yield the help text of each caption's info mark, after a check that it has no link, image or formula."""
     said = visitor.page.get_by_test_id("stTooltipContent")
     for mark in visitor.page.get_by_test_id("stCaptionContainer").get_by_test_id("stTooltipHoverTarget").all():
         mark.hover()

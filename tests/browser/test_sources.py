@@ -1,4 +1,4 @@
-"""Checkpoints of others in a browser: a folder that transformers' own Trainer wrote, on every page."""
+"""Tests in a browser of checkpoints from elsewhere: a folder written by the Trainer of transformers."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from tests.embryo_core.sources.conftest import train, write_byte_level
 
 
 @pytest.mark.slow
-def test_a_trainers_folder_opens_on_every_page(visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Added where it is and evaluated: no page ends in an error, and the last step that was saved is the one shown."""
+def test_trainer_checkpoints_open_on_every_page(visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The folder is added and evaluated; no page shows an error, and each opens at the last saved step."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     train(tmp_path / "trained", steps=4)
     tokenizer = write_byte_level(tmp_path / "byte-level")
