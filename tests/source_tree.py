@@ -23,7 +23,7 @@ def imports(module: str) -> frozenset[str]:
 
 
 def offered(package: str) -> set[str]:
-    """Return the names in the __all__ of a package; without such a list, those that it imports of its own modules."""
+    """Return the names in the __all__ of a package, or else those that it imports from its modules."""
     nodes, room = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
     assigned = [node for node in nodes if isinstance(node, ast.Assign)]
     lists = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__all__"]

@@ -74,7 +74,7 @@ def test_imports_between_rooms_have_no_cycle():
     TopologicalSorter(arrows).prepare()
 
 
-def test_only_shared_modules_and_entry_points_are_beside_the_rooms():
+def test_only_shared_modules_and_entry_points_are_outside_rooms():
     """Every other module of embryo_core is in a room."""
     beside = {Path(module).stem for module in MODULES if re.fullmatch(r"embryo_core/\w+\.py", module)}
     assert beside == set(GROUND_FLOOR)

@@ -1,4 +1,4 @@
-"""A checkpoint of ELECTRA, a family other than that of the tiny run."""
+"""A checkpoint of ELECTRA, which is not the family of the tiny run."""
 
 import pytest
 import torch

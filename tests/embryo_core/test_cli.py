@@ -95,7 +95,7 @@ def test_runs_reports_what_is_broken_and_lists_the_rest(root, capsys):
     assert output.err.count("Broken: ") == 4
 
 
-def test_runs_counts_damaged_lines_of_a_log(root, capsys):
+def test_runs_counts_damaged_log_lines(root, capsys):
     """Every page leaves them out, and this command reports them."""
     with (root / "runs" / "tiny" / "log.jsonl").open("ab") as file:
         file.write(b'\xff\n{"split": "tr')
@@ -120,7 +120,7 @@ def test_thin_removes_weights_only_with_yes(root, capsys):
     assert "3 checkpoints, steps 0 to 16, 1 without weights" in capsys.readouterr().out
 
 
-def test_runs_continues_after_a_damaged_result(root, tiny_run, capsys):
+def test_runs_continues_after_damaged_result(root, tiny_run, capsys):
     """The run's log and the later runs are listed as usual."""
     shutil.copytree(tiny_run.path, root / "runs" / "ugly")
     (root / "results" / "tiny" / "scores.parquet").write_bytes(b"x")
@@ -132,7 +132,7 @@ def test_runs_continues_after_a_damaged_result(root, tiny_run, capsys):
     assert output.err.count("\n") == 1 and "scores.parquet cannot be read" in output.err
 
 
-def test_runs_without_a_run_says_how_to_start_one(capsys):
+def test_runs_without_runs_says_how_to_start_one(capsys):
     """An empty data root is no error."""
     assert main(["runs"]) == 0
     assert "python -m pretrain" in capsys.readouterr().out
@@ -148,7 +148,7 @@ def test_evaluate_computes_and_counts_results(root, sample, capsys):
     assert "1 result computed, 2 done before" in capsys.readouterr().out
 
 
-def test_evaluate_with_a_broken_checkpoint_ends_with_status_1(root, sample, capsys):
+def test_evaluate_with_broken_checkpoint_ends_with_status_1(root, sample, capsys):
     """The other checkpoints are evaluated; stderr has the failure."""
     (root / "runs" / "tiny" / "checkpoints" / "step8" / "model.safetensors").unlink()
     command = ["evaluate", "tiny", "--metrics", "attention", "--treebank", str(sample / "treebank.conllu")]

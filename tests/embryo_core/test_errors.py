@@ -61,7 +61,7 @@ def test_empty_list_of_known_names_reads_none():
     [("Out of range.", "Out of range."), ("One.\nTwo.", "One."), ("\r\n \n Two.\n", "Two.")]
     + [(blank, "ValueError") for blank in ("", " ", "\n", "\n\n ")],
 )
-def test_first_line_of_an_exception_is_never_blank(text: str, expected: str):
+def test_first_line_of_exception_is_never_blank(text: str, expected: str):
     """Blank lines are skipped, and an exception without a message is named by its class."""
     assert first_line(ValueError(text)) == expected
 
@@ -75,7 +75,7 @@ def test_first_line_of_an_exception_is_never_blank(text: str, expected: str):
     ],
 )
 def test_failed_command_prints_one_sentence(capsys, reason: BaseException, status: int, said: str):
-    """It goes to stderr, and the exit status depends on the exception; both command lines use this function."""
+    """The sentence goes to stderr, and the exit status depends on the exception; both command lines use this code."""
 
     def command() -> int:
         raise reason

@@ -36,7 +36,7 @@ def test_tables_equal_those_of_the_results(tiny_results: Run):
     pd.testing.assert_frame_equal(study.task_scores("rte"), results.read_task_scores(tiny_results, "rte"))
 
 
-def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
+def test_attention_has_a_row_for_each_position_pair(tiny_results: Run):
     """Each row has a weight of the head's history, its step and its two positions."""
     rows = embryo.open(tiny_results.path).attention(2, 1)
     history = results.read_attention(tiny_results, 2, 1)
@@ -46,7 +46,7 @@ def test_attention_has_a_row_for_each_pair_of_positions(tiny_results: Run):
         assert row.weight == history.weights[steps.index(row.step), row.origin, row.target]
 
 
-def test_query_answers_at_the_last_or_a_given_step(tiny_results: Run):
+def test_query_answers_at_last_or_given_step(tiny_results: Run):
     """Ranked answers of both masks equal those of `query.ask`."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     for step, asked in ((None, 16), (8, 8)):
@@ -83,7 +83,7 @@ def test_unknown_run_is_named(tiny_results: Run):
         embryo.open("no-such-run")
 
 
-def test_examples_of_the_document_print_what_it_says(monkeypatch: pytest.MonkeyPatch):
+def test_document_examples_print_what_it_shows(monkeypatch: pytest.MonkeyPatch):
     """Every example of docs/python.md runs on the demo."""
     monkeypatch.setenv("EMBRYO_DATA", str(demo.FOLDER))
     text = DOCUMENT.read_text(encoding="utf-8")
@@ -123,13 +123,13 @@ def test_study_gives_checkpoint_and_model(tiny_results: Run):
         study.checkpoint(9)
 
 
-def test_html_of_a_study_shows_the_design(tiny_results: Run):
+def test_study_html_shows_the_design(tiny_results: Run):
     """Markup in names is escaped."""
     card = embryo.Study(replace(tiny_results, objective="masked <b> + order"))._repr_html_()
     assert "albert" in card and "<b>" not in card and "hidden size" in card
 
 
-def test_scores_of_a_metric_include_all_its_measures(tiny_results: Run):
+def test_metric_scores_include_all_measures(tiny_results: Run):
     """The rows have the names of the measures."""
     study = embryo.open(tiny_results.path)
     found, every = study.scores("head_behaviour"), study.scores()

@@ -190,7 +190,7 @@ def test_faults_name_steps_in_the_unit_of_the_run(run, unit):
         assert re.sub("{(.+?)}", named[unit == StepUnit.UPDATES], name) in what
 
 
-def test_missing_steps_are_named_up_to_a_limit(run):
+def test_missing_steps_are_named_up_to_limit(run):
     """The remaining steps are counted."""
     for unit, named in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
@@ -209,7 +209,7 @@ def test_differing_config_is_named(run):
     assert (fault.kind, fault.steps) == ("config", (8192,)) and "in layer_norm_eps; " in fault.what
 
 
-def test_differing_tokenizer_of_a_checkpoint_is_named(run):
+def test_differing_checkpoint_tokenizer_is_named(run):
     """Checkpoints without a tokenizer are no fault."""
     for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
@@ -217,7 +217,7 @@ def test_differing_tokenizer_of_a_checkpoint_is_named(run):
 
 
 @pytest.mark.parametrize("name", ["spm.model", "tokenizer.model", "added_tokens.json"])
-def test_every_form_of_a_tokenizer_is_compared(run, name):
+def test_every_tokenizer_file_is_compared(run, name):
     """Transformers also stores tokenizers in these files."""
     for step, content in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name(name).write_text(content)
@@ -234,7 +234,7 @@ def test_settings_that_change_pieces_are_compared(run):
     assert found(run) == {("tokenizer", (2048,))}
 
 
-def test_differing_config_of_a_generator_is_named(run):
+def test_differing_generator_config_is_named(run):
     """The generator of such a step predicts the masked words of another model."""
     for step in (64, 1024, 2048):
         folder = weights(run, step).with_name("generator")
@@ -257,7 +257,7 @@ def test_config_fields_without_effect_are_no_fault(run):
     assert found(run) == {("config", (1024,))}
 
 
-def test_truncation_setting_of_a_tokenizer_is_ignored(run):
+def test_tokenizer_truncation_setting_is_ignored(run):
     """A tokenizer.json stores how texts were truncated and padded last."""
     for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
         content = {"truncation": used, "model": {"vocab": {"a": 0}}}
@@ -328,7 +328,7 @@ def test_command_reports_missing_heads(own_run, capsys):
 
 
 def test_command_counts_steps_without_weights(run, capsys):
-    """Such steps are not audited, which is no fault."""
+    """Steps without weights are not audited, which is no fault."""
     runs.remove_weights(runs.checkpoint(run, 2048))
     assert main(["audit", str(run.path)]) == 0
     assert capsys.readouterr().out == "No fault in 9 checkpoints.\n9 of 10 checkpoints kept their weights.\n"
@@ -392,7 +392,7 @@ def test_at_least_three_checkpoints_are_compared():
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])
-def test_fault_of_a_tensor_shows_norms_and_cosines(step: int):
+def test_tensor_fault_shows_norms_and_cosines(step: int):
     """The numbers equal numpy's for the tensor, its neighbours on either side, and the first step."""
     contents = np.random.default_rng(1).normal(size=(6, 30)) * np.arange(1, 7)[:, None]
     units = contents / np.linalg.norm(contents, axis=1, keepdims=True)

@@ -107,7 +107,7 @@ def test_known_faults_are_not_compared():
     assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
 
 
-def test_turn_is_the_cosine_of_two_moves():
+def test_turn_is_cosine_of_two_moves():
     """A turn is 1 straight on, 0 at right angles, -1 back, and 0 if nothing moved."""
     straight, right, back, still = (np.array([move]) for move in (2.0, np.sqrt(2), 0.0, 1.0))
     assert [float(turn(still, still, ac)[0]) for ac in (straight, right, back)] == pytest.approx([1, 0, -1])
@@ -129,7 +129,7 @@ def test_distances_agree_with_the_vectors():
                 assert residual(ab, bc, ac, share)[t] == pytest.approx(aside, abs=1e-6)
 
 
-def test_growth_is_the_median_over_moving_tensors():
+def test_growth_is_median_over_moving_tensors():
     """A tensor that did not move in one of the two intervals is ignored."""
     assert growth(np.array([2.0, 0.0, 6.0, 5.0, 4.0]), np.array([1.0, 3.0, 2.0, 0.0, 1.0])) == 3.0
     assert growth(np.array([2.0, 0.0]), np.array([0.0, 3.0])) == 0.0

@@ -26,8 +26,8 @@ def test_sentence_tile_has_answers_of_each_step() -> None:
     assert tile["answers"] == [{}, {"a": 0.5, "b": 0.25}]
 
 
-def test_colours_of_a_head_end_at_a_percentile() -> None:
-    """The 99th percentile of all its maps has the last colour."""
+def test_head_colours_end_at_the_99th_percentile() -> None:
+    """The weight at the 99th percentile of all maps of the head, and any above it, has the last colour."""
     weights = np.random.default_rng(0).random((3, 6, 6)).astype(np.float32)
     about, codes = growth.head_tile("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
     expected = np.rint(255 * np.minimum(weights / np.percentile(weights, 99), 1))

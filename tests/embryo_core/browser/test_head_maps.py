@@ -92,7 +92,7 @@ def test_grid_has_the_colour_limits_of_each_head(maps):
     assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))
 
 
-def test_added_step_equals_a_grid_of_that_step(maps):
+def test_added_step_equals_grid_of_that_step(maps):
     """The payload has the name of the run's grid, so that the browser adds it there."""
     header, body = read(head_maps.added_payload("tiny", 8, maps[1], 4.5))
     alone, codes = read(head_maps.grid_payload("tiny", head_maps.grid([8], maps[1:2]), unit=StepUnit.UPDATES))
@@ -105,7 +105,7 @@ def test_added_step_equals_a_grid_of_that_step(maps):
     assert read(head_maps.added_payload("tiny")) == ({"name": alone["name"], "step": None, "at": None}, b"")
 
 
-def test_payload_of_a_large_model_stays_within_20_megabytes():
+def test_large_model_payload_stays_within_20_megabytes():
     """The model has 24 layers of 16 heads and 128 pieces; the share of one step is multiplied by the maps of a page.
 
     Moving the time bar sends at most a seventh of it, since the grid stays in the browser.

@@ -14,7 +14,7 @@ CHECKPOINTS = [Checkpoint(None, step, None, 0, 10 * step, 0, has_weights=step !=
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_marks_have_the_positions_of_points_in_a_figure(scale) -> None:
+def test_marks_have_the_positions_of_figure_points(scale) -> None:
     """A mark's share of the bar, to half a unit, is that of its point between the ends of a figure."""
     data = bar_data(CHECKPOINTS, 8, StepAxis("log", step_unit=StepUnit.UPDATES))
     x = np.array(StepAxis(scale, step_unit=StepUnit.UPDATES).values(STEPS))

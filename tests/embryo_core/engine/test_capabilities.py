@@ -41,7 +41,7 @@ def test_capabilities_follow_from_architecture(
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])
-def test_unreadable_config_is_a_broken_checkpoint(own_run: Run, content: str | None) -> None:
+def test_unreadable_config_raises_broken_checkpoint(own_run: Run, content: str | None) -> None:
     """A missing file, invalid JSON and JSON that is not an object raise the same error, which says what to do."""
     path = runs.checkpoint(own_run, 8).path / "config.json"
     path.write_text(content) if content else path.unlink()

@@ -337,7 +337,7 @@ def truncate(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [truncate, Path.unlink])
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_missing_or_truncated_file_is_a_broken_checkpoint(own_run, damage, name):
+def test_missing_or_truncated_file_breaks_checkpoint(own_run, damage, name):
     """The error names the file and what to do."""
     checkpoint = runs.checkpoint(own_run, 8)
     damage(checkpoint.path / name)

@@ -55,7 +55,7 @@ def test_tensors_of_every_stored_type_are_read(tmp_path: Path, zipped: bool, dty
 
 
 @ZIPPED
-def test_calls_in_a_pickle_are_never_made(tmp_path: Path, zipped: bool, monkeypatch):
+def test_pickled_calls_are_never_made(tmp_path: Path, zipped: bool, monkeypatch):
     """Lists that torch would copy stay one list."""
     path = save({"a": torch.zeros(2), "b": [Copy() for _ in range(300)]}, tmp_path, zipped)
     assert len(torch.load(path, weights_only=True)["b"]) == 300
@@ -82,7 +82,7 @@ def test_number_of_pickle_opcodes_is_limited(tmp_path: Path, monkeypatch):
 
 
 @ZIPPED
-def test_allocating_call_in_a_pickle_is_refused(tmp_path: Path, zipped: bool):
+def test_pickled_allocation_is_refused(tmp_path: Path, zipped: bool):
     """Torch allows a pickle to allocate any number of bytes."""
     path = save({"a": torch.zeros(2), "b": Bytes()}, tmp_path, zipped)
     assert len(torch.load(path, weights_only=True)["b"]) == 1_000

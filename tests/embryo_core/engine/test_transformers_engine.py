@@ -244,7 +244,7 @@ def test_weights_with_nan_are_refused(own_run):
         load(runs.checkpoint(own_run, 8))
 
 
-def test_error_of_a_forward_pass_is_reported(own_run):
+def test_failed_forward_pass_is_reported(own_run):
     """X-MOD needs a language: without one its weights load, but its forward pass raises."""
     model = load(write(own_run, "xmod", {"default_language": None}))
     with pytest.raises(BrokenCheckpoint, match=r"step8: transformers cannot compute it .*anguage"):

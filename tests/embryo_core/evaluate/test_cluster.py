@@ -155,7 +155,7 @@ def test_checkpoint_that_kills_its_workers_is_given_up(cluster, own_run, monkeyp
 
 @pytest.mark.slow
 @with_ray
-def test_errors_of_a_worker_are_reported_as_local_ones(cluster, own_run, tmp_path):
+def test_worker_errors_are_reported_like_local_ones(cluster, own_run, tmp_path):
     """The errors are a treebank that cannot be read and a damaged checkpoint."""
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):

@@ -70,7 +70,7 @@ def test_every_page_has_its_file_and_data(tiny_site: Path):
     assert read(tiny_site / "data" / "site.js")["title"] == "A site & more"
 
 
-def test_csv_of_a_figure_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
+def test_figure_csv_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
     """The values equal those that the evaluation wrote, and the figure has a plot for each scale of the axis."""
     panel = next(part for part in read(data(tiny_site) / "tokens.js")["parts"] if part["name"] == "accuracy")
     choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
@@ -205,7 +205,7 @@ def test_full_disk_leaves_the_site_unchanged(tiny_results: Run, own_site: Path, 
     assert [path.name for path in own_site.parent.iterdir() if "site" in path.name] == ["site"]
 
 
-def test_csv_files_of_three_pages_have_the_stored_scores(tiny_site: Path, tiny_results: Run):
+def test_page_csv_files_have_the_stored_scores(tiny_site: Path, tiny_results: Run):
     """Values and counts of Tokens, Knowledge and Grammar are compared, over 100 numbers."""
     compared = 0
     for page, panel, metric, key, value in (

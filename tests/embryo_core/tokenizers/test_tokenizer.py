@@ -111,7 +111,7 @@ def spread_ids(content: dict[str, Any]) -> None:
     ],
     ids=("no mask", "id beyond the pieces", "bad pattern", "panic", "no pieces"),
 )
-def test_unusable_tokenizer_is_a_broken_run(own_run: Run, change: Callable, message: str):
+def test_unusable_tokenizer_raises_broken_run(own_run: Run, change: Callable, message: str):
     """The error names the file, even if the library's Rust code panics, which raises no subclass of Exception."""
     with pytest.raises(BrokenRun, match=rf"tokenizer\.json .*{message}"):
         load_tokenizer(with_tokenizer(own_run, change))
