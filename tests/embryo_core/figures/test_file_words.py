@@ -20,7 +20,7 @@ def grid(word: str, folded: tuple[int, ...] = ()):
 
 
 def test_columns_of_unreadable_words_are_left_out() -> None:
-    """Longer words and narrower files leave fewer columns; the first and last always stay."""
+    """Longer words and narrower files leave fewer columns; the last one always stays."""
     assert legible_columns(grid("in"), TWO) is None
     few, fewer = legible_columns(grid("university"), TWO), legible_columns(grid("university"), ONE)
     assert len(STEPS) > len(few) > len(fewer) > 1
