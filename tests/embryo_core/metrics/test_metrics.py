@@ -80,7 +80,6 @@ def test_batches_hold_every_sequence_once():
 
 
 def test_error_in_a_batch_is_raised():
-
     def fail(batch: np.ndarray) -> None:
         raise ValueError("no")
 
