@@ -37,7 +37,7 @@ def counted(model: torch.nn.Module) -> int:
 
 @pytest.mark.parametrize("embedding", [8, None], ids=["factorised", "not factorised"])
 def test_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None):
-    """It runs the layers, the projection of factorised embeddings, and the masked-word head at every position."""
+    """A pass runs the layers, the projection of factorised embeddings, and the masked-word head at every position."""
     from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
     config = SIZES | ({"embedding_size": embedding} if embedding else {})
@@ -82,7 +82,7 @@ def test_continued_run_includes_the_cost_of_its_parent(own_run: Run, monkeypatch
     assert training_flops(replace(own_run, origin=Origin("gone", 8, 0, 0, "0" * 64)), 12) is None
 
 
-def test_cost_before_the_origin_is_that_of_the_first_run(own_run: Run, monkeypatch):
+def test_cost_before_the_origin_is_the_parents(own_run: Run, monkeypatch):
     """The second run continues the first at step 8, and the third continues the second at step 16."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     second = replace(own_run, name="second", path=own_run.path.parent / "second")
@@ -143,7 +143,7 @@ def test_largest_allowed_settings_have_a_finite_cost(tiny_run: Run):
 
 
 def test_decoder_predicts_every_token(tiny_run: Run):
-    """Its head is only the output product, at each position of a sequence."""
+    """The head is only the output product, at each position of a sequence."""
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
     run = replace(tiny_run, family="gpt_neox", config=SIZES | ONE_SEQUENCE | {"masked_share": 0.15})
@@ -152,7 +152,7 @@ def test_decoder_predicts_every_token(tiny_run: Run):
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama"])
 def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
-    """They sum to all parameters of the model, tied heads counted once, and the layers have none of the head's."""
+    """The parts sum to all parameters of the model, tied heads counted once, and the layers include no head."""
     run = decoders.add_series(tmp_path, family, (0,))
     model = decoders.make(family)
     found = parameters(run)

@@ -85,7 +85,7 @@ def test_embedding_size_is_a_choice_within_a_family(tiny_run: Run):
     assert differing_choices(tiny_run, replace(tiny_run, config=config, family="bert")) == ["family"]
 
 
-def test_number_of_updates_is_a_choice_unless_a_run_continues(tiny_run: Run):
+def test_updates_are_a_choice_unless_a_run_continues(tiny_run: Run):
     """A shorter schedule lowers the learning rate earlier; a continued run has more updates without such a choice."""
     shorter = replace(tiny_run, name="shorter", config=tiny_run.config | {"steps": tiny_run.config["steps"] // 2})
     assert differing_choices(tiny_run, shorter) == ["updates"]
@@ -120,7 +120,7 @@ def test_settings_of_wrong_type_are_refused(tiny_run: Run, own_run: Run, change:
     [({"masked_share_end": 0.1}, "masked share", "0.15 to 0.1"), ({"max_ngram": 1}, "longest masked n-gram", 1)],
 )
 def test_masking_settings_are_choices(tiny_run: Run, change: dict, choice: str, value: object):
-    """They are the masked share at the end of training and the longest n-gram that is masked together."""
+    """The settings are the masked share at the end of training and the longest n-gram that is masked together."""
     first = replace(tiny_run, config=tiny_run.config | {"masked_share": 0.15, "max_ngram": 3})
     other = replace(first, config=first.config | change)
     assert design(first)["masked share"] == 0.15 and design(other)[choice] == value
@@ -138,7 +138,7 @@ def test_masking_settings_are_choices(tiny_run: Run, change: dict, choice: str, 
         ({"mask_token_share": 0.8, "random_token_share": None}, None),
     ],
 )
-def test_replacement_of_masked_tokens_is_a_choice_within_a_family(tiny_run: Run, shares: dict, described: str | None):
+def test_masked_token_replacement_is_a_choice_within_a_family(tiny_run: Run, shares: dict, described: str | None):
     """An ELECTRA, for example, replaces no token at random, whatever its design."""
     first = replace(tiny_run, config=tiny_run.config | {"mask_token_share": 0.7, "random_token_share": 0.3})
     other = replace(first, config=first.config | shares)

@@ -44,7 +44,7 @@ def test_interval_of_two_runs_is_newcombes(two: list[Run]):
 
 
 def test_measure_of_one_run_has_no_difference(two: list[Run]):
-    """Its row has only the name of the measure."""
+    """The row has only the name of the measure."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
         results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
     row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
@@ -65,8 +65,8 @@ def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
 
 
-def test_probing_is_compared_in_the_best_layer_at_the_step(two: list[Run]):
-    """Each run has its own best layer, whichever was best at earlier steps."""
+def test_probing_is_compared_in_each_runs_best_layer(two: list[Run]):
+    """The best layer is that at the compared step, whichever was best before."""
     by_run = [{0: (0.6, 0.3), 8: (0.5, 0.7)}, {0: (0.1, 0.2), 8: (0.9, 0.8)}]
     for run, by_step in zip(two, by_run, strict=True):
         for step, values in by_step.items():
@@ -131,7 +131,7 @@ def seeds_of(run: Run, tmp_path, name: str, count: int) -> list[Run]:
 
 
 def test_interval_of_several_seeds_resamples_seeds_and_facts(tiny_run: Run, tmp_path):
-    """It is compared with a loop over draws of seeds and of the 60 facts that all runs were asked."""
+    """The reference is a loop over draws of seeds and of the 60 facts that all runs were asked."""
     random = np.random.default_rng(3)
     one, other = seeds_of(tiny_run, tmp_path, "one", 3), seeds_of(tiny_run, tmp_path, "other", 2)
     shares = dict(zip((*one, *other), (0.4, 0.45, 0.5, 0.6, 0.65), strict=True))

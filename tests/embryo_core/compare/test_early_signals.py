@@ -20,8 +20,8 @@ def runs(by_step: np.ndarray, last: list[float]) -> dict[str, dict[str, pd.Serie
     }
 
 
-def test_correlation_compares_ranks_at_a_step_and_at_the_end():
-    """The end is that of a task, or the last value of the measure itself, with which it agrees perfectly."""
+def test_correlation_compares_early_with_final_ranks():
+    """The final ranks are those of a task or of the measure itself, which agrees perfectly at its last step."""
     values = np.random.default_rng(2).random((6, 3))
     last = values[:, 1].round(1).tolist()
     table = early_signals(runs(values, last), "accuracy").set_index(["task", "step"])

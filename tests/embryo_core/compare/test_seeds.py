@@ -82,8 +82,8 @@ def test_seeds_are_averaged_with_a_standard_error():
     assert found["seeds"].tolist() == [1, 2, 1] and found.loc[[0, 16], ["standard_error", "low"]].isna().all(axis=None)
 
 
-def test_seeds_are_averaged_by_the_mean_in_the_order_of_curves():
-    """The median of the three seeds would be 0.1; the curves are not sorted by name."""
+def test_averaging_seeds_keeps_the_order_of_curves():
+    """The values are means, as the median for verbs would be 0.1; the curves are not sorted by name."""
     tables = [pd.DataFrame({"curve": ["verb", "noun"], "step": 8, "value": [v, 0.1], "n": 5}) for v in (0.1, 0.1, 0.7)]
     found = average_seeds(tables)
     assert found["curve"].tolist() == ["verb", "noun"] and found["value"].tolist() == pytest.approx([0.3, 0.1])
@@ -103,7 +103,7 @@ def order(run: str, onsets: dict[str, int], rule: str = "half") -> pd.DataFrame:
     return acquisition(pd.DataFrame(rows, columns=["group", "step", "accuracy", "n"]), rule).assign(run=run)
 
 
-def test_onset_of_seeds_is_their_mean_with_a_standard_error():
+def test_onsets_of_seeds_are_averaged_with_a_standard_error():
     """The cases are summed, and a category that one seed lacks has no onset."""
     other = order("b", {"noun": 24, "verb": 8, "adverb": 99})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 8}), other])
@@ -113,8 +113,8 @@ def test_onset_of_seeds_is_their_mean_with_a_standard_error():
     assert found.loc["adverb", ["onset", "place"]].isna().all()
 
 
-def test_interval_of_an_onset_is_not_narrower_than_its_seeds():
-    """Seeds with the same onset keep the mean of their ends, although the standard error is 0."""
+def test_mean_onset_keeps_the_interval_of_its_seeds():
+    """The seeds have the same onset, so the standard error is 0, but the ends remain the means of their ends."""
     ends = {"earliest": 2, "latest": 20}
     table = pd.concat([order(run, {"noun": 8, "verb": 16}).assign(**ends) for run in "ab"])
     found = average_acquisitions(table.astype({"earliest": "Int64", "latest": "Int64"}), {"a, b": ["a", "b"]})

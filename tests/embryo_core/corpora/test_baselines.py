@@ -24,7 +24,7 @@ FACTS = pd.DataFrame(
 
 
 def test_most_frequent_object_scores_its_share_of_facts():
-    """It is found for each relation, alphabetically first among ties; over all relations every fact counts once."""
+    """The object is chosen per relation, alphabetically first among ties; over all relations every fact counts once."""
     found = baselines.fact_baselines(FACTS).set_index("group")
     assert found.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and found.loc["P36", "value"] == 2 / 3
     assert found.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
@@ -33,7 +33,7 @@ def test_most_frequent_object_scores_its_share_of_facts():
 
 
 def test_most_frequent_training_word_has_its_share_of_tokens(own_run: Run):
-    """The share divides the run's word count by the number of training tokens; it is None without word counts."""
+    """The share divides the word's count by the number of training tokens; without word counts the result is None."""
     word, share = baselines.most_frequent_word(own_run)
     lines = (own_run.path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()
     counts = {line.split("\t")[0]: int(line.split("\t")[1]) for line in lines}

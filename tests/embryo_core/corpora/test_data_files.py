@@ -10,8 +10,8 @@ from embryo_core.corpora import data_files, open_source
 from embryo_core.errors import CorpusError
 
 
-def test_hash_of_a_source_depends_on_content_only(tmp_path):
-    """A renamed folder or hidden files do not change it; one more byte or another relation's file name does."""
+def test_hash_of_a_source_depends_only_on_content(tmp_path):
+    """Another folder name or a hidden file keeps the hash; one more byte or another relation's file name changes it."""
     one = tmp_path / "lama"
     (one / "TREx").mkdir(parents=True)
     (one / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] ."}\n')
@@ -52,7 +52,7 @@ def test_missing_or_truncated_data_are_refused(tmp_path):
 
 @pytest.mark.parametrize("text", ["\n" * 9, "\r" * 9, '{"a": "' + "b" * 900 + '"}'], ids=("lines", "returns", "line"))
 def test_number_and_length_of_lines_are_limited(tmp_path, monkeypatch, text):
-    """Memory would run out otherwise: a blank line takes a hundred bytes, a list in a line of JSON fifty."""
+    """In memory a blank line takes a hundred bytes, and a list within a line of JSON fifty."""
     monkeypatch.setattr(data_files, "MAX_LINES", 8)
     monkeypatch.setattr(data_files, "MAX_LINE", 800)
     (tmp_path / "a.jsonl").write_text(text, newline="")

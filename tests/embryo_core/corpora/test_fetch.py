@@ -135,7 +135,7 @@ def test_damaged_copy_is_fetched_again(server, tmp_path):
 
 
 def test_file_with_wrong_checksum_is_refused(server, tmp_path):
-    """It is not kept unless it is the released file byte for byte; the message names the address and the manual way."""
+    """Only the released file is kept; the message names the address and the path for a download by hand."""
     for name in addresses.TREEBANK_FILES:
         server.files[f"/ewt/{name}"] = SENTENCE.encode()
     with pytest.raises(CorpusError, match="another checksum") as error:
@@ -170,7 +170,7 @@ def test_lama_is_fetched_once_and_read(server, serve_lama, tmp_path, folder):
 
 
 def test_archive_with_wrong_checksum_is_refused(server, tmp_path):
-    """It is not unpacked, whatever it contains."""
+    """The archive is not unpacked, whatever it contains."""
     server.files["/lama.tar.gz"] = lama_archive()
     with pytest.raises(CorpusError, match="another checksum"):
         fetch("lama", tmp_path)
@@ -238,7 +238,7 @@ def test_existing_folder_of_the_user_is_left_alone(server, tmp_path):
 
 @pytest.mark.parametrize(("what", "path"), [("treebank", "/ewt/en_ewt-ud-test.conllu"), ("lama", "/lama.tar.gz")])
 def test_missing_file_is_reported_with_its_address(server, tmp_path, what, path):
-    """One line has the server's answer, the address and the manual way."""
+    """One line has the server's answer, the address and the way by hand."""
     with pytest.raises(CorpusError, match=r"the server answered 404.*by hand") as error:
         fetch(what, tmp_path)
     assert server.address + path in str(error.value) and "\n" not in str(error.value)
@@ -267,7 +267,7 @@ def test_interrupted_download_leaves_nothing(server, tmp_path):
 # === Names ===
 
 
-def test_ontonotes_is_answered_with_where_to_get_it(tmp_path):
+def test_ontonotes_error_says_where_to_get_it(tmp_path):
     """OntoNotes is licensed, so the error names its catalogue page and the option that takes a copy."""
     with pytest.raises(CorpusError, match=r"licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
         fetch("ontonotes", tmp_path)

@@ -62,7 +62,7 @@ def test_faulty_facts_are_reported(tmp_path, rows, template, message):
 
 
 def test_missing_lama_names_the_fetch_command(tmp_path):
-    """A folder with facts but without relations.jsonl gets a message with the line to add instead."""
+    """For a folder with facts but without relations.jsonl the message shows how to write that file."""
     with pytest.raises(CorpusError, match="python -m embryo_core fetch lama"):
         read_lama(tmp_path)
     (lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}]) / "relations.jsonl").unlink()
@@ -82,7 +82,7 @@ def test_any_relation_with_a_template_is_read(tmp_path):
 
 
 def test_relation_without_a_template_is_reported(tmp_path):
-    """It is not silently dropped; the message has the line to add."""
+    """The relation is not silently dropped; the message has the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
     with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):

@@ -161,7 +161,7 @@ def test_sentences_without_tags_are_read(tmp_path):
 
 
 def test_blanks_follow_the_text(tmp_path):
-    """They come from SpaceAfter=No and from multiword tokens that spell their words, unlike "zum" for "zu dem"."""
+    """SpaceAfter=No leaves one out, and so do multiword tokens that spell their words, unlike "zum" for "zu dem"."""
     zum, das_haus = "3-4\tzum" + "\t_" * 7 + "\tSpaceAfter=No", "1-2\tDasHaus" + "\t_" * 8
     (example,) = read_treebank(columns(tmp_path / "a.conllu", GERMAN, zum, das_haus))
     assert example.blanks == (False, True, True, False, False, True, False, True)

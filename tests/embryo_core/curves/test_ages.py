@@ -75,7 +75,7 @@ def test_words_without_an_age_have_a_reason():
     assert find_ages(STEPS[:4], [word(rng, 3)[:4]], [13.0]).reasons == (FEW_STEPS,)
 
 
-def test_rising_or_constant_curve_is_fitted_by_a_flat_one():
+def test_rising_or_constant_curve_gets_a_flat_fit():
     fits = fit_sigmoids(STEPS[1:], [np.linspace(1, 5, len(X)), np.full(len(X), 4.0)])
     assert fits.top == pytest.approx(fits.bottom)
     assert np.isfinite(fits.at(STEPS[1:])).all()

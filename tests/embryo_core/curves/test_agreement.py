@@ -9,7 +9,7 @@ from embryo_core.curves.agreement import rank_agreement
 
 @pytest.mark.parametrize("n", [4, 9, 40])
 def test_interval_is_that_of_bonett_and_wright(n: int):
-    """It is Fisher's z of rho, plus or minus 1.96 roots of (1 + rho^2 / 2) / (n - 3); ties are mean ranks."""
+    """The ends are Fisher's z of rho plus and minus 1.96 roots of (1 + rho^2 / 2) / (n - 3); ties are mean ranks."""
     random = np.random.default_rng(n)
     first = random.permutation(n) // 2
     second = first + random.normal(0, n / 4, n).round()
@@ -27,7 +27,7 @@ def test_agreement_needs_four_items_and_two_orders():
 
 
 def test_equal_or_reversed_rankings_have_a_zero_width_interval():
-    """Its ends are both 1, or both -1 if one ranking is reversed."""
+    """Both ends are 1, or -1 if one ranking is reversed."""
     for second, rho in (([1, 2, 3, 4, 5], 1), ([5, 4, 3, 2, 1], -1)):
         found = rank_agreement([1, 2, 3, 4, 5], second)
         assert (found.rho, found.low, found.high) == pytest.approx((rho, rho, rho), abs=1e-6)

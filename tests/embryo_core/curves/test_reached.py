@@ -123,8 +123,8 @@ def test_questions_are_resampled_as_examples_are():
     assert reached(spans.assign(exact=0.0), "exact", [0.95]) == [None]
 
 
-def test_f1_of_a_label_that_never_occurs_is_not_reached():
-    """F1 is that of label 1, which is neither gold nor answered here; without any answers there is no step either."""
+def test_f1_without_label_1_is_never_reached():
+    """Label 1 is neither gold nor answered here; without any answers there is no step either."""
     zeros = frame({0: 0.0}, n=4, seeds=1).assign(gold=0.0)
     assert reached(zeros, "f1", [0.95]) == reached(zeros.iloc[:0], "f1", [0.95]) == [None]
 

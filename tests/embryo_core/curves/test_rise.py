@@ -9,7 +9,7 @@ STEPS = (0, 100, 200, 400, 800)
 
 
 def test_straight_rise_has_its_slope() -> None:
-    """It runs from the checkpoint before the rise to nine tenths, in shares of the last value per step."""
+    """The slope runs from the checkpoint before the rise to nine tenths, in shares of the last value per step."""
     found = rise(STEPS, [0.0, 0.0, 0.2, 0.4, 0.4], [10_000] * 5)
     assert found.step == 200 and found.earliest == 200 and found.latest == 200
     assert found.slope.value == pytest.approx(1 / 300)  # from 0 at step 100 to the last value at step 400
@@ -22,7 +22,7 @@ def test_scale_does_not_change_the_slope() -> None:
     assert one.step == half.step and one.slope.value == pytest.approx(half.slope.value)
 
 
-def test_rise_spans_a_tenth_to_nine_tenths_of_the_last_value() -> None:
+def test_rise_runs_from_one_tenth_to_nine_tenths() -> None:
     """Of 0.4 these are 0.04 and 0.36; the slope's interval is that of the difference, each share with its own n."""
     n = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000]
     found = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.06, 0.30, 0.34, 0.38, 0.4], n)
@@ -40,7 +40,7 @@ def test_slope_begins_at_the_checkpoint_before_the_rise() -> None:
 
 
 def test_curve_without_a_start_at_zero_has_no_slope() -> None:
-    """It is at its last value from the first step; a curve that ends at 0 does not rise at all."""
+    """The curve is at its last value from the first step; one that ends at 0 does not rise at all."""
     assert rise(STEPS, [0.4] * 5, [10_000] * 5).slope is None
     assert rise(STEPS, [0.1, 0.2, 0.2, 0.1, 0.0], [10_000] * 5) is None
 

@@ -32,7 +32,7 @@ def test_curve_that_ends_at_zero_rescales_to_nan():
 
 @pytest.mark.parametrize("window", [1, 3, 5])
 def test_smoothing_averages_the_existing_neighbours(window):
-    """It is compared with the mean of a slice for each checkpoint; the ends have fewer neighbours."""
+    """The reference is the mean of a slice for each checkpoint; the ends have fewer neighbours."""
     for values in CURVES:
         half = window // 2
         slow = [np.mean(values[max(0, i - half) : i + half + 1]) for i in range(len(values))]
@@ -47,7 +47,7 @@ def test_smoothing_keeps_constant_and_single_values():
 
 @pytest.mark.parametrize("window", [0, 2, -3])
 def test_window_without_a_middle_is_refused(window):
-    """It would shift the curve."""
+    """A window of even length would shift the curve."""
     with pytest.raises(ValueError, match=f"Received: {window}"):
         curves.smooth([1, 2, 3], window)
 
@@ -92,12 +92,12 @@ def test_interval_accepts_numbers_and_arrays():
 
 @pytest.mark.parametrize(("first", "second", "low", "high"), [(0.9, 0.3, 0.1705, 0.8090), (1.0, 0.0, 0.6075, 1.0)])
 def test_interval_of_a_difference_is_newcombes(first, second, low, high):
-    """It is method 10 on contrasts of 10 cases each that Newcombe (1998) works out."""
+    """Newcombe (1998) works out method 10 for these contrasts of 10 cases each."""
     assert curves.difference_interval(first, second, 10) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_interval_of_a_difference_changes_sign_with_the_order():
-    """It contains the difference and stays within -1 and 1."""
+    """The interval contains the difference and stays within -1 and 1."""
     first, second, n = RNG.random(100), RNG.random(100), RNG.integers(1, 900, 100)
     low, high = curves.difference_interval(first, second, n)
     assert (low <= first - second).all() and (first - second <= high).all()
@@ -116,7 +116,7 @@ def slow_from(steps, fine):
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
 def test_onset_is_where_the_share_is_reached_and_kept(share):
-    """It is compared with the definition tried at every step, on raw values with Wilson's intervals."""
+    """The reference is the definition tried at every step, on raw values with Wilson's intervals."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
         n = RNG.integers(5, 900, len(values))
@@ -129,7 +129,7 @@ def test_onset_is_where_the_share_is_reached_and_kept(share):
         assert found.earliest <= found.step and (found.latest is None or found.step <= found.latest)
 
 
-def test_onset_above_a_floor_is_half_way_up_from_it():
+def test_onset_is_half_way_from_floor_to_last_value():
     """From 0.4 to 0.8 that is 0.6, not 0.4; a curve that ends at its floor has no onset."""
     steps, values, n = [0, 8, 16, 32], [0.4, 0.55, 0.65, 0.8], [10_000] * 4
     assert curves.onset(steps, values, n, floor=0.4) == curves.Onset(16, 16, 16)
@@ -155,7 +155,7 @@ def test_curve_that_ends_at_zero_has_no_onset():
     assert curves.onset([], [], []) is None
 
 
-def test_curve_is_held_from_its_last_crossing_of_the_level():
+def test_curve_is_held_from_its_last_crossing():
     """A crossing that does not last does not count; a curve that ends below the level is not held at all."""
     steps = [0, 4, 9, 700]
     assert curves.held_from(steps, [0.1, 0.3, 0.2, 0.4], 0.3) == 700
@@ -169,7 +169,7 @@ def test_curve_is_held_from_its_last_crossing_of_the_level():
 
 
 def test_peak_is_the_highest_measured_point():
-    """Its interval spans the steps whose difference from it may be chance; every point is checked in turn."""
+    """The interval spans the steps whose difference from the peak may be chance; every point is checked in turn."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
         found = curves.peak(steps, values, np.full(len(values), 300))
@@ -193,7 +193,7 @@ def test_expected_layer_is_a_centre_of_gravity():
 
 
 def test_expected_layer_needs_a_gain_over_the_baseline():
-    """It is None if no layer is above the baseline, or if the baseline is unknown."""
+    """The result is None if no layer is above the baseline, or if the baseline is unknown."""
     assert curves.expected_layer([0.3, 0.4], 0.4) is None
     assert curves.expected_layer([0.3, 0.4], float("nan")) is None
     assert curves.expected_layer_interval([0.3, 0.4], 0.4, 100) is None
@@ -210,7 +210,7 @@ def test_interval_of_the_expected_layer_matches_simulated_cases(values):
 
 
 def test_interval_of_the_expected_layer_stays_within_the_model():
-    """With few cases and gains in the outermost layers it ends at the embeddings or at the last layer."""
+    """With few cases or gains only in the outermost layers it ends at the embeddings or at the last layer."""
     assert curves.expected_layer_interval([0.5, 0.5, 0.5], 0.4, 3) == (0, 2)
     low, high = curves.expected_layer_interval([0.3, 0.3, 0.8], 0.4, 50)
     assert 0 < low < high == 2
@@ -268,8 +268,8 @@ def test_all_short_histories_are_classified_by_the_rule():
         ("x.x.x.", "oscillating"),
     ],
 )
-def test_examples_of_each_kind_of_history(history, kind):
-    """The kinds are shown in docs/metrics.md."""
+def test_histories_are_classified_as_in_the_docs(history, kind):
+    """The kinds are those that docs/metrics.md shows."""
     assert curves.classify_histories([[answer == "x" for answer in history]]).tolist() == [kind]
 
 
@@ -277,7 +277,7 @@ def test_examples_of_each_kind_of_history(history, kind):
     ("values", "n", "kind"),
     [
         ([0.0] * 8, 500, "never learned"),
-        ([0.0, 0.01, 0.02, 0.03, 0.02, 0.03], 100, "never learned"),  # never surely above 2 %
+        ([0.0, 0.01, 0.02, 0.03, 0.02, 0.03], 100, "never learned"),  # never significantly above 2 %
         ([], 500, "never learned"),
         ([0, 0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.4], 500, "learned"),
         ([0, 0.2, 0.4, 0.38, 0.41, 0.39], 500, "learned"),  # varies within its intervals
@@ -332,7 +332,7 @@ DEMO_FALLS = {  # precision at 1 of the demo's relations from step 10,500 on, an
 
 @pytest.mark.parametrize("relation", DEMO_FALLS)
 def test_relation_far_below_its_peak_is_not_learned(relation):
-    """Its last value is significantly below its highest one."""
+    """The demo's relations end significantly below their highest value; they are not called never learned either."""
     values, n = DEMO_FALLS[relation]
     assert curves.difference_interval(max(values), values[-1], n)[0] > 0
     assert curves.classify_curve(values, [n] * len(values)) not in ("learned", "never learned")

@@ -109,7 +109,7 @@ def test_curve_that_does_not_rise_is_not_compared():
 
 
 def test_fallen_is_simultaneous_over_all_steps():
-    """It is compared with Newcombe's interval for each step, whose error of 5 % is divided by the number of steps."""
+    """The reference is Newcombe's interval for each step, whose error of 5 % is divided by the number of steps."""
     from scipy.stats import norm
 
     for _ in range(50):
@@ -123,7 +123,7 @@ def test_fallen_is_simultaneous_over_all_steps():
 
 
 def test_rising_curve_opposes_a_fall():
-    """Its last value is significantly above every earlier one."""
+    """The last value is significantly above every earlier one."""
     assert fallen("", curve(np.linspace(0, 0.9, len(STEPS)))).opposed
     assert fallen("", curve([*np.linspace(0, 0.9, len(STEPS) - 1), 0.5])).holds
 
@@ -147,7 +147,7 @@ def _newcombe(first: float, second: float, n: int, z: float) -> tuple[float, flo
 
 
 def test_agreement_with_paper_is_spearmans_rho():
-    """It is compared with scipy's on tied ranks."""
+    """The reference is scipy's rho on tied ranks."""
     for _ in range(50):
         first, second = RNG.integers(0, 6, 9), RNG.integers(0, 6, 9)
         rho = spearmanr(first, second).statistic

@@ -11,7 +11,7 @@ from tests.embryo_core.findings.conftest import STEPS, evidence, risen
 
 
 @pytest.mark.parametrize(("at", "verdict"), [(8, "reproduced"), (128, "contradicted")])
-def test_gains_flatten_if_learned_within_a_quarter_of_the_run(run, monkeypatch, at: int, verdict: str):
+def test_gains_flatten_if_learned_in_the_first_quarter(run, monkeypatch, at: int, verdict: str):
     """RTE is answered at chance level until a step and correctly from there on; a task outside GLUE is ignored."""
     rows = [(s, 1, e, e % 2, e % 2 if s >= at else e // 2 % 2) for s in STEPS for e in range(400)]
     answers = pd.DataFrame(rows, columns=["step", "seed", "example", "gold", "answer"])
@@ -27,11 +27,11 @@ def test_gains_flatten_if_learned_within_a_quarter_of_the_run(run, monkeypatch, 
     assert tested.comparisons[0].value == pytest.approx(0.25 - at / 128)
     before = STEPS[STEPS.index(at) - 1]  # the score may have been reached just after it
     assert tested.comparisons[0].high == pytest.approx(0.25 - before / 128)
-    (curve,) = found.taken()  # for the small picture
+    (curve,) = found.taken()  # drawn beside the verdict
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
 
 
-def test_several_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
+def test_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
     """The step of 99 % and the best seed are ignored; n is that of one seed, and two steps are enough."""
     rows = [(0, 1, 0.5), (0, 2, 0.7), (128, 1, 0.9), (128, 2, 0.6)]
     scores = pd.DataFrame(rows, columns=["step", "seed", "value"]).assign(task="rte", metric="accuracy", n=400)
@@ -48,8 +48,8 @@ def test_several_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
     assert downstream.gains_flatten(found).statistic == "Not above one answer for all at the end: rte."
 
 
-def test_score_reached_at_the_first_step_may_be_as_old_as_step_0(run, monkeypatch):
-    """The run was fine-tuned from step 32 on, and the interval extends to step 0."""
+def test_interval_of_the_first_step_extends_to_step_0(run, monkeypatch):
+    """The run was fine-tuned from step 32 on, and the score may have been reached before."""
     scores = pd.DataFrame({"step": [32, 128], "task": "rte", "predictor": "model", "n": 400, "value": 0.9})
     monkeypatch.setattr(results, "read_task_scores", lambda run: scores.assign(metric="accuracy"))
     monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(32, 32, 32)] * 2)
@@ -58,7 +58,7 @@ def test_score_reached_at_the_first_step_may_be_as_old_as_step_0(run, monkeypatc
 
 
 def test_task_that_fell_below_its_baseline_is_not_compared(run, monkeypatch):
-    """Its last score counts rather than its best; the baseline gives one answer for all examples."""
+    """The last score counts rather than the best; the baseline gives one answer for all examples."""
     scores = pd.DataFrame({"step": [0, 64, 128], "value": [0.5, 0.7, 0.5]}).assign(predictor="model")
     both = pd.concat([scores, scores.assign(predictor="majority", value=0.55)])
     both = both.assign(task="rte", metric="accuracy", n=400)

@@ -36,7 +36,7 @@ def test_no_verdict_if_most_comparisons_are_tied():
 
 
 def test_summary_counts_comparisons_and_cases():
-    """It gives the range of n, or one number if all are equal."""
+    """The summary gives the range of n, or one number if all are equal."""
     few, many = (Comparison("", 0, -1, 1, "", n) for n in (9, 1200))
     for comparisons, expected in (
         ((HOLDS, OPPOSED, many), "1 of 3 comparisons holds, 1 is opposed (n = 9 to 1,200)"),

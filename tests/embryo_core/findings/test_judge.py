@@ -89,7 +89,7 @@ def test_judgement_keeps_the_stored_curves_it_used(tiny_results: Run):
 
 
 def test_taken_curves_are_unique_and_cleared(tiny_results: Run):
-    """A curve read twice is taken once, and `taken` starts anew after each call."""
+    """A curve that was read twice is taken once, and a second call takes nothing."""
     evidence = Evidence(tiny_results)
     curve, _ = (evidence.curve("mask_prediction", "noun") for _ in range(2))
     (taken,) = evidence.taken()

@@ -39,7 +39,7 @@ def test_relation_with_one_step_is_not_called_never_learned(run):
 
 
 def test_all_facts_are_compared_even_if_never_learned(run):
-    """They do not count as a relation that was left out."""
+    """The row of all facts does not count as a relation that was left out."""
     flat = [0.001] * len(STEPS)
     found = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
     tested = knowledge.last_step_is_not_the_best(found)

@@ -43,7 +43,7 @@ def test_saturation_is_measured_at_a_quarter_of_the_run(run):
         assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
 
 
-def test_saturation_is_undecided_if_the_rise_may_span_a_quarter(run):
+def test_saturation_is_undecided_if_the_rise_spans_the_quarter(run):
     """Of 1,000 steps 260 was probed, but not 250; a rise from 100 to 260 may be complete by 250 or not."""
     steps = np.array([10, 100, 260, 1000])
     for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
@@ -75,7 +75,7 @@ def test_syntax_without_a_rise_is_only_named(run):
 
 
 def test_interval_of_saturation_combines_those_of_its_shares():
-    """By Zou and Donner's rule, the distances to the ends of the three intervals are combined as roots of squares."""
+    """By Zou and Donner's rule the distances to the ends of the three intervals are added in quadrature."""
     n, early, first, last = 200, 0.03, 0.01, 0.99
     ends = {share: [float(end) for end in curves.interval(share, n)] for share in (early, first, last)}
     values = np.array([first] + [early] * 6 + [last] * 2)
@@ -88,7 +88,7 @@ def test_interval_of_saturation_combines_those_of_its_shares():
 
 
 def test_interval_of_saturation_covers_the_true_value():
-    """It does so for more than 90 % of 400 samples of three shares; 95 % are expected."""
+    """More than 90 % of the intervals of 400 samples of three shares do; 95 % are expected."""
     rng, truth, n = np.random.default_rng(7), np.array([0.4, 0.80, 0.85]), 500
     value = truth[1] - 0.1 * truth[0] - 0.9 * truth[2]
     covered = 0
@@ -131,7 +131,7 @@ def test_diagonals_are_compared_between_halves_of_the_layers(run):
         assert "1, 2, 3, 4" in tested.statistic and tested.comparisons[0].n == N
 
 
-def test_middle_of_an_odd_number_of_layers_is_in_neither_half(run):
+def test_middle_layer_is_in_neither_half(run):
     """The third of three layers is compared with the first."""
     rows = [(layers.SAME, "1", layer, risen(step, 0.3, 0.4)) for layer, step in ((1, 64), (2, 1), (3, 8))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
@@ -140,7 +140,7 @@ def test_middle_of_an_odd_number_of_layers_is_in_neither_half(run):
 
 
 def test_head_without_a_diagonal_comes_after_the_last_step(run):
-    """It is one checkpoint later than a head that shows the diagonal at the last step."""
+    """Such a head is one checkpoint later than one that shows the diagonal at the last step."""
     rows = [(layers.SAME, "1", 1, risen(8, 0.3, 0.34)), (layers.SAME, "1", 2, risen(128, 0.3, 0.4))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
     assert comparison.value == 1 and comparison.unit == "checkpoints"

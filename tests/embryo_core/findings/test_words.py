@@ -38,7 +38,7 @@ def test_paper_order_is_reproduced_and_its_reverse_contradicted(run, task):
 
 
 def test_function_words_precede_verbs_in_the_paper_order():
-    """They share the first rank, and verbs have the next."""
+    """Function words share the first rank, and verbs have the next."""
     ranks = words.paper_ranks(["noun", "verb", "pronoun", "determiner", "VBZ"])
     assert ranks == {"noun": 4, "verb": 1, "pronoun": 0, "determiner": 0}
 

@@ -53,7 +53,7 @@ def test_missing_folder_is_refused(own_run: Run, tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("wrong", ["glue", "squad"])
 def test_missing_folder_beside_an_existing_one_is_refused(own_run: Run, cola: Path, tmp_path: Path, wrong: str, capsys):
-    """It must not be treated as if it had not been given."""
+    """A mistyped folder must not be treated as if it had not been given."""
     given = {"glue": cola.parent, "squad": write_squad(tmp_path / "squad")} | {wrong: tmp_path / "typo"}
     folders = [word for name, folder in given.items() for word in (f"--{name}", str(folder))]
     assert main(["finetune", str(own_run.path), *folders, "--steps", "16"]) == 2

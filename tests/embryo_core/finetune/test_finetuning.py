@@ -45,8 +45,8 @@ def test_scores_answers_and_curves_are_stored(own_run: Run, cola: Path):
     assert results.read_tuning(own_run, "cola").groupby(["step", "seed"])["update"].last().eq(4).all()
 
 
-def test_further_seeds_skip_done_work_and_share_the_learning_rate(own_run: Run, cola: Path):
-    """The learning rate is chosen once, and stored with the scores of all candidates."""
+def test_further_seeds_share_the_learning_rate(own_run: Run, cola: Path):
+    """Finished fine-tunings are skipped; the rate is chosen once, and stored with the scores of all candidates."""
     finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
     noted = results.read_sources(own_run)["finetuning:cola:1"]
     assert noted["learning_rate"] in (1e-4, 1e-3) and noted["rate_step"] == 16
@@ -56,7 +56,7 @@ def test_further_seeds_skip_done_work_and_share_the_learning_rate(own_run: Run, 
     assert results.read_sources(own_run)["finetuning:cola:2"] == noted
 
 
-def test_learning_rate_is_stored_as_soon_as_it_is_chosen(
+def test_learning_rate_is_stored_once_it_is_chosen(
     own_run: Run, cola: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """If the trials of the next task are interrupted, the same command runs only these; a bar counts the trials."""
@@ -135,7 +135,7 @@ def test_scores_of_steps_without_weights_are_never_overwritten(own_run: Run, col
 
 
 def test_paper_protocol_starts_from_weights_after_mnli(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """RTE and STS-B start from them; the weights are deleted when all tasks are done."""
+    """RTE and STS-B start from these weights, which are deleted when all tasks are done."""
     started = []
     tune = workers.tune
     monkeypatch.setattr(workers, "tune", lambda *given: started.append((given[1].name, given[5])) or tune(*given))
@@ -151,7 +151,7 @@ def test_paper_protocol_starts_from_weights_after_mnli(own_run: Run, tmp_path: P
 
 
 def test_mnli_is_tuned_again_if_its_weights_are_needed(own_run: Run, tmp_path: Path):
-    """Its results exist, but those of a task that starts from its weights do not."""
+    """MNLI has results, but a task that starts from its weights has none."""
     folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched")}
     finetune(own_run, folders, [16], protocol="paper", jobs=1)
     folders["rte"] = write_pairs(tmp_path / "rte", 2)
@@ -179,7 +179,7 @@ def test_damaged_weights_after_mnli_are_recreated(own_run: Run, tmp_path: Path, 
 
 
 def test_tasks_after_mnli_are_skipped_if_it_fails(own_run: Run, tmp_path: Path):
-    """Each of them is reported, and the other step is done."""
+    """MNLI fails at the broken step 0, where RTE is reported too; step 16 is done."""
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -191,7 +191,7 @@ def test_tasks_after_mnli_are_skipped_if_it_fails(own_run: Run, tmp_path: Path):
 
 
 def test_paper_protocol_needs_mnli(own_run: Run, tmp_path: Path):
-    """It has no settings for tasks outside GLUE either."""
+    """Tasks outside GLUE have no settings in the protocol either."""
     with pytest.raises(ConfigError, match="add mnli to --tasks"):
         finetune(own_run, {"rte": write_pairs(tmp_path / "rte", 2)}, protocol="paper")
     with pytest.raises(ConfigError, match="no settings for the task 'mine'"):
@@ -278,8 +278,8 @@ def test_tied_scores_are_decided_by_the_lower_loss(losses: tuple[float, ...], be
     assert task_specs.RateChoice.read({"learning_rate": best, **choice.summary}) == choice
 
 
-def test_loss_of_a_rate_is_that_of_held_out_training_data(own_run: Run, cola: Path):
-    """Other validation labels do not change it; it is stored with the scores of the rates."""
+def test_rates_are_compared_on_held_out_training_data(own_run: Run, cola: Path):
+    """Other validation labels do not change the losses, which are stored with the scores of the rates."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     noted = results.read_sources(own_run)["finetuning:cola:1"]
     assert noted["rate_losses"].keys() == noted["rates"].keys()
@@ -340,7 +340,7 @@ def test_learning_rate_stays_if_some_scores_cannot_be_recomputed(own_run: Run, c
     assert set(results.read_task_scores(own_run, "cola")["step"]) == {0, 8, 16}
 
 
-def test_seed_is_refused_if_another_has_results_of_other_data(own_run: Run, cola: Path):
+def test_seeds_of_a_task_need_the_same_data(own_run: Run, cola: Path):
     """The first seed has no results any more, but the second has those of the earlier data."""
     finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
     results.note_dataset(own_run, "finetuning:cola:1", {"sha256": "another"}, {}, overwrite=True)
@@ -365,7 +365,7 @@ def test_unread_file_does_not_change_the_data(own_run: Run, cola: Path):
 
 
 def test_leftover_weights_after_mnli_are_deleted(own_run: Run, tmp_path: Path):
-    """They go when the tasks that start from them are done; those of another step stay."""
+    """The weights go when the tasks that start from them are done; those of another step stay."""
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -383,7 +383,7 @@ def test_leftover_weights_after_mnli_are_deleted(own_run: Run, tmp_path: Path):
 
 
 def test_scores_of_a_regression_equal_those_of_stored_answers(own_run: Run, tmp_path: Path):
-    """They are equal to the last bit."""
+    """The scores are equal to the last bit."""
     folder = write_pairs(tmp_path / "mine", 5, value=True)
     texts, _ = sentences(20, seed=4)
     gold = (1000 + np.random.default_rng(0).random(20)).tolist()
@@ -405,7 +405,7 @@ def test_whole_floats_as_labels_are_remarked_as_a_regression(own_run: Run, tmp_p
 
 
 def test_model_of_few_positions_is_refused(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
-    """It reads 8 tokens at once."""
+    """The model reads 8 tokens at once."""
     monkeypatch.setattr("embryo_core.finetune.finetuning.max_sequence_length", lambda checkpoint: 8)
     with pytest.raises(MissingCapability, match="read 8 pieces at once; fine-tuning needs 16"):
         finetune(own_run, {"cola": cola}, [16], jobs=1)
@@ -413,7 +413,7 @@ def test_model_of_few_positions_is_refused(own_run: Run, cola: Path, monkeypatch
 
 @pytest.mark.slow
 def test_killed_command_continues_to_the_same_tables(tiny_run: Run, own_run: Run, cola: Path, tmp_path: Path):
-    """It is killed with SIGKILL after the first part; the next process ends with the rows of an unkilled one."""
+    """The first process is killed with SIGKILL after its first part; the next ends with the rows of an unkilled one."""
     command = [sys.executable, "-m", "embryo_core", "finetune", str(own_run.path), "--tasks", "cola", "--glue"]
     command += [str(cola.parent), "--jobs", "1", "--steps"]
     process = subprocess.Popen([*command, "0", "8", "16"], cwd=REPOSITORY)

@@ -19,7 +19,7 @@ def tokenizer(tiny_run):
 
 
 def test_pair_is_encoded_between_special_tokens(tokenizer):
-    """It is [CLS] first [SEP] second [SEP]; the second segment begins with the second text, and padding is masked."""
+    """A pair is [CLS] first [SEP] second [SEP]; segment 1 begins with the second text, and padding is masked."""
     ids, segments, mask = encode(PAIRS, tokenizer, 128).batch(np.arange(9))
     for row, (first, second) in enumerate(PAIRS):
         a, b = (tokenizer.encode_text(text)[1:-1].tolist() for text in (first, second))
@@ -60,7 +60,7 @@ def test_epoch_has_every_row_once():
 
 
 def test_batches_need_little_padding():
-    """Over 100 batches it is less than a tenth of the padding to the maximal length."""
+    """Over 100 batches there is less than a tenth of the padding to the maximal length."""
     lengths = np.random.default_rng(0).integers(3, 60, 800)
     batches = list(islice(training_batches(lengths, 8, np.random.default_rng(1)), 100))
     padding = sum(len(rows) * lengths[rows].max() - lengths[rows].sum() for rows in batches)

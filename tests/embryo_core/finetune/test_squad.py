@@ -111,7 +111,7 @@ def test_faulty_questions_are_reported(tmp_path: Path, damaged: Callable, messag
 
 
 def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
-    """They span the first to the last character, and each begins within or directly after the one before."""
+    """Windows span the first to the last character, and each begins within or directly after the one before."""
     questions = read_questions(write_squad(tmp_path)).train
     windows = cut_windows(questions, tokenizer, 40)
     for owner, question in enumerate(questions):
@@ -251,7 +251,7 @@ def official(answer: str, gold: list[str], unanswerable: bool) -> tuple[float, f
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_file_of_predictions_is_scored_by_the_official_rules(unanswerable: bool, tmp_path: Path):
-    """It has every answer to every question, in the format of the official script: id to text."""
+    """The file has every answer to every question, in the format of the official script: id to text."""
     golds = GOLD | NONE if unanswerable else GOLD
     predictions = {f"{name}/{i}": answer for name in golds for i, answer in enumerate(ANSWERS)}
     (tmp_path / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
@@ -267,7 +267,7 @@ def test_file_of_predictions_is_scored_by_the_official_rules(unanswerable: bool,
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_random_texts_are_scored_by_the_official_rules(unanswerable: bool):
-    """They combine articles, punctuation, blanks and repeated words in any order."""
+    """The texts combine articles, punctuation, blanks and repeated words in any order."""
     chance = random.Random(3)
     parts = ["a", "An", "THE", "cat", "Cat's", "dog", "-", "...", "  ", "\t", "1.5", "’", "anthem", "theatre"]
     for _ in range(500):

@@ -64,7 +64,7 @@ def test_glue_has_a_folder_per_task(stand_in: Hub, tmp_path: Path):
 
 
 def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
-    """It is stored in corpora/squad, where `finetune` finds it."""
+    """The data are stored in corpora/squad, where `finetune` finds them."""
     assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
     assert read_questions(tmp_path / "corpora" / "squad").unanswerable
     assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
@@ -122,7 +122,7 @@ def test_data_are_found_in_a_data_folder(own_run: Run, tmp_path: Path, task: str
 
 
 def test_changed_data_are_not_found(own_run: Run, tmp_path: Path):
-    """Nor are data of a task without results."""
+    """Data of a task without results are not found either."""
     folder = write_cola(tmp_path / "corpora" / "glue" / "cola")
     assert find_data(own_run, "cola", [tmp_path]) is None
     note(own_run, "cola", folder)
@@ -130,8 +130,8 @@ def test_changed_data_are_not_found(own_run: Run, tmp_path: Path):
     assert find_data(own_run, "cola", [tmp_path]) is None
 
 
-def test_data_are_found_in_the_folder_remembered_for_the_user(own_run: Run, tmp_path: Path):
-    """The user's settings hold the folder; it no longer counts when its content changes."""
+def test_data_are_found_in_a_remembered_folder(own_run: Run, tmp_path: Path):
+    """The user's settings hold the folder, which no longer counts after its content has changed."""
     folder = write_cola(tmp_path / "elsewhere")
     note(own_run, "mine", folder)
     assert find_data(own_run, "mine", []) is None
@@ -141,7 +141,7 @@ def test_data_are_found_in_the_folder_remembered_for_the_user(own_run: Run, tmp_
     assert find_data(own_run, "mine", []) is None
 
 
-def test_path_in_the_notes_of_a_run_is_never_read(own_run: Run, tmp_path: Path):
+def test_path_noted_in_a_run_is_never_read(own_run: Run, tmp_path: Path):
     """The results may come from a stranger; a damaged list of remembered folders does not change this."""
     folder = write_cola(tmp_path / "elsewhere")
     identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
@@ -164,7 +164,7 @@ def test_path_as_a_task_name_is_never_followed(own_run: Run, tmp_path: Path, abs
 
 
 def test_pair_of_texts_is_read_as_two_columns(tmp_path: Path):
-    """They are those of the validation data, for MNLI the matched ones; other tasks are read by their own columns."""
+    """The columns are those of the validation data, for MNLI the matched ones; other tasks have their own columns."""
     texts, _ = sentences(20, seed=4)
     found = read_texts("mnli", write_pairs(tmp_path / "mnli", 3, "validation_matched"))
     assert list(found) == ["premise", "hypothesis"] and found["premise"].tolist() == texts

@@ -165,7 +165,7 @@ def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
 
 
 def test_order_of_text_columns_is_fixed():
-    """It does not depend on Python's hash seed; pairs come first, in the order of GLUE."""
+    """The order does not depend on Python's hash seed: pairs come first, in the order of GLUE."""
     command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXTS; print(TEXTS)"]
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
     printed = {subprocess.check_output(command, env=one, cwd=REPOSITORY, text=True) for one in environments}
@@ -173,7 +173,7 @@ def test_order_of_text_columns_is_fixed():
 
 
 def test_hash_covers_only_files_that_are_read(tmp_path: Path):
-    """It is that of the folder without other files; MNLI's mismatched validation does not change it."""
+    """Without other files the hash is that of the folder; MNLI's mismatched validation does not change it."""
     folder = write_pairs(tmp_path, labels=3, validation="validation_matched")
     before = data_sha256("mnli", folder)
     assert before == corpora.open_source(folder).sha256
@@ -212,7 +212,7 @@ def test_missing_split_lists_the_existing_files(tmp_path: Path):
 
 
 def test_file_that_is_not_parquet_is_reported(tmp_path: Path):
-    """Its name ends in .parquet all the same."""
+    """The file's name ends in .parquet all the same."""
     write_cola(tmp_path)
     (tmp_path / "train.parquet").write_text("sentence,label")
     with pytest.raises(CorpusError, match=r"train\.parquet cannot be read as a parquet file"):

@@ -67,8 +67,8 @@ def test_shuffled_labels_score_at_chance(encoded, checkpoint):
     assert abs(encoded.score(tuned.outputs)) < 3 / np.sqrt(len(encoded.gold))
 
 
-def test_curve_has_a_point_per_epoch_and_at_the_end(encoded, checkpoint):
-    """An epoch of 96 sequences in batches of 16 has six updates."""
+def test_curve_has_a_point_per_epoch(encoded, checkpoint):
+    """An epoch of 96 sequences in batches of 16 has six updates; the last update has a point too."""
     tuned = tune(checkpoint, encoded, replace(SHORT, updates=14), seed=1)
     assert [point.update for point in tuned.curve] == [6, 12, 14]
 
@@ -120,7 +120,7 @@ FAMILIES = "albert bert deberta-v2 distilbert electra esm fnet modernbert mpnet 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_follows_the_protocol_in_every_family(own_run, encoded, family):
-    """Training outputs equal those of evaluation only if the dropouts of the encoder and the head are both 0."""
+    """Every dropout module has its set probability; outputs in training equal those in evaluation only if all are 0."""
     checkpoint = write(own_run, family, {"num_labels": 2})
     for encoder, head in ((0.0, 0.0), (0.0, 0.5), (0.5, 0.0)):
         settings = replace(SHORT, dropout=encoder, classifier_dropout=head)
@@ -165,7 +165,7 @@ def test_regression_learns_values_on_their_scale(tiny_run, checkpoint, tmp_path)
 
 
 def test_training_starts_from_given_weights(encoded, checkpoint):
-    """They are those of another tuning, without its head."""
+    """The weights are those of another tuning, without its head."""
     first = tune(checkpoint, encoded, SHORT, seed=1)
     resting = replace(SHORT, learning_rate=0.0)
     encoder = tune(checkpoint, encoded, resting, seed=2, start=first.encoder).encoder
@@ -217,7 +217,7 @@ def test_loss_that_is_not_finite_ends_training(encoded, checkpoint):
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox"])
 def test_decoder_classifies_by_its_last_token(family, tmp_path):
-    """It learns even without a padding token, and its outputs equal those of each sequence by itself."""
+    """The decoder learns even without a padding token, and the outputs equal those of each sequence by itself."""
     run = decoders.add_series(tmp_path, family, (0,), positions=64)
     task = read_task("cola", write_cola(tmp_path / "cola"))
     encoded = encode_task(task, load_tokenizer(run), 64)

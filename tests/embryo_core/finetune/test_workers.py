@@ -40,8 +40,8 @@ def test_killed_worker_is_reported():
         list(workers.do(die, [1, 2]))
 
 
-def test_workers_do_every_job_once_and_end_on_an_error():
-    """Other child processes of the program continue."""
+def test_workers_end_on_an_error():
+    """Before the error they do every job once; other child processes of the program continue."""
 
     def fail() -> None:
         with open_workers({"factor": 2}, "cpu", 2) as workers:
@@ -102,7 +102,7 @@ def test_device_that_torch_cannot_use_is_refused(name: str):
 
 
 def test_single_worker_restores_the_number_of_threads():
-    """It does so after an error too."""
+    """The block of the worker ends with an error here."""
     before = torch.get_num_threads()
     with pytest.raises(ValueError), open_workers({}, "cpu", 1):
         raise ValueError

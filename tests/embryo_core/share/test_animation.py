@@ -9,7 +9,7 @@ from embryo_core.share import write_animation
 
 
 def test_suffix_selects_the_format(history, tmp_path):
-    """Upper and lower case are accepted."""
+    """An upper-case suffix is accepted."""
     write_animation(history, tmp_path / "head.GIF")
     write_animation(history, tmp_path / "head.html", "log")
     assert (tmp_path / "head.GIF").read_bytes().startswith(b"GIF89a")
@@ -21,6 +21,6 @@ def test_suffix_selects_the_format(history, tmp_path):
     [("head.mp4", "ends in none of .gif, .html"), ("head", "ends in none"), ("none/head.gif", "cannot be written")],
 )
 def test_unwritable_files_are_refused(history, tmp_path: Path, name, message):
-    """The error covers an unknown suffix, a missing suffix and a missing folder."""
+    """The suffix is unknown or missing, or the folder does not exist."""
     with pytest.raises(ResultsError, match=message):
         write_animation(history, tmp_path / name)

@@ -54,7 +54,7 @@ def test_height_grows_with_layers_and_tokens(weights):
     assert head_view(long, ["x"] * 64, [1], 1).height > 64 * 22
 
 
-def test_64_tokens_of_a_base_model_fit_in_3_megabytes():
+def test_page_of_64_tokens_is_smaller_than_3_megabytes():
     """The model has 12 layers with 12 heads; bertviz's own page of the same attention is 26 MB."""
     weights = np.random.default_rng(0).dirichlet(np.full(64, 0.3), size=(12, 12, 64))
     assert len(head_view(weights, ["token"] * 64, range(1, 13), 1).html) < 3e6

@@ -116,8 +116,8 @@ def test_long_note_is_broken_into_lines():
 
 
 @pytest.mark.parametrize("tokens", [(), ("[CLS]", "a", "[SEP]")], ids=("averaged maps", "a sentence"))
-def test_drawing_for_the_browser_is_json_with_the_same_style(tokens):
-    """Colours, margins, labels and the legend's width equal those that Python draws with."""
+def test_drawing_for_the_browser_has_the_same_style(tokens):
+    """Colours, margins, labels and the legend's width in the JSON equal those that Python draws with."""
     shown = history(3, tokens)
     drawing = json.loads(json.dumps(map_style.drawing(shown, "log")))
     assert drawing["colours"] == map_style.colours(256).tolist() and drawing["decades"] == map_style.DECADES
